@@ -1,0 +1,1 @@
+"""The vocabulary of Headgate: topic, queue, message, consumer group, command, event. Standard library only, no I/O."""

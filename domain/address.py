@@ -1,0 +1,132 @@
+"""Names and places: topics, groups, MQTT paths, host addresses. docs/ARCHITECTURE.md has the rules for people."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from domain import limits
+
+TEMPLATE_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+OTHER_PATHS_TOPIC: Final = "mqtt_other"
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+
+_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
+_FIRST_LEVEL = re.compile(r"[A-Za-z0-9_-]{1,127}\Z")
+SYSTEM_TOPICS: Final[frozenset[str]] = frozenset(
+    {
+        "TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC", "RMQ_SYS_TRACE_TOPIC", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "CHECKPOINT_TOPIC",
+    }
+)  # fmt: skip
+UNSENDABLE_TOPICS: Final[frozenset[str]] = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "rmq_sys_wheel_timer",
+    }
+)  # fmt: skip
+_SYSTEM_FOLDED: Final[frozenset[str]] = frozenset(name.lower() for name in SYSTEM_TOPICS)
+
+
+def is_system_topic(name: str) -> bool:
+    """True for names that belong to the system, in any case, `_REPLY_TOPIC` ones among them."""
+    folded = name.lower()
+    return folded in _SYSTEM_FOLDED or folded.startswith("rmq_sys_") or folded.endswith("_reply_topic")
+
+
+def is_derived_topic(name: str) -> bool:
+    """True for a group's retry topic and dead-letter topic."""
+    return name.startswith(RETRY_PREFIX) or name.startswith(DLQ_PREFIX)
+
+
+def is_topic(name: str) -> bool:
+    """True when `name` may name a topic: `[%|a-zA-Z0-9_-]`, 1 to 127 characters, to 255 for retry and dead-letter topics."""
+    most = limits.DERIVED_TOPIC_CHARS_MAX if is_derived_topic(name) else limits.TOPIC_CHARS_MAX
+    return 0 < len(name) <= most and _TOPIC.match(name) is not None
+
+
+def is_group(name: str) -> bool:
+    """True when `name` may name a consumer group: the same characters, 1 to 120."""
+    return 0 < len(name) <= limits.GROUP_CHARS_MAX and _TOPIC.match(name) is not None
+
+
+def retry_topic(group: str) -> str:
+    """Where queue-level consumers' send-backs of `group` go."""
+    return RETRY_PREFIX + group
+
+
+def pop_retry_topic(group: str, topic: str) -> str:
+    """Where a message goes that would hold the lease floor of `group` on `topic` too far back."""
+    return f"{RETRY_PREFIX}{group}_{topic}"
+
+
+def dead_letter_topic(group: str) -> str:
+    """Where messages of `group` go when their attempts are used up."""
+    return DLQ_PREFIX + group
+
+
+def topic_of_path(path: str) -> str:
+    """The domain topic in which MQTT path `path` is stored: its first level, else `mqtt_other`."""
+    first, _, _ = path.partition("/")
+    if _FIRST_LEVEL.match(first) is not None and not is_system_topic(first):
+        return first
+    return OTHER_PATHS_TOPIC
+
+
+def is_path(path: str) -> bool:
+    """True when `path` is a legal MQTT topic name: 1 to 4,096 bytes, at most 128 levels, no wildcard, no U+0000."""
+    return (
+        path != ""
+        and "+" not in path
+        and "#" not in path
+        and "\x00" not in path
+        and path.count("/") < limits.PATH_LEVELS_MAX
+        and len(path.encode("utf-8", "surrogatepass")) <= limits.PATH_BYTES_MAX
+    )
+
+
+def host_bytes(host: str, port: int) -> bytes:
+    """`10.0.0.1`, 10911 -> 8 bytes; an IPv6 literal -> 20. Anything else counts as 127.0.0.1."""
+    if ":" in host:
+        return _v6(host.partition("%")[0]) + port.to_bytes(4, "big")
+    parts = host.split(".")
+    if len(parts) == 4 and all(part.isdigit() and int(part) < 256 for part in parts):
+        return bytes(int(part) for part in parts) + port.to_bytes(4, "big")
+    return b"\x7f\x00\x00\x01" + port.to_bytes(4, "big")
+
+
+def _v6(host: str) -> bytes:
+    import ipaddress
+
+    try:
+        return ipaddress.IPv6Address(host).packed
+    except ValueError:
+        return bytes(15) + b"\x01"
+
+
+def host_text(host: bytes) -> str:
+    """8 or 20 bytes -> `10.0.0.1:10911` or `[::1]:10911`."""
+    port = int.from_bytes(host[-4:], "big")
+    if len(host) == 8:
+        return f"{host[0]}.{host[1]}.{host[2]}.{host[3]}:{port}"
+    import ipaddress
+
+    return f"[{ipaddress.IPv6Address(host[:16])}]:{port}"
+
+
+def offset_message_id(store_host: bytes, physical_offset: int) -> str:
+    """RocketMQ's offset message id: upper-case hex of store host and physical offset."""
+    return (store_host + physical_offset.to_bytes(8, "big")).hex().upper()
+
+
+def physical_offset_of(message_id: str) -> int:
+    """The physical offset in an offset message id, or -1 when it is not one (32 or 56 hex digits)."""
+    if len(message_id) not in (32, 56):
+        return -1
+    try:
+        return int(message_id[-16:], 16)
+    except ValueError:
+        return -1

@@ -1,0 +1,42 @@
+"""MQTT topic filters against paths (MQTT 5, 4.7)."""
+
+from __future__ import annotations
+
+from domain import limits
+from domain import property as properties
+
+
+def is_filter(text: str) -> bool:
+    """True for a legal topic filter: `+` and `#` stand alone in a level, `#` only last; the size bounds of a path hold."""
+    if text == "" or "\x00" in text or len(text.encode("utf-8", "surrogatepass")) > limits.PATH_BYTES_MAX:
+        return False
+    levels = text.split("/")
+    if len(levels) > limits.PATH_LEVELS_MAX:
+        return False
+    last = len(levels) - 1
+    for at, level in enumerate(levels):
+        if "#" in level and (level != "#" or at != last):
+            return False
+        if "+" in level and level != "+":
+            return False
+    return True
+
+
+def matches(pattern: str, path: str) -> bool:
+    """True when `path` matches the filter `pattern`. A leading wildcard never matches a path that begins with `$` (4.7.2)."""
+    if path.startswith("$") and pattern[:1] in ("+", "#"):
+        return False
+    wanted = pattern.split("/")
+    levels = path.split("/")
+    for at, want in enumerate(wanted):
+        if want == "#":
+            return True
+        if at >= len(levels) or (want != "+" and want != levels[at]):
+            return False
+    return len(wanted) == len(levels)
+
+
+def path_of(topic: str, stored_properties: bytes) -> str:
+    """The path of a stored message: its `originMqttTopic`, else the bare domain topic."""
+    origin = properties.find(stored_properties, b"originMqttTopic")
+    return origin.decode("utf-8", "replace") if origin else topic

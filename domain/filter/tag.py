@@ -1,0 +1,43 @@
+"""Tag expressions: `*`, `A`, `A || B`. RocketMQ's FilterAPI; hashes are Java's String.hashCode over UTF-16 units."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain import property as properties
+
+
+def tag_hash(tag: str) -> int:
+    """Java's `String.hashCode`, a signed 32-bit number; 0 for the empty tag."""
+    h = 0
+    if tag.isascii():
+        for unit in tag.encode():
+            h = (31 * h + unit) & 0xFFFFFFFF
+    else:
+        wide = tag.encode("utf-16-be", "surrogatepass")
+        for at in range(0, len(wide), 2):
+            h = (31 * h + (wide[at] << 8 | wide[at + 1])) & 0xFFFFFFFF
+    return h - 0x100000000 if h & 0x80000000 else h
+
+
+@final
+class TagFilter:
+    """A set of tags, compared as strings: hashes only narrow the search (a collision must not be delivered)."""
+
+    __slots__ = ("hashes", "tags")
+
+    def __init__(self, tags: frozenset[str]) -> None:
+        self.tags = frozenset(tag.encode() for tag in tags)
+        self.hashes = frozenset(tag_hash(tag) for tag in tags)
+
+    def matches(self, stored_properties: bytes) -> bool:
+        """True when the message's tag is one of the set."""
+        return properties.find(stored_properties, b"TAGS") in self.tags
+
+
+def parse(expression: str) -> TagFilter | None:
+    """`A || B` -> a filter; None when everything matches (`*`, empty)."""
+    if expression.strip() in ("", "*"):
+        return None
+    tags = frozenset(part.strip() for part in expression.split("||") if part.strip())
+    return TagFilter(tags) if tags else None

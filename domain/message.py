@@ -1,0 +1,78 @@
+"""A message on its way in, before the log has it; and where the log put it."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+RETAIN_NONE: Final = 0
+RETAIN_SET: Final = 1
+RETAIN_DELETE: Final = 2
+
+SYS_COMPRESSED: Final = 0x1
+SYS_BORN_V6: Final = 0x10
+SYS_STORE_V6: Final = 0x20
+SYS_COMPRESSION_MASK: Final = 0x700
+ANY_QUEUE: Final = -1
+LOCAL_HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
+
+
+@final
+class Message:
+    """One message as a sender gave it.
+
+    topic            domain topic
+    queue_id         the queue asked for, or ANY_QUEUE: the gateway places it (by SHARDING_KEY when there is one)
+    body             bytes as received; compressed when sys_flag says so; never re-encoded
+    properties       stored form (domain.property); holds UNIQ_KEY once the gateway has accepted it
+    message_id       the value of UNIQ_KEY; "" until known: the gateway then mints one and adds the property
+    born_ms          the sender's wall clock, milliseconds; born_host 4 or 16 address bytes and 4 of port
+    retain           RETAIN_SET also makes it the latest value of its path, RETAIN_DELETE also removes that value
+    """
+
+    __slots__ = (
+        "topic", "queue_id", "body", "properties", "message_id", "sys_flag", "flag", "born_ms", "born_host",
+        "reconsume_times", "prepared_offset", "retain",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        body: bytes,
+        properties: bytes = b"",
+        *,
+        queue_id: int = -1,
+        message_id: str = "",
+        sys_flag: int = 0,
+        flag: int = 0,
+        born_ms: int = 0,
+        born_host: bytes = b"\x7f\x00\x00\x01\x00\x00\x00\x00",
+        reconsume_times: int = 0,
+        prepared_offset: int = 0,
+        retain: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.body = body
+        self.properties = properties
+        self.message_id = message_id
+        self.sys_flag = sys_flag
+        self.flag = flag
+        self.born_ms = born_ms
+        self.born_host = born_host
+        self.reconsume_times = reconsume_times
+        self.prepared_offset = prepared_offset
+        self.retain = retain
+
+
+@final
+class Placed:
+    """Where one message went. Offsets are final; whether it may be acknowledged is told by when this value is handed out."""
+
+    __slots__ = ("message_id", "physical_offset", "queue_id", "queue_offset", "store_ms")
+
+    def __init__(self, queue_id: int, queue_offset: int, physical_offset: int, store_ms: int, message_id: str) -> None:
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        self.physical_offset = physical_offset
+        self.store_ms = store_ms
+        self.message_id = message_id

@@ -1,0 +1,196 @@
+"""The stored record: RocketMQ's message layout, big-endian, as the log, PULL and POP carry it (MessageDecoder, version 1 and 2).
+
+    0 total size 4 | 4 magic 4 | 8 body CRC 4 | 12 queue id 4 | 16 flag 4 | 20 queue offset 8 | 28 physical offset 8
+    36 sys flag 4 | 40 born ms 8 | 48 born host 8 or 20 | store ms 8 | store host 8 or 20 | reconsume times 4
+    prepared offset 8 | body 4 + n | topic 1 + n (version 1) or 2 + n (version 2) | properties 2 + n
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, final
+
+from domain.message import Message
+
+MAGIC_V1: Final = 0xDAA320A7
+MAGIC_V2: Final = 0xDAA320AB
+MAGIC_BLANK: Final = 0xCBD43194
+RECORD_BYTES_MIN: Final = 91
+
+_HEAD_V4 = struct.Struct(">IIIiiqqiq8sq8siqi")
+_HEAD = struct.Struct(">IIIiiqqiq")
+_LONG = struct.Struct(">q")
+_TAIL = struct.Struct(">iqi")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+
+
+def encode(message: Message, queue_offset: int, physical_offset: int, store_ms: int, store_host: bytes) -> bytes:
+    """A placed message -> its record. `message.queue_id` is the final queue; properties are at most 32,767 bytes."""
+    body = message.body
+    topic = message.topic.encode()
+    properties = message.properties
+    born_host = message.born_host
+    sys_flag = message.sys_flag & ~0x30
+    crc = zlib.crc32(body) & 0x7FFFFFFF
+    if len(topic) <= 127:
+        magic = 0xDAA320A7
+        name = bytes([len(topic)]) + topic
+    else:
+        magic = 0xDAA320AB
+        name = _SHORT.pack(len(topic)) + topic
+    variable = len(body) + len(name) + 2 + len(properties)
+    if len(born_host) == 8 and len(store_host) == 8:
+        head = _HEAD_V4.pack(
+            88 + variable, magic, crc, message.queue_id, message.flag, queue_offset, physical_offset, sys_flag,
+            message.born_ms, born_host, store_ms, store_host, message.reconsume_times, message.prepared_offset, len(body),
+        )  # fmt: skip
+    else:
+        if len(born_host) == 20:
+            sys_flag |= 0x10
+        if len(store_host) == 20:
+            sys_flag |= 0x20
+        head = b"".join(
+            (
+                _HEAD.pack(
+                    72 + len(born_host) + len(store_host) + variable, magic, crc, message.queue_id, message.flag,
+                    queue_offset, physical_offset, sys_flag, message.born_ms,
+                ),
+                born_host, _LONG.pack(store_ms), store_host,
+                _TAIL.pack(message.reconsume_times, message.prepared_offset, len(body)),
+            )
+        )  # fmt: skip
+    return b"".join((head, body, name, _SHORT.pack(len(properties)), properties))
+
+
+def _reconsume_at(data: bytes) -> int:
+    sys_flag = data[39]
+    return 48 + (20 if sys_flag & 0x10 else 8) + 8 + (20 if sys_flag & 0x20 else 8)
+
+
+def with_reconsume_times(data: bytes, times: int) -> bytes:
+    """The same record with RECONSUMETIMES patched: redelivery in place (docs/ARCHITECTURE.md, one group, one ledger)."""
+    at = _reconsume_at(data)
+    return b"".join((data[:at], _INT.pack(times), data[at + 4 :]))
+
+
+def with_properties(data: bytes, properties: bytes) -> bytes:
+    """The same record with other properties (at most 32,767 bytes)."""
+    record = Record(data)
+    cut = record.properties_at - 2
+    head = _INT.pack(cut + 2 + len(properties))
+    return b"".join((head, data[4:cut], _SHORT.pack(len(properties)), properties))
+
+
+def check(data: bytes) -> bool:
+    """True when `data` is one whole, consistent record whose body matches its CRC. Never raises."""
+    size = len(data)
+    if size < 91 or int.from_bytes(data[0:4], "big") != size:
+        return False
+    magic = int.from_bytes(data[4:8], "big")
+    if magic != 0xDAA320A7 and magic != 0xDAA320AB:
+        return False
+    body_at = _reconsume_at(data) + 16
+    length = int.from_bytes(data[body_at - 4 : body_at], "big")
+    topic_at = body_at + length
+    wide = magic == 0xDAA320AB
+    if topic_at + (2 if wide else 1) > size:
+        return False
+    topic_length = int.from_bytes(data[topic_at : topic_at + 2], "big") if wide else data[topic_at]
+    properties_at = topic_at + (2 if wide else 1) + topic_length + 2
+    if properties_at > size:
+        return False
+    if properties_at + int.from_bytes(data[properties_at - 2 : properties_at], "big") != size:
+        return False
+    return (zlib.crc32(data[body_at:topic_at]) & 0x7FFFFFFF) == int.from_bytes(data[8:12], "big")
+
+
+@final
+class Record:
+    """A read-only view of one record's bytes. The bytes come from the log (trusted) or have passed `check`."""
+
+    __slots__ = ("body_at", "data", "properties_at", "topic_at", "wide")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.wide = data[7] == 0xAB
+        self.body_at = _reconsume_at(data) + 16
+        self.topic_at = self.body_at + int.from_bytes(data[self.body_at - 4 : self.body_at], "big")
+        if self.wide:
+            length = 2 + int.from_bytes(data[self.topic_at : self.topic_at + 2], "big")
+        else:
+            length = 1 + data[self.topic_at]
+        self.properties_at = self.topic_at + length + 2
+
+    @property
+    def body(self) -> bytes:
+        """Body bytes as stored (still compressed when `sys_flag` says so)."""
+        return self.data[self.body_at : self.topic_at]
+
+    @property
+    def topic(self) -> str:
+        """Domain topic."""
+        return self.data[self.topic_at + (2 if self.wide else 1) : self.properties_at - 2].decode()
+
+    @property
+    def properties(self) -> bytes:
+        """Properties in stored form; see domain.property."""
+        return self.data[self.properties_at :]
+
+    @property
+    def queue_id(self) -> int:
+        """Queue id."""
+        return int.from_bytes(self.data[12:16], "big")
+
+    @property
+    def flag(self) -> int:
+        """The sender's own flag."""
+        return int.from_bytes(self.data[16:20], "big", signed=True)
+
+    @property
+    def queue_offset(self) -> int:
+        """Offset in its queue."""
+        return int.from_bytes(self.data[20:28], "big")
+
+    @property
+    def physical_offset(self) -> int:
+        """Byte offset in the log."""
+        return int.from_bytes(self.data[28:36], "big")
+
+    @property
+    def sys_flag(self) -> int:
+        """Compression, transaction and host-family bits."""
+        return int.from_bytes(self.data[36:40], "big")
+
+    @property
+    def born_ms(self) -> int:
+        """The sender's wall clock, ms."""
+        return int.from_bytes(self.data[40:48], "big")
+
+    @property
+    def born_host(self) -> bytes:
+        """4 or 16 address bytes, then 4 of port."""
+        return self.data[48 : 68 if self.data[39] & 0x10 else 56]
+
+    @property
+    def store_ms(self) -> int:
+        """The store's wall clock at append, ms."""
+        at = 68 if self.data[39] & 0x10 else 56
+        return int.from_bytes(self.data[at : at + 8], "big")
+
+    @property
+    def store_host(self) -> bytes:
+        """4 or 16 address bytes, then 4 of port."""
+        at = 76 if self.data[39] & 0x10 else 64
+        return self.data[at : at + (20 if self.data[39] & 0x20 else 8)]
+
+    @property
+    def reconsume_times(self) -> int:
+        """How often it was delivered before."""
+        return int.from_bytes(self.data[self.body_at - 16 : self.body_at - 12], "big")
+
+    @property
+    def prepared_offset(self) -> int:
+        """Offset of the half message, 0 outside transactions."""
+        return int.from_bytes(self.data[self.body_at - 12 : self.body_at - 4], "big")

@@ -1,0 +1,1 @@
+"""Where a message goes, and who is told of it."""

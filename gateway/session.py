@@ -1,0 +1,50 @@
+"""One client connection as the use cases see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from domain.event import Event
+
+
+class Shell(Protocol):
+    """What carries a session's answers out: a pump."""
+
+    def answer(self, event: Event) -> None:
+        """Give `event` to the connection and see to it that its bytes are written in this loop turn."""
+
+    def close(self) -> None:
+        """Close the connection after what is queued."""
+
+
+class Session:
+    """A connection, for as long as it is open.
+
+    `on_close` holds what use cases want undone when it ends (parked polls, watches, memberships), run once, in order.
+    Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
+    """
+
+    __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "shell")
+
+    def __init__(self, protocol: str, shell: Shell, principal: str = "") -> None:
+        self.protocol = protocol
+        self.shell = shell
+        self.principal = principal
+        self.client_id = ""
+        self.closed = False
+        self.on_close: list[Callable[[], None]] = []
+
+    def answer(self, event: Event) -> None:
+        """Answer a command of this session."""
+        if not self.closed:
+            self.shell.answer(event)
+
+    def end(self) -> None:
+        """The connection is gone: undo what hangs on it."""
+        if self.closed:
+            return
+        self.closed = True
+        for undo in self.on_close:
+            undo()
+        self.on_close.clear()

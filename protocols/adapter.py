@@ -1,0 +1,111 @@
+"""The contract between a protocol and the gateway.
+
+One loop turn: the shell hands in what arrived, the gateway handles the commands that come back, events go to `answer`,
+and the shell drains `outgoing` into one write. There is no task a message and no callback into the gateway.
+
+A hostile peer cannot raise out of `receive`: its fault queues the protocol's goodbye, sets `closed` and yields
+`Disconnected(reason)`. An exception out of an adapter is our bug; it costs the peer its connection and nobody else anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from domain.command import Command
+from domain.event import Event
+from domain.ports import Entropy
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The node's facts, handed to every adapter once.
+
+    host      what routes and redirects carry
+    ports     protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
+    wall_ms   the node's wall clock, epoch milliseconds
+    options   the adapter's own table of the configuration file
+    """
+
+    cluster: str
+    broker: str
+    host: str
+    ports: Mapping[str, int]
+    entropy: Entropy
+    wall_ms: Callable[[], int]
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end. `born_host` is the address in record form; `principal` is "" before authentication."""
+
+    host: str
+    port: int
+    born_host: bytes
+    local_host: str = "127.0.0.1"
+    local_port: int = 0
+    tls: bool = False
+    principal: str = ""
+
+
+class Connection(Protocol):
+    """One stream connection of one client."""
+
+    reading: bool
+    """False: stop reading the socket. Backpressure is a fact that the shell looks at after every call."""
+    closed: bool
+    """True: write what `outgoing` still has, then close."""
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Bytes from the peer; b"" is end of stream. Never raises for what a peer sends."""
+
+    def answer(self, event: Event, now: int) -> None:
+        """An event for a ticket of this connection, or an unasked one (ticket None); becomes bytes in `outgoing`."""
+
+    def outgoing(self) -> Sequence[bytes]:
+        """All bytes to be written, in order; they are the shell's now."""
+
+    def deadline(self) -> int | None:
+        """Monotonic ns at which `expire` wants to be called; None for never. Looked at after every other call."""
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """The deadline has come: keep-alive, handshake, retransmission."""
+
+
+class Adapter(Protocol):
+    """A stream protocol. Made by its entry point in the group `gateway.protocols`: `create(setting) -> Adapter`."""
+
+    name: str
+
+    def connect(self, peer: Peer, now: int) -> Connection:
+        """A new connection; its handshake deadline runs from `now`."""
+
+
+class Endpoint(Protocol):
+    """One bound socket of a datagram protocol, all its peers together. The same verbs, with the peer beside the bytes."""
+
+    def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
+        """One datagram. Never raises for what a peer sends."""
+
+    def answer(self, event: Event, now: int) -> None:
+        """As for Connection; the ticket knows the peer."""
+
+    def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
+        """(datagram, address) pairs to be sent, in order."""
+
+    def deadline(self) -> int | None:
+        """As for Connection."""
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """As for Connection."""
+
+
+class DatagramAdapter(Protocol):
+    """A datagram protocol, by the same entry-point group."""
+
+    name: str
+
+    def bind(self, now: int) -> Endpoint:
+        """State for one bound socket."""
