@@ -1,0 +1,71 @@
+"""Bodies that a remoting producer compressed, made plain for protocols that do not know RocketMQ's flag (MessageSysFlag).
+
+The type stands in bits 8 to 10 of the sys flag: 1 LZ4 frame, 2 Zstandard, 3 zlib, and 0 zlib as older clients write it.
+Decompression is bounded: a body that would grow beyond the limit is not decompressed any further, and counts as unreadable.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import lz4.frame  # type: ignore[import-untyped]
+import zstandard
+
+from domain.message import SYS_COMPRESSED, SYS_COMPRESSION_MASK
+from domain.record import Record
+
+TYPE_LZ4: Final = 0x100
+TYPE_ZSTD: Final = 0x200
+GZIP_MAGIC: Final = b"\x1f\x8b"
+ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
+
+_ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+
+
+def plain(record: Record, limit: int) -> bytes | None:
+    """The body as its sender's application had it; None when it is corrupt or larger than `limit` bytes."""
+    body = record.body
+    sys_flag = record.sys_flag
+    if not sys_flag & SYS_COMPRESSED:
+        return body if len(body) <= limit else None
+    kind = sys_flag & SYS_COMPRESSION_MASK
+    if kind == TYPE_LZ4:
+        return unframe_lz4(body, limit)
+    if kind == TYPE_ZSTD:
+        return unframe_zstd(body, limit)
+    return inflate(body, limit)
+
+
+def inflate(data: bytes, limit: int) -> bytes | None:
+    """One zlib or gzip stream (RFC 1950, RFC 1952) -> at most `limit` bytes; None when corrupt, cut short or larger."""
+    stream = zlib.decompressobj(_ZLIB_OR_GZIP)
+    try:
+        out = stream.decompress(data, limit + 1)
+    except zlib.error:
+        return None
+    return out if stream.eof and len(out) <= limit else None
+
+
+def unframe_lz4(data: bytes, limit: int) -> bytes | None:
+    """One LZ4 frame -> at most `limit` bytes; None when corrupt, cut short or larger."""
+    stream = lz4.frame.LZ4FrameDecompressor()
+    try:
+        out: bytes = stream.decompress(data, max_length=limit + 1)
+    except (RuntimeError, EOFError):
+        return None
+    return out if stream.eof and len(out) <= limit else None
+
+
+def unframe_zstd(data: bytes, limit: int) -> bytes | None:
+    """One Zstandard frame (RFC 8878) -> at most `limit` bytes; None when corrupt, cut short or larger."""
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).stream_reader(data, closefd=False) as reader:
+            if len(reader.read(limit + 1)) > limit:
+                return None
+        # The reader does not tell a frame cut short from a whole one; now that the size is known to be bounded, this does.
+        stream = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
+        out = stream.decompress(data)
+    except zstandard.ZstdError:
+        return None
+    return out if stream.eof else None
