@@ -1,0 +1,1 @@
+"""The RocketMQ remoting protocol, for clients of a name server and of a broker."""

@@ -1,0 +1,161 @@
+"""Remoting frames: length 4 | serialize type 1 and header length 3 | header | body (RocketMQ's RemotingCommand, NettyDecoder).
+
+Reading keeps no opinion about codes: a frame is a request or a reply, of a client or of a server.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, final
+
+from domain.limits import REMOTING_FRAME_BYTES_MAX
+from protocols.remoting.header import (
+    BINARY,
+    FLAG_RESPONSE,
+    JSON,
+    LANGUAGE_JAVA,
+    VERSION,
+    Header,
+    encode_binary,
+    encode_ext,
+    encode_json,
+    read_binary,
+    read_json,
+)
+
+FAULT_LENGTH: Final = "frame-length"
+FAULT_HEADER: Final = "frame-header"
+
+_PREFIX = struct.Struct(">II")
+
+
+@final
+class Frame(Header):
+    """One frame: a header and its body, b"" when there is none."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, serialize: int, body: bytes) -> None:
+        Header.__init__(self, serialize)
+        self.body = body
+
+
+@final
+class FrameDecoder:
+    """Bytes in, frames out, in any split.
+
+    `fault` is "" until the peer breaks the format: then it names how, the frames before it have been returned, and nothing
+    more comes out. The stream cannot be read on; the connection has to be closed.
+    """
+
+    __slots__ = ("_held", "_limit", "_need", "_parts", "fault")
+
+    def __init__(self, limit: int = REMOTING_FRAME_BYTES_MAX) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._need = 0
+        self.fault = ""
+
+    @property
+    def held(self) -> int:
+        """Bytes of a frame that has begun and is not complete."""
+        return self._held
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """All frames that `data` completes."""
+        if self.fault:
+            return []
+        if self._held:
+            self._parts.append(data)
+            self._held += len(data)
+            if self._held < self._need:
+                return []
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._held = 0
+        out: list[Frame] = []
+        at = 0
+        size = len(data)
+        while at < size:
+            need = self._whole(data, at, size)
+            if need < 0:
+                return out
+            if at + need > size:
+                self._parts.append(data[at:] if at else data)
+                self._held = size - at
+                self._need = need
+                return out
+            frame = self._frame(data, at, need)
+            if frame is None:
+                self.fault = FAULT_HEADER
+                return out
+            out.append(frame)
+            at += need
+        return out
+
+    def _whole(self, data: bytes, at: int, size: int) -> int:
+        """Bytes that the frame at `at` has in all, or that must be there before it can be told; -1 and `fault` when it is none."""
+        there = size - at
+        if data[at] != 0:
+            self.fault = FAULT_LENGTH
+            return -1
+        if there < 4:
+            return 4
+        length = int.from_bytes(data[at : at + 4], "big")
+        if length < 6 or length + 4 > self._limit:
+            self.fault = FAULT_LENGTH
+            return -1
+        if there >= 8:
+            header = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
+            kind = data[at + 4]
+            if kind > 1 or header + 4 > length or header < (21 if kind else 2):
+                self.fault = FAULT_HEADER
+                return -1
+            return length + 4
+        return 8
+
+    def _frame(self, data: bytes, at: int, need: int) -> Frame | None:
+        kind = data[at + 4]
+        size = data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
+        frame = Frame(kind, data[at + 8 + size : at + need])
+        if kind == 1:
+            return frame if read_binary(frame, data, at + 8, size) else None
+        return frame if read_json(frame, data[at + 8 : at + 8 + size]) else None
+
+
+def encode(
+    code: int,
+    opaque: int,
+    *,
+    fields: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    flag: int = 0,
+    remark: str = "",
+    serialize: int = JSON,
+    language: int = LANGUAGE_JAVA,
+    version: int = VERSION,
+) -> bytes:
+    """One frame. `flag` FLAG_ONEWAY: no reply wanted; FLAG_RESPONSE: it is one."""
+    if serialize == BINARY:
+        header = encode_binary(code, language, version, opaque, flag, remark, encode_ext(fields or {}))
+    else:
+        header = encode_json(code, language, version, opaque, flag, remark, fields)
+    size = len(header)
+    return b"".join((_PREFIX.pack(4 + size + len(body), serialize << 24 | size), header, body))
+
+
+def reply(
+    request: Header, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = ""
+) -> bytes:
+    """The reply to `request` in its own encoding, ext fields never null."""
+    return encode(
+        code,
+        request.opaque,
+        fields=fields or {},
+        body=body,
+        flag=FLAG_RESPONSE,
+        remark=remark,
+        serialize=request.serialize,
+    )
