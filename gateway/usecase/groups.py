@@ -1,0 +1,121 @@
+"""Consumer groups as configuration: found, made on first use, listed, changed, deleted; and how they consume a topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from domain import address
+from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup, QueryRequestMode, SetRequestMode
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, GroupFound, GroupList, Refused, RequestMode
+from domain.ports import Clock, MessageStore, Metadata, State, StateChange
+from domain.topic import Group
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.policy import Policy
+
+Then = Callable[[Group | Failure], None]
+_MODES = "mode"
+
+
+class Groups:
+    """The consumer groups that the gateway knows, with the policy of making them."""
+
+    def __init__(self, metadata: Metadata, store: MessageStore, state: State, clock: Clock, policy: Policy) -> None:
+        self._metadata = metadata
+        self._store = store
+        self._state = state
+        self._clock = clock
+        self._policy = policy
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """QueryGroup, ListGroups, PutGroup, DeleteGroup, SetRequestMode, QueryRequestMode."""
+        return {
+            QueryGroup: self._query,
+            ListGroups: self._list,
+            PutGroup: self._put,
+            DeleteGroup: self._delete,
+            SetRequestMode: self._set_mode,
+            QueryRequestMode: self._mode,
+        }
+
+    def ensure(self, name: str, then: Then) -> None:
+        """Hand `then` the group, made first when policy allows. GROUP_ILLEGAL, GROUP_NOT_FOUND, or what the store refused."""
+        group = self._metadata.group(name)
+        if group is not None:
+            then(group)
+            return
+        if not address.is_group(name):
+            then(Failure(ErrorCode.GROUP_ILLEGAL, f"group {name!r}: 1 to 120 of the characters % | a-z A-Z 0-9 _ -"))
+            return
+        if not self._policy.create_groups:
+            then(Failure(ErrorCode.GROUP_NOT_FOUND, f"group {name} does not exist, and groups are not made on first use here"))
+            return
+        made = Group(name, created_ms=self._clock.wall_ms())
+        self._metadata.put_group(made, lambda result: then(made if result is None else result))
+
+    def _query(self, session: Session, command: QueryGroup) -> None:
+        def answer(result: Group | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(GroupFound(command.ticket, result))
+
+        self.ensure(command.group, answer)
+
+    def _list(self, session: Session, command: ListGroups) -> None:
+        session.answer(GroupList(command.ticket, self._metadata.groups()))
+
+    def _put(self, session: Session, command: PutGroup) -> None:
+        group = command.group
+        if not address.is_group(group.name):
+            failure = Failure(ErrorCode.GROUP_ILLEGAL, f"group {group.name!r}: 1 to 120 of the characters % | a-z A-Z 0-9 _ -")
+            session.answer(Refused(command.ticket, failure))
+            return
+        known = self._metadata.group(group.name)
+        created_ms = known.created_ms if known is not None else self._clock.wall_ms()
+
+        def put(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._metadata.put_group(replace(group, created_ms=created_ms), put)
+
+    def _delete(self, session: Session, command: DeleteGroup) -> None:
+        if self._metadata.group(command.group) is None:
+            failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"group {command.group} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def dropped(result: None | Failure) -> None:
+            if result is not None:
+                session.answer(Refused(command.ticket, result))
+                return
+            self._metadata.delete_group(command.group, deleted)
+
+        def deleted(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._store.drop_group(command.group, dropped)
+
+    def _set_mode(self, session: Session, command: SetRequestMode) -> None:
+        if command.mode not in ("PULL", "POP") or command.topic.startswith(address.RETRY_PREFIX):
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.topic}: the mode is PULL or POP, and not for retry topics")
+            session.answer(Refused(command.ticket, failure))
+            return
+        value = json.dumps([command.mode, command.pop_share_queues]).encode()
+
+        def put(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._state.put([StateChange(_MODES, _mode_key(command.group, command.topic), value)], put)
+
+    def _mode(self, session: Session, command: QueryRequestMode) -> None:
+        value = self._state.get(_MODES, _mode_key(command.group, command.topic))
+        mode, share = json.loads(value) if value is not None else ("PULL", 0)
+        session.answer(RequestMode(command.ticket, str(mode), int(share)))
+
+
+def _mode_key(group: str, topic: str) -> bytes:
+    return f"{topic}@{group}".encode()

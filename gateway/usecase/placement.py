@@ -1,0 +1,45 @@
+"""Which queue a message goes to: the same one for the same ordering key, the next one otherwise."""
+
+from __future__ import annotations
+
+from domain import property as properties
+from domain.filter.tag import tag_hash
+from domain.message import Message
+from domain.topic import Topic
+
+
+def jump_hash(key: int, buckets: int) -> int:
+    """Consistent bucket of a 64-bit key (Lamping and Veach 2014): few keys move when queues are added."""
+    key &= 0xFFFFFFFFFFFFFFFF
+    chosen, candidate = -1, 0
+    while candidate < buckets:
+        chosen = candidate
+        key = (key * 2862933555777941757 + 1) & 0xFFFFFFFFFFFFFFFF
+        candidate = int((chosen + 1) * (float(1 << 31) / float((key >> 33) + 1)))
+    return chosen
+
+
+class Placement:
+    """Places messages that name no queue.
+
+    The message group decides, else the exact MQTT path (order holds per path), else the queues take turns.
+    """
+
+    def __init__(self) -> None:
+        self._turn = 0
+
+    def queue(self, topic: Topic, message: Message) -> int:
+        """A write queue of `topic`; it has at least one."""
+        queues = topic.write_queues
+        if queues == 1:
+            return 0
+        stored = message.properties
+        key = b""
+        if b"__SHARDINGKEY\x01" in stored:
+            key = properties.find(stored, b"__SHARDINGKEY")
+        if key == b"" and b"originMqttTopic\x01" in stored:
+            key = properties.find(stored, b"originMqttTopic")
+        if key != b"":
+            return jump_hash(tag_hash(key.decode("utf-8", "replace")), queues)
+        self._turn += 1
+        return self._turn % queues

@@ -1,0 +1,155 @@
+"""Pulling: reading a queue by offset, and waiting at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from domain import limits
+from domain.command import Command, Pull, ViewMessage
+from domain.errors import ErrorCode, Failure
+from domain.event import Pulled, Refused, Viewed
+from domain.ports import Clock, MessageStore, ReadResult
+from domain.topic import PERM_READ
+from gateway.session import Session
+from gateway.usecase.groups import Groups
+from gateway.usecase.handler import Verb
+from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.topics import Topics
+
+
+class Pulling:
+    """Pull and ViewMessage. A pull that finds nothing is parked as a waiter of its own."""
+
+    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, clock: Clock) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._parking = Parking(clock)
+        self._polls = 0
+        store.listen(self)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Pull, ViewMessage."""
+        return {Pull: self._pull, ViewMessage: self._view}
+
+    def waiting(self) -> int:
+        """Pulls parked now."""
+        return len(self._parking)
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """Wake whoever waits at the end of that queue."""
+        self._parking.wake(topic, queue_id)
+
+    def freed(self, group: str, topic: str) -> None:
+        """Leases are no matter of a reader by offset."""
+
+    def _pull(self, session: Session, command: Pull) -> None:
+        topic = self._topics.find(command.topic)
+        failure: Failure | None = None
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        elif not topic.perm & PERM_READ:
+            failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        elif not 0 <= command.queue_id < max(topic.read_queues, 1):
+            failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        if command.commit >= 0 and command.group:
+            self._store.commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
+        _Poll(self, session, command).start()
+
+    def _view(self, session: Session, command: ViewMessage) -> None:
+        def viewed(result: bytes | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(Viewed(command.ticket, result))
+
+        self._store.record_at(command.physical_offset, viewed)
+
+    def read(self, poll: _Poll) -> None:
+        """Read for one poll."""
+        command = poll.command
+        self._store.read(
+            command.topic,
+            command.queue_id,
+            command.offset,
+            max(1, min(command.limit, limits.BATCH_MESSAGES_MAX)),
+            min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX,
+            command.filter,
+            poll.read,
+        )
+
+    def park(self, poll: _Poll) -> Waiter | None:
+        """Park one poll under a key of its own, so that one reader never waits behind another."""
+        self._polls += 1
+        command = poll.command
+        key = (f"\x00{self._polls}", command.topic, command.queue_id)
+        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up)
+        if waiter is not None:
+            poll.session.on_close.append(poll.abandon)
+        return waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """Take a parked poll out."""
+        self._parking.leave(waiter)
+
+
+class _Poll:
+    """One pull from its first read to its answer."""
+
+    __slots__ = ("_answered", "_last", "_pulling", "_waiter", "command", "session")
+
+    def __init__(self, pulling: Pulling, session: Session, command: Pull) -> None:
+        self._pulling = pulling
+        self.session = session
+        self.command = command
+        self._waiter: Waiter | None = None
+        self._answered = False
+        self._last: ReadResult | None = None
+
+    def start(self) -> None:
+        self._pulling.read(self)
+
+    def read(self, result: ReadResult | Failure) -> None:
+        command = self.command
+        if isinstance(result, Failure):
+            self._answer(Refused(command.ticket, result))
+            return
+        at_end = result.status == "EMPTY" or (result.status == "NO_MATCH" and result.next_offset >= result.max_offset)
+        if at_end and command.wait_ms > 0:
+            self._last = result
+            # What was scanned in vain need not be scanned again when the next message wakes this poll.
+            command.offset = max(command.offset, result.next_offset)
+            if self._waiter is not None:
+                return
+            self._waiter = self._pulling.park(self)
+            if self._waiter is not None:
+                return
+        self._answer(
+            Pulled(
+                command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset
+            )
+        )  # fmt: skip
+
+    def retry(self) -> bool:
+        self._pulling.read(self)
+        return self._answered
+
+    def give_up(self) -> None:
+        last = self._last
+        if last is not None:
+            self._answer(
+                Pulled(self.command.ticket, last.status, [], last.next_offset, last.min_offset, last.max_offset)
+            )  # fmt: skip
+
+    def abandon(self) -> None:
+        if self._waiter is not None and not self._answered:
+            self._pulling.leave(self._waiter)
+
+    def _answer(self, event: Pulled | Refused) -> None:
+        self._answered = True
+        if self._waiter is not None and self.abandon in self.session.on_close:
+            self.session.on_close.remove(self.abandon)
+        self.session.answer(event)

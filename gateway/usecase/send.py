@@ -1,0 +1,125 @@
+"""Sending: a message is checked, given an id and a queue, and appended; the answer waits for the durability of its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from domain import address, limits
+from domain import property as properties
+from domain.command import Command, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused, Sent
+from domain.message import RETAIN_NONE, Message, Placed
+from domain.ports import Clock, MessageStore, StateChange
+from domain.topic import PERM_WRITE, Topic
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.identity import MessageIds
+from gateway.usecase.placement import Placement
+from gateway.usecase.topics import Topics
+
+Retain = Callable[[Message], StateChange]
+
+
+class Sending:
+    """The Send verb, and `submit` for other use cases that append on a client's behalf (wills, dead letters)."""
+
+    def __init__(self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain) -> None:
+        self._store = store
+        self._topics = topics
+        self._clock = clock
+        self._ids = ids
+        self._retain = retain
+        self._placement = Placement()
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Send."""
+        return {Send: self._send}
+
+    def _send(self, session: Session, command: Send) -> None:
+        if command.wait:
+
+            def done(result: list[Placed] | Failure) -> None:
+                if isinstance(result, Failure):
+                    session.answer(Refused(command.ticket, result))
+                else:
+                    session.answer(Sent(command.ticket, result))
+
+            self.submit(command.messages, done)
+        else:
+            self.submit(command.messages, None)
+
+    def submit(
+        self,
+        messages: list[Message],
+        done: Callable[[list[Placed] | Failure], None] | None,
+        changes: list[StateChange] | None = None,
+    ) -> None:
+        """Accept and append `messages`, with `changes` of state in the same commit. All of them or none."""
+        missing = ""
+        retained = RETAIN_NONE
+        for message in messages:
+            retained |= message.retain
+            topic = self._topics.find(message.topic)
+            if topic is None:
+                missing = message.topic
+                break
+            failure = self._accept(topic, message)
+            if failure is not None:
+                if done is not None:
+                    done(failure)
+                return
+        if missing:
+            self._make_topic(missing, messages, done, changes)
+            return
+        if retained != RETAIN_NONE:
+            changes = list(changes or ())
+            changes.extend(self._retain(message) for message in messages if message.retain != RETAIN_NONE)
+        self._store.append(messages, done, changes or ())
+
+    def _make_topic(
+        self,
+        name: str,
+        messages: list[Message],
+        done: Callable[[list[Placed] | Failure], None] | None,
+        changes: list[StateChange] | None,
+    ) -> None:
+        def made(result: Topic | Failure) -> None:
+            if not isinstance(result, Failure):
+                self.submit(messages, done, changes)
+            elif done is not None:
+                done(result)
+
+        self._topics.ensure(name, made)
+
+    def _accept(self, topic: Topic, message: Message) -> Failure | None:
+        """Check one message against its topic; stamp, name and place it. Accepting twice changes nothing."""
+        if len(message.body) > limits.BODY_BYTES_MAX:
+            return Failure(ErrorCode.MESSAGE_TOO_LARGE, f"the body has {len(message.body)} bytes, 4,194,304 are allowed")
+        if not topic.perm & PERM_WRITE or topic.write_queues == 0:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} cannot be written")
+        if topic.name in address.UNSENDABLE_TOPICS:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} belongs to the system and takes no messages of clients")
+        if message.message_id == "":
+            self._name(message)
+        if len(message.properties) > limits.PROPERTIES_BYTES_MAX:
+            size = len(message.properties)
+            return Failure(ErrorCode.PROPERTIES_TOO_LARGE, f"the properties have {size} bytes when stored, 32,767 are allowed")
+        if message.born_ms == 0:
+            message.born_ms = self._clock.wall_ms()
+        if message.queue_id < 0:
+            message.queue_id = self._placement.queue(topic, message)
+        elif message.queue_id >= max(topic.read_queues, topic.write_queues):
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic.name} has no queue {message.queue_id}")
+        return None
+
+    def _name(self, message: Message) -> None:
+        stored = message.properties
+        known = properties.find(stored, b"UNIQ_KEY")
+        if known:
+            message.message_id = known.decode("utf-8", "replace")
+            return
+        message.message_id = self._ids.mint()
+        if stored and not stored.endswith(b"\x02"):
+            stored += b"\x02"
+        message.properties = stored + b"UNIQ_KEY\x01" + message.message_id.encode() + b"\x02"

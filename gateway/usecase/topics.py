@@ -1,0 +1,134 @@
+"""Topics: found, made on first use, listed, changed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from domain import address, limits
+from domain.command import Command, DeleteTopic, ListTopics, PutTopic, QueryTopic
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused, TopicFound, TopicList
+from domain.ports import Clock, Metadata
+from domain.topic import PERM_READ_WRITE, Topic
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.policy import Policy
+
+Then = Callable[[Topic | Failure], None]
+
+
+class Topics:
+    """The topics that the gateway knows, with the policy of making them."""
+
+    def __init__(self, metadata: Metadata, clock: Clock, policy: Policy) -> None:
+        self._metadata = metadata
+        self._clock = clock
+        self._policy = policy
+        self._making: dict[str, list[Then]] = {}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """QueryTopic, ListTopics, PutTopic, DeleteTopic."""
+        return {QueryTopic: self._query, ListTopics: self._list, PutTopic: self._put, DeleteTopic: self._delete}
+
+    def find(self, name: str) -> Topic | None:
+        """A topic that exists."""
+        return self._metadata.topic(name)
+
+    def ensure(self, name: str, then: Then) -> None:
+        """Hand `then` the topic, made first when policy allows. TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or what the store refused."""
+        topic = self._metadata.topic(name)
+        if topic is not None:
+            then(topic)
+            return
+        if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
+            then(Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {name!r} is not a name that a topic can be given"))
+            return
+        derived = address.is_derived_topic(name)
+        if not self._policy.create_topics and not derived:
+            then(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist, and topics are not made on first use here"))
+            return
+        waiting = self._making.get(name)
+        if waiting is not None:
+            waiting.append(then)
+            return
+        self._making[name] = [then]
+        queues = 1 if derived else self._policy.queues
+        self._make(
+            Topic(
+                name,
+                read_queues=queues,
+                write_queues=queues,
+                durability=self._metadata.default_durability(),
+                created_ms=self._clock.wall_ms(),
+            )
+        )
+
+    def _make(self, topic: Topic) -> None:
+        def made(result: None | Failure) -> None:
+            for then in self._making.pop(topic.name, []):
+                then(topic if result is None else result)
+
+        self._metadata.put_topic(topic, made)
+
+    def _query(self, session: Session, command: QueryTopic) -> None:
+        def answer(result: Topic | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(TopicFound(command.ticket, result))
+
+        topic = self._metadata.topic(command.topic)
+        if topic is not None:
+            answer(topic)
+        elif command.create:
+            self.ensure(command.topic, answer)
+        elif not address.is_topic(command.topic):
+            answer(Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {command.topic!r} is not a name that a topic can have"))
+        else:
+            answer(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist"))
+
+    def _list(self, session: Session, command: ListTopics) -> None:
+        session.answer(TopicList(command.ticket, self._metadata.topics()))
+
+    def _put(self, session: Session, command: PutTopic) -> None:
+        topic = command.topic
+        failure = _illegal(topic)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        known = self._metadata.topic(topic.name)
+        created_ms = known.created_ms if known is not None else self._clock.wall_ms()
+
+        def put(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._metadata.put_topic(replace(topic, created_ms=created_ms), put)
+
+    def _delete(self, session: Session, command: DeleteTopic) -> None:
+        if self._metadata.topic(command.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        if address.is_system_topic(command.topic):
+            session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, f"{command.topic} belongs to the system")))
+            return
+
+        def deleted(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._metadata.delete_topic(command.topic, deleted)
+
+
+def _illegal(topic: Topic) -> Failure | None:
+    """Why `topic` cannot be made, or None."""
+    if not address.is_topic(topic.name):
+        return Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {topic.name!r}: 1 to 127 of the characters % | a-z A-Z 0-9 _ -")
+    if address.is_system_topic(topic.name):
+        return Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {topic.name}: the name belongs to the system")
+    most = limits.QUEUES_PER_TOPIC_MAX
+    if not (0 <= topic.read_queues <= most and 0 <= topic.write_queues <= most):
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"topic {topic.name}: queues must be 0 to {most}")
+    if topic.perm & ~PERM_READ_WRITE & ~8:
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"topic {topic.name}: perm {topic.perm} is none of 2, 4, 6")
+    return None
