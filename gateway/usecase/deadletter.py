@@ -101,4 +101,10 @@ class DeadLetters:
             else:
                 self.bury(command.group, command.topic, receipt, result.records[0], answer)
 
-        self._store.read(topic, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX, None, read)
+        def position(result: int | Failure) -> None:
+            if not isinstance(result, Failure) and result > receipt.queue_offset:
+                answer(None)  # buried or acknowledged before
+                return
+            self._store.read(topic, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX, None, read)
+
+        self._store.offset(command.group, topic, receipt.queue_id, position)

@@ -1,0 +1,108 @@
+"""Commands to verbs: the one table of everything that the gateway can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain import address
+from domain.command import Command, Disconnected
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.ports import Clock, Entropy, MessageStore, Metadata, State
+from domain.topic import PERM_READ_WRITE, Topic
+from gateway.session import Session
+from gateway.usecase import latest
+from gateway.usecase.deadletter import DeadLetters
+from gateway.usecase.groups import Groups
+from gateway.usecase.handler import UseCase, Verb
+from gateway.usecase.identity import MessageIds
+from gateway.usecase.locks import Locks
+from gateway.usecase.members import Registry
+from gateway.usecase.offsets import Offsets
+from gateway.usecase.policy import Policy
+from gateway.usecase.pull import Pulling
+from gateway.usecase.receive import Receiving
+from gateway.usecase.send import Sending
+from gateway.usecase.settle import Settling
+from gateway.usecase.topics import Topics
+
+PERM_INHERIT = 1
+
+
+class Dispatcher:
+    """The use cases, composed over the ports. `handle` never raises for what a client did."""
+
+    def __init__(
+        self,
+        *,
+        store: MessageStore,
+        metadata: Metadata,
+        state: State,
+        clock: Clock,
+        entropy: Entropy,
+        cluster: str,
+        broker: str,
+        policy: Policy,
+    ) -> None:
+        self.topics = Topics(metadata, clock, policy)
+        self.groups = Groups(metadata, store, state, clock, policy)
+        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.retain)
+        dead_letters = DeadLetters(store, self.sending)
+        self.pulling = Pulling(store, self.topics, self.groups, clock)
+        self.receiving = Receiving(store, self.topics, self.groups, dead_letters, clock)
+        self.registry = Registry(self.topics, self.groups, clock)
+        self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
+        self.add(
+            self.topics,
+            self.groups,
+            self.sending,
+            dead_letters,
+            self.pulling,
+            self.receiving,
+            Settling(store, self.groups, self.sending),
+            Offsets(store, self.topics, self.groups),
+            self.registry,
+            Locks(clock),
+        )
+        for topic in system_topics(cluster, broker):
+            if metadata.topic(topic.name) is None:
+                metadata.put_topic(topic, lambda _: None)
+
+    def add(self, *use_cases: UseCase) -> None:
+        """Merge the verbs of more use cases. Raises ValueError when a verb is taken."""
+        for use_case in use_cases:
+            for command, verb in use_case.verbs().items():
+                if command in self._verbs:
+                    raise ValueError(f"two use cases handle {command.__name__}")
+                self._verbs[command] = verb
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Carry out one command; its answer goes to `session`, now or later."""
+        verb = self._verbs.get(type(command))
+        if verb is not None:
+            verb(session, command)
+            return
+        failure = Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by this node")
+        session.answer(Refused(getattr(command, "ticket", None), failure))
+
+    def handles(self) -> Sequence[type[Command]]:
+        """Every command class that has a verb."""
+        return list(self._verbs)
+
+
+def _disconnected(session: Session, command: Disconnected) -> None:
+    session.end()
+
+
+def system_topics(cluster: str, broker: str) -> list[Topic]:
+    """Topics that RocketMQ clients and tools expect to find: the template, and those named after cluster and broker."""
+    return [
+        Topic(address.TEMPLATE_TOPIC, 8, 8, PERM_READ_WRITE | PERM_INHERIT),
+        Topic(cluster, 16, 16, PERM_READ_WRITE | PERM_INHERIT),
+        Topic(broker, 1, 1, PERM_READ_WRITE | PERM_INHERIT),
+        Topic(f"{cluster}_REPLY_TOPIC", 1, 1, PERM_READ_WRITE),
+        Topic("SELF_TEST_TOPIC", 1, 1, PERM_READ_WRITE),
+        Topic("BenchmarkTest", 1024, 1024, PERM_READ_WRITE),
+        Topic("OFFSET_MOVED_EVENT", 1, 1, PERM_READ_WRITE),
+        Topic("RMQ_SYS_TRACE_TOPIC", 1, 1, PERM_READ_WRITE),
+    ]

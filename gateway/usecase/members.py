@@ -1,0 +1,158 @@
+"""Membership: who takes part in which consumer group, by heartbeat; everybody concerned is told when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from domain import address, limits
+from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Members, MembersChanged, Refused
+from domain.ports import Clock
+from domain.topic import Group
+from gateway.session import Session
+from gateway.usecase.groups import Groups
+from gateway.usecase.handler import Verb
+from gateway.usecase.topics import Topics
+
+SILENCE_NS: Final = 120 * limits.SECOND_NS
+SWEEP_NS: Final = 10 * limits.SECOND_NS
+
+
+@dataclass(slots=True)
+class Member:
+    """One client's part in one consumer group, and the session that last spoke for it."""
+
+    session: Session
+    membership: Membership
+    language: str
+    version: int
+    seen_ns: int
+
+
+class Registry:
+    """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence."""
+
+    def __init__(self, topics: Topics, groups: Groups, clock: Clock) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._clock = clock
+        self._members: dict[str, dict[str, Member]] = {}
+        self._producers: dict[str, dict[str, Session]] = {}
+        self._watched: dict[Session, set[str]] = {}
+        clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The three of them."""
+        return {Heartbeat: self._heartbeat, Leave: self._leave, QueryMembers: self._query}
+
+    def members(self, group: str) -> Mapping[str, Member]:
+        """Client id -> member of one group."""
+        return self._members.get(group, {})
+
+    def groups(self) -> list[str]:
+        """Groups with at least one member, sorted."""
+        return sorted(self._members)
+
+    def _heartbeat(self, session: Session, command: Heartbeat) -> None:
+        for membership in command.consumers:
+            if not address.is_group(membership.group):
+                failure = Failure(ErrorCode.GROUP_ILLEGAL, f"group {membership.group!r} is not a name that a group can have")
+                if command.wait:
+                    session.answer(Refused(command.ticket, failure))
+                return
+        session.client_id = command.client_id
+        self._follow(session, command.client_id)
+        for name in command.producers:
+            self._producers.setdefault(name, {})[command.client_id] = session
+        for membership in command.consumers:
+            self._join(session, command, membership)
+        if command.wait:
+            session.answer(Done(command.ticket))
+
+    def _join(self, session: Session, command: Heartbeat, membership: Membership) -> None:
+        members = self._members.setdefault(membership.group, {})
+        known = members.get(command.client_id)
+        if known is not None and command.keep_subscriptions and not membership.subscriptions:
+            membership.subscriptions = known.membership.subscriptions
+        members[command.client_id] = Member(
+            session, membership, command.language, command.version, self._clock.monotonic_ns()
+        )  # fmt: skip
+        if known is None:
+            self._groups.ensure(membership.group, self._prepare_retry)
+        if known is None or _topics(known.membership) != _topics(membership):
+            self._tell(membership.group)
+
+    def _prepare_retry(self, group: Group | Failure) -> None:
+        """Queue-level consumers subscribe to their retry topic at once, so it must have a route before the first retry."""
+        if isinstance(group, Group):
+            self._topics.ensure(address.retry_topic(group.name), lambda _: None)
+
+    def _leave(self, session: Session, command: Leave) -> None:
+        everything = command.consumer_group == "" and command.producer_group == ""
+        groups = sorted(self._members) if everything else [command.consumer_group]
+        for group in groups:
+            self._drop(group, command.client_id)
+        for name in sorted(self._producers) if everything else [command.producer_group]:
+            self._drop_producer(name, command.client_id)
+        session.answer(Done(command.ticket))
+
+    def _query(self, session: Session, command: QueryMembers) -> None:
+        members = self._members.get(command.group)
+        if members:
+            session.answer(Members(command.ticket, sorted(members)))
+        else:
+            failure = Failure(ErrorCode.GROUP_OFFLINE, f"no consumer for this group, {command.group}")
+            session.answer(Refused(command.ticket, failure))
+
+    def _follow(self, session: Session, client_id: str) -> None:
+        clients = self._watched.get(session)
+        if clients is None:
+            self._watched[session] = {client_id}
+            session.on_close.append(lambda: self._gone(session))
+        else:
+            clients.add(client_id)
+
+    def _gone(self, session: Session) -> None:
+        for client_id in sorted(self._watched.pop(session, ())):
+            for group in sorted(self._members):
+                member = self._members[group].get(client_id)
+                if member is not None and member.session is session:
+                    self._drop(group, client_id)
+            for name in sorted(self._producers):
+                if self._producers[name].get(client_id) is session:
+                    self._drop_producer(name, client_id)
+
+    def _drop(self, group: str, client_id: str) -> None:
+        members = self._members.get(group)
+        if members is None or members.pop(client_id, None) is None:
+            return
+        if members:
+            self._tell(group)
+        else:
+            del self._members[group]
+
+    def _drop_producer(self, name: str, client_id: str) -> None:
+        producers = self._producers.get(name)
+        if producers is not None:
+            producers.pop(client_id, None)
+            if not producers:
+                del self._producers[name]
+
+    def _tell(self, group: str) -> None:
+        for _, member in sorted(self._members.get(group, {}).items()):
+            member.session.answer(MembersChanged(None, group))
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic_ns()
+        for group in sorted(self._members):
+            for client_id, member in sorted(self._members.get(group, {}).items()):
+                if now - member.seen_ns > SILENCE_NS:
+                    self._drop(group, client_id)
+        self._clock.call_at(now + SWEEP_NS, self._sweep)
+
+
+def _topics(membership: Membership) -> list[str]:
+    return sorted(subscription.topic for subscription in membership.subscriptions)

@@ -1,0 +1,127 @@
+"""Positions of groups, and the bounds of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from domain.command import Command, CommitOffsets, QueryBounds, QueryOffset, SearchOffset
+from domain.errors import ErrorCode, Failure
+from domain.event import Bounds, Done, Offset, Refused
+from domain.ports import MessageStore
+from gateway.session import Session
+from gateway.usecase.groups import Groups
+from gateway.usecase.handler import Verb
+from gateway.usecase.topics import Topics
+
+
+class Offsets:
+    """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
+
+    def __init__(self, store: MessageStore, topics: Topics, groups: Groups) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The four of them."""
+        return {
+            CommitOffsets: self._commit,
+            QueryOffset: self._query,
+            QueryBounds: self._bounds,
+            SearchOffset: self._search,
+        }
+
+    def _commit(self, session: Session, command: CommitOffsets) -> None:
+        for topic, queue_id, offset in command.offsets:
+            failure = self._illegal(topic, queue_id, offset)
+            if failure is not None:
+                if command.wait:
+                    session.answer(Refused(command.ticket, failure))
+                return
+
+        def ready(group: object) -> None:
+            if isinstance(group, Failure):
+                if command.wait:
+                    session.answer(Refused(command.ticket, group))
+                return
+            self._store.commit(command.group, command.offsets, committed if command.wait else None)
+
+        def committed(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._groups.ensure(command.group, ready)
+
+    def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:
+        known = self._topics.find(topic)
+        if known is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
+        if not 0 <= queue_id < max(known.read_queues, known.write_queues, 1):
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic} has no queue {queue_id}")
+        if offset < 0:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"offset {offset} of {topic}: offsets begin at 0")
+        return None
+
+    def _query(self, session: Session, command: QueryOffset) -> None:
+        def found(result: int | Failure) -> None:
+            if not isinstance(result, Failure):
+                session.answer(Offset(command.ticket, result))
+            elif result.code is ErrorCode.OFFSET_NOT_FOUND and command.zero_if_absent:
+                self._store.bounds(command.topic, command.queue_id, partial(zero, result))
+            else:
+                session.answer(Refused(command.ticket, result))
+
+        def zero(failure: Failure, result: tuple[int, int] | Failure) -> None:
+            # A group that never came reads a queue from its beginning only while that beginning is still there.
+            if isinstance(result, Failure) or result[0] > 0:
+                session.answer(Refused(command.ticket, failure))
+            else:
+                session.answer(Offset(command.ticket, 0))
+
+        self._store.offset(command.group, command.topic, command.queue_id, found)
+
+    def _bounds(self, session: Session, command: QueryBounds) -> None:
+        topic = self._topics.find(command.topic)
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        most = max(topic.read_queues, topic.write_queues)
+        wanted = range(most) if command.queue_id < 0 else range(command.queue_id, command.queue_id + 1)
+        if command.queue_id >= most:
+            failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+            session.answer(Refused(command.ticket, failure))
+            return
+        found: dict[int, tuple[int, int]] = {}
+        failed: list[Failure] = []
+
+        def one(queue_id: int, result: tuple[int, int] | Failure) -> None:
+            if isinstance(result, Failure):
+                failed.append(result)
+            else:
+                found[queue_id] = result
+            if len(found) + len(failed) < len(wanted):
+                return
+            if failed:
+                session.answer(Refused(command.ticket, failed[0]))
+            else:
+                session.answer(Bounds(command.ticket, [(queue, *found[queue]) for queue in wanted]))
+
+        if not wanted:
+            session.answer(Bounds(command.ticket, []))
+        for queue_id in wanted:
+            self._store.bounds(command.topic, queue_id, partial(one, queue_id))
+
+    def _search(self, session: Session, command: SearchOffset) -> None:
+        failure = self._illegal(command.topic, command.queue_id, 0)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def found(result: int | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(Offset(command.ticket, result))
+
+        self._store.search(command.topic, command.queue_id, command.timestamp_ms, command.upper, found)

@@ -1,0 +1,152 @@
+"""Settling: acknowledging leases, moving their ends, and giving messages back to a retry topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Generic, TypeVar, cast
+
+from domain import address, limits
+from domain import property as properties
+from domain.command import Acknowledge, Command, Extend, SendBack
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Extended, Refused, Settled
+from domain.message import Placed
+from domain.ports import MessageStore
+from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
+from domain.record import Record
+from domain.topic import Group
+from gateway.session import Session
+from gateway.usecase.deadletter import copy_of, leased_topic
+from gateway.usecase.groups import Groups
+from gateway.usecase.handler import Verb
+from gateway.usecase.send import Sending
+
+_LEVELS = 18
+Outcome = TypeVar("Outcome")
+
+
+class Settling:
+    """Acknowledge, Extend, SendBack."""
+
+    def __init__(self, store: MessageStore, groups: Groups, sending: Sending) -> None:
+        self._store = store
+        self._groups = groups
+        self._sending = sending
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Acknowledge, Extend, SendBack."""
+        return {Acknowledge: self._acknowledge, Extend: self._extend, SendBack: self._send_back}
+
+    def _acknowledge(self, session: Session, command: Acknowledge) -> None:
+        def settled(result: list[Failure | None] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(Settled(command.ticket, result))
+
+        if all(receipt.retry == RETRY_NONE for receipt in command.receipts):
+            self._store.settle(command.group, command.topic, command.receipts, settled)
+        else:
+            _ByTopic[Failure | None](command.group, command.topic, command.receipts, settled).run(self._store.settle)
+
+    def _extend(self, session: Session, command: Extend) -> None:
+        if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
+            session.answer(Refused(command.ticket, failure))
+            return
+        invisible_ms = command.invisible_ms
+
+        def extend(
+            group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Receipt | Failure] | Failure], None]
+        ) -> None:
+            self._store.extend(group, topic, receipts, invisible_ms, done)
+
+        def extended(result: list[Receipt | Failure] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+                return
+            for old, new in zip(command.receipts, result, strict=True):
+                if isinstance(new, Receipt) and old.retry != RETRY_NONE:
+                    new.retry = RETRY_V1
+            session.answer(Extended(command.ticket, result))
+
+        _ByTopic[Receipt | Failure](command.group, command.topic, command.receipts, extended).run(extend)
+
+    def _send_back(self, session: Session, command: SendBack) -> None:
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                session.answer(Refused(command.ticket, group))
+                return
+
+            def found(record: bytes | Failure) -> None:
+                if isinstance(record, Failure):
+                    session.answer(Refused(command.ticket, record))
+                else:
+                    self._give_back(session, command, group, Record(record))
+
+            self._store.record_at(command.physical_offset, found)
+
+        self._groups.ensure(command.group, ready)
+
+    def _give_back(self, session: Session, command: SendBack, group: Group, record: Record) -> None:
+        times = record.reconsume_times
+        most = command.retry_max if command.retry_max >= 0 else group.retry_max
+        origin_topic = properties.text(record.properties, properties.RETRY_TOPIC) or record.topic
+        origin_id = properties.text(record.properties, properties.ORIGIN_MESSAGE_ID)
+        if not origin_id:
+            origin_id = command.origin_message_id or properties.text(record.properties, properties.UNIQ_KEY) or "-"
+        changes = {properties.RETRY_TOPIC: origin_topic, properties.ORIGIN_MESSAGE_ID: origin_id}
+        if command.delay_level < 0 or times >= most:
+            changes[properties.DLQ_ORIGIN_TOPIC] = origin_topic
+            changes[properties.DLQ_ORIGIN_MESSAGE_ID] = origin_id
+            message = copy_of(record, address.dead_letter_topic(group.name), reconsume_times=times, changes=changes)
+        else:
+            level = command.delay_level if command.delay_level > 0 else 3 + times
+            changes[properties.DELAY] = str(min(level, _LEVELS))
+            message = copy_of(record, address.retry_topic(group.name), reconsume_times=times + 1, changes=changes)
+
+        def stored(result: list[Placed] | Failure) -> None:
+            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+
+        self._sending.submit([message], stored)
+
+
+class _ByTopic(Generic[Outcome]):
+    """Receipts of a topic and of its retry topic in one command: one store call each, outcomes back in order."""
+
+    def __init__(
+        self,
+        group: str,
+        topic: str,
+        receipts: Sequence[Receipt],
+        done: Callable[[list[Outcome] | Failure], None],
+    ) -> None:
+        self._group = group
+        self._done = done
+        self._parts: dict[str, list[int]] = {}
+        self._receipts = receipts
+        for at, receipt in enumerate(receipts):
+            self._parts.setdefault(leased_topic(group, topic, receipt), []).append(at)
+        self._outcomes: list[Outcome | None] = [None] * len(receipts)
+        self._open = len(self._parts)
+        self._failure: Failure | None = None
+
+    def run(
+        self, verb: Callable[[str, str, Sequence[Receipt], Callable[[list[Outcome] | Failure], None]], None]
+    ) -> None:
+        """Call `verb` for each topic; `done` once with all outcomes, or with the first failure."""
+        if not self._parts:
+            self._done([])
+        for topic, positions in self._parts.items():
+            verb(self._group, topic, [self._receipts[at] for at in positions], partial(self._collect, positions))
+
+    def _collect(self, positions: list[int], result: list[Outcome] | Failure) -> None:
+        if isinstance(result, Failure):
+            self._failure = result
+        else:
+            for at, outcome in zip(positions, result, strict=True):
+                self._outcomes[at] = outcome
+        self._open -= 1
+        if self._open == 0:
+            self._done(self._failure if self._failure is not None else cast(list[Outcome], self._outcomes))
