@@ -1,0 +1,1 @@
+"""State records and their compacted view."""
