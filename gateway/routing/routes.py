@@ -1,0 +1,72 @@
+"""From a stored record to whom it reaches: the path of the record, then the trie, remembered by path."""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar, final
+
+from domain.address import is_derived_topic, is_system_topic, topic_of_path
+from gateway.routing.trie import Trie
+
+V = TypeVar("V")
+REMEMBERED_MAX: Final = 65_536
+
+
+def path_in(topic: str, origin: bytes) -> str:
+    """The path of a record of `topic` whose `originMqttTopic` is `origin` (b"": none).
+
+    A path that does not belong to the topic was copied along from elsewhere, and counts as absent: the message is at
+    the topic that it is stored in, so that live delivery and a reader of the log agree on it.
+    """
+    if origin:
+        path = origin.decode("utf-8", "replace")
+        if topic_of_path(path) == topic:
+            return path
+    return topic
+
+
+def topic_of_filter(pattern: str) -> str:
+    """The one domain topic that holds every path that `pattern` can match; "" when its first level is a wildcard."""
+    return "" if pattern[0] in "+#" else topic_of_path(pattern)
+
+
+def is_routed(topic: str) -> bool:
+    """True when records of `topic` are delivered by path: not the groups' retry and dead-letter copies, nor the system's own."""
+    return not is_derived_topic(topic) and not is_system_topic(topic)
+
+
+@final
+class Routes(Generic[V]):
+    """A trie that remembers its answers, at most REMEMBERED_MAX of them, until the filters change."""
+
+    __slots__ = ("_remembered", "_trie")
+
+    def __init__(self) -> None:
+        self._trie: Trie[V] = Trie()
+        self._remembered: dict[tuple[str, bytes], tuple[str, list[V]]] = {}
+
+    @property
+    def size(self) -> int:
+        """How many (filter, value) pairs there are."""
+        return self._trie.size
+
+    def insert(self, pattern: str, value: V) -> None:
+        """Add a pair; harmless when it is there."""
+        if self._trie.insert(pattern, value):
+            self._remembered.clear()
+
+    def remove(self, pattern: str, value: V) -> None:
+        """Take a pair out; harmless when it is not there."""
+        if self._trie.remove(pattern, value):
+            self._remembered.clear()
+
+    def of(self, topic: str, origin: bytes) -> tuple[str, list[V]]:
+        """(path, values) of a record of `topic` with that `originMqttTopic`. The list is shared: do not change it."""
+        key = (topic, origin)
+        found = self._remembered.get(key)
+        if found is None:
+            path = path_in(topic, origin)
+            found = (path, self._trie.match(path) if is_routed(topic) else [])
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[key] = found
+        return found

@@ -1,0 +1,95 @@
+"""The latest (retained) value of each exact path: set by a message, read and removed by path.
+
+It lives in the state space `latest`: key the path in UTF-8, value the record of the message that set it, with queue and
+offsets 0 since the value is written in the same commit as the message, before its place is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from domain import property as properties
+from domain import record
+from domain.address import is_path
+from domain.command import Command, DeleteLatest, Latest
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused, Value
+from domain.filter.path import matches
+from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
+from domain.ports import Clock, State, StateChange
+from gateway.routing.routes import path_in
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+
+SPACE: Final = "latest"
+
+
+def retain(message: Message) -> StateChange:
+    """What a message whose `retain` is RETAIN_SET or RETAIN_DELETE does to the latest value of its path.
+
+    To be appended in the same commit with it, once it is placed, stamped and has its UNIQ_KEY. The value's store time is
+    the message's born time: the log's own is not known yet.
+    """
+    path = path_in(message.topic, properties.find(message.properties, b"originMqttTopic"))
+    value = None if message.retain == RETAIN_DELETE else record.encode(message, 0, 0, message.born_ms, LOCAL_HOST)
+    return StateChange(SPACE, path.encode(), value)
+
+
+def value_at(state: State, path: str, wall_ms: int) -> bytes | None:
+    """The record of the latest value of `path`; None when there is none or it has expired."""
+    value = state.get(SPACE, path.encode())
+    return None if value is None or has_expired(value, wall_ms) else value
+
+
+def has_expired(data: bytes, wall_ms: int) -> bool:
+    """True when the record's HG_EXPIRE_MS lies in the past."""
+    if b"HG_EXPIRE_MS" not in data:
+        return False
+    expire = properties.find(record.Record(data).properties, b"HG_EXPIRE_MS")
+    return expire.isdigit() and int(expire) <= wall_ms
+
+
+def paths_under(state: State, pattern: str) -> Iterator[str]:
+    """Paths that have a latest value and match the filter `pattern`, in key order."""
+    cut = min((at for at in (pattern.find("+"), pattern.find("#")) if at >= 0), default=-1)
+    if cut < 0:
+        if state.get(SPACE, pattern.encode()) is not None:
+            yield pattern
+        return
+    # `a/#` also matches `a`, so the prefix ends before the slash.
+    prefix = pattern[:cut].removesuffix("/") if pattern[cut] == "#" else pattern[:cut]
+    for key, _ in state.scan(SPACE, prefix.encode()):
+        path = key.decode()
+        if matches(pattern, path):
+            yield path
+
+
+class LatestValues:
+    """Latest and DeleteLatest."""
+
+    def __init__(self, state: State, clock: Clock) -> None:
+        self._state = state
+        self._clock = clock
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Latest, DeleteLatest."""
+        return {Latest: self.read, DeleteLatest: self.delete}
+
+    def read(self, session: Session, command: Latest) -> None:
+        """Answer Value; Refused TOPIC_ILLEGAL when the path is none."""
+        if not is_path(command.path):
+            session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long")))
+            return
+        session.answer(Value(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
+
+    def delete(self, session: Session, command: DeleteLatest) -> None:
+        """Remove durably, then answer Done."""
+        if not is_path(command.path):
+            session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long")))
+            return
+
+        def done(failure: None | Failure) -> None:
+            session.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
+
+        self._state.put([StateChange(SPACE, command.path.encode(), None)], done)
