@@ -39,7 +39,7 @@ def is_system_topic(name: str) -> bool:
 
 def is_derived_topic(name: str) -> bool:
     """True for a group's retry topic and dead-letter topic."""
-    return name.startswith(RETRY_PREFIX) or name.startswith(DLQ_PREFIX)
+    return name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def is_topic(name: str) -> bool:

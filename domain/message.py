@@ -30,8 +30,8 @@ class Message:
     """
 
     __slots__ = (
-        "topic", "queue_id", "body", "properties", "message_id", "sys_flag", "flag", "born_ms", "born_host",
-        "reconsume_times", "prepared_offset", "retain",
+        "body", "born_host", "born_ms", "flag", "message_id", "prepared_offset", "properties", "queue_id",
+        "reconsume_times", "retain", "sys_flag", "topic",
     )  # fmt: skip
 
     def __init__(

@@ -63,7 +63,7 @@ def parse(text: str) -> Receipt | None:
     for at, part in enumerate(parts):
         if at == 5:
             continue
-        digits = part[1:] if part.startswith("-") else part
+        digits = part.removeprefix("-")
         if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
             return None
         numbers.append(int(part))

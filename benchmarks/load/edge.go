@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// coapPost is one endpoint: a CON POST at a time, retransmitted after two seconds of silence.
+func coapPost(o *Options, id, count int) Result {
+	conn, err := net.Dial("udp", o.Addr)
+	if err != nil {
+		return Result{Errors: count, Note: err.Error()}
+	}
+	defer conn.Close()
+	payload := body(o.Size)
+	result := Result{}
+	in := make([]byte, 2048)
+	for i := range count {
+		mid := uint16(id*7919 + i)
+		out := []byte{0x42, 0x02, byte(mid >> 8), byte(mid), byte(id), byte(i)}
+		out = append(out, 0xB2, 'm', 'q', byte(len(o.Topic)))
+		out = append(out, o.Topic...)
+		out = append(append(out, 0xFF), payload...)
+		began := time.Now()
+		answered := false
+		for try := 0; try < 3 && !answered; try++ {
+			if _, err := conn.Write(out); err != nil {
+				break
+			}
+			conn.SetReadDeadline(time.Now().Add(2 * time.Second))
+			for {
+				n, err := conn.Read(in)
+				if err != nil {
+					break
+				}
+				if n >= 4 && binary.BigEndian.Uint16(in[2:]) == mid && in[1]>>5 == 2 {
+					answered = true
+					break
+				}
+			}
+		}
+		if !answered {
+			result.Errors++
+			continue
+		}
+		result.Messages++
+		if i%16 == 0 {
+			result.Latencies = append(result.Latencies, time.Since(began))
+		}
+	}
+	return result
+}
+
+// httpEvents posts CloudEvents in binary mode over one HTTP/1.1 connection, one at a time.
+func httpEvents(o *Options, id, count int) Result {
+	conn, err := net.Dial("tcp", o.Addr)
+	if err != nil {
+		return Result{Errors: count, Note: err.Error()}
+	}
+	defer conn.Close()
+	payload := body(o.Size)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "POST /ce/%s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/octet-stream\r\nce-id: load-%d\r\n"+
+		"ce-source: /load\r\nce-type: com.example.load\r\nce-specversion: 1.0\r\nContent-Length: %d\r\n\r\n", o.Topic, o.Addr, id, len(payload))
+	out.Write(payload)
+	frame := out.Bytes()
+	r := bufio.NewReader(conn)
+	result := Result{}
+	for i := range count {
+		began := time.Now()
+		if _, err := conn.Write(frame); err != nil {
+			return Result{Messages: result.Messages, Errors: count - result.Messages, Note: err.Error()}
+		}
+		response, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return Result{Messages: result.Messages, Errors: count - result.Messages, Note: err.Error()}
+		}
+		io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		if response.StatusCode/100 == 2 {
+			result.Messages++
+		} else {
+			result.Errors++
+			result.Note = response.Status
+		}
+		if i%16 == 0 {
+			result.Latencies = append(result.Latencies, time.Since(began))
+		}
+	}
+	return result
+}

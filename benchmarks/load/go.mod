@@ -1,0 +1,3 @@
+module headgate.example/load
+
+go 1.24

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A few protobuf fields by hand: field number and wire type, then the value.
+func pbBytes(out []byte, number int, value []byte) []byte {
+	out = binary.AppendUvarint(out, uint64(number)<<3|2)
+	out = binary.AppendUvarint(out, uint64(len(value)))
+	return append(out, value...)
+}
+
+func pbInt(out []byte, number int, value uint64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(out, uint64(number)<<3), value)
+}
+
+// pbFields calls f with each length-delimited field, and with each varint field's value.
+func pbFields(data []byte, f func(number int, bytes []byte, value uint64)) {
+	for len(data) > 0 {
+		tag, n := binary.Uvarint(data)
+		if n <= 0 {
+			return
+		}
+		data = data[n:]
+		value, n := binary.Uvarint(data)
+		if n <= 0 {
+			return
+		}
+		data = data[n:]
+		if tag&7 == 2 {
+			if uint64(len(data)) < value {
+				return
+			}
+			f(int(tag>>3), data[:value], 0)
+			data = data[value:]
+		} else {
+			f(int(tag>>3), nil, value)
+		}
+	}
+}
+
+func resource(name string) []byte { return pbBytes(nil, 2, []byte(name)) }
+
+type grpcClient struct {
+	http   *http.Client
+	base   string
+	client string
+}
+
+func newGRPC(addr, client string) *grpcClient {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{
+		Protocols: protocols, MaxConnsPerHost: 1, DisableCompression: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		},
+	}
+	return &grpcClient{&http.Client{Transport: transport}, "http://" + addr + "/apache.rocketmq.v2.MessagingService/", client}
+}
+
+func (c *grpcClient) request(method string, in io.Reader) *http.Request {
+	r, _ := http.NewRequest("POST", c.base+method, in)
+	r.Header = http.Header{
+		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "X-Mq-Client-Id": {c.client},
+		"X-Mq-Language": {"GO"}, "X-Mq-Client-Version": {"5.0.0"}, "X-Mq-Protocol": {"v2"},
+	}
+	return r
+}
+
+func grpcFrame(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+}
+
+// call returns the messages of the answer; the gRPC status must be 0.
+func (c *grpcClient) call(method string, message []byte) ([][]byte, error) {
+	answer, err := c.http.Do(c.request(method, bytes.NewReader(grpcFrame(message))))
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	status := answer.Trailer.Get("Grpc-Status") + answer.Header.Get("Grpc-Status")
+	if status != "0" {
+		return nil, fmt.Errorf("grpc-status %s: %s", status, answer.Trailer.Get("Grpc-Message"))
+	}
+	var out [][]byte
+	for len(data) >= 5 {
+		n := int(binary.BigEndian.Uint32(data[1:]))
+		out = append(out, data[5:5+n])
+		data = data[5+n:]
+	}
+	return out, nil
+}
+
+func statusOf(message []byte) (code uint64) {
+	pbFields(message, func(number int, b []byte, _ uint64) {
+		if number == 1 {
+			pbFields(b, func(n int, _ []byte, v uint64) {
+				if n == 1 {
+					code = v
+				}
+			})
+		}
+	})
+	return code
+}
+
+// workers runs `window` loops over one client; each has its share of count.
+func workers(window, count int, one func() (int, error)) Result {
+	results := make([]Result, window)
+	var group sync.WaitGroup
+	for w := range window {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			r := &results[w]
+			for i := 0; r.Messages < count/window && r.Errors < 100; i++ {
+				began := time.Now()
+				n, err := one()
+				if err != nil {
+					r.Errors++
+					r.Note = err.Error()
+					continue
+				}
+				r.Messages += n
+				if i%16 == 0 {
+					r.Latencies = append(r.Latencies, time.Since(began))
+				}
+			}
+		}()
+	}
+	group.Wait()
+	total := Result{}
+	for _, r := range results {
+		total.Messages += r.Messages
+		total.Errors += r.Errors
+		total.Latencies = append(total.Latencies, r.Latencies...)
+		if r.Note != "" {
+			total.Note = r.Note
+		}
+	}
+	return total
+}
+
+func grpcSend(o *Options, id, count int) Result {
+	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
+	system := pbBytes(nil, 3, []byte(fmt.Sprintf("01%032X", id+1)))
+	system = pbInt(system, 5, 1)
+	system = pbInt(system, 6, 1)
+	now := time.Now()
+	system = pbBytes(system, 7, pbInt(nil, 1, uint64(now.Unix())))
+	system = pbBytes(system, 8, []byte("load"))
+	message := pbBytes(nil, 1, resource(o.Topic))
+	message = pbBytes(message, 3, system)
+	message = pbBytes(message, 4, body(o.Size))
+	request := pbBytes(nil, 1, message)
+	return workers(o.Window, count, func() (int, error) {
+		answer, err := client.call("SendMessage", request)
+		if err != nil {
+			return 0, err
+		}
+		if code := statusOf(answer[0]); code != 20000 {
+			return 0, fmt.Errorf("status %d", code)
+		}
+		return 1, nil
+	})
+}
+
+// settings opens the telemetry stream of a simple consumer and waits for the server's word.
+func (c *grpcClient) settings(o *Options) (io.Closer, error) {
+	entry := pbBytes(nil, 1, resource(o.Topic))
+	entry = pbBytes(entry, 2, pbBytes(pbInt(nil, 1, 1), 2, []byte("*")))
+	subscription := pbBytes(nil, 1, resource(o.Group))
+	subscription = pbBytes(subscription, 2, entry)
+	endpoints := pbBytes(pbInt(nil, 1, 1), 2, pbInt(pbBytes(nil, 1, []byte("127.0.0.1")), 2, 8081))
+	settings := pbInt(nil, 1, 3)
+	settings = pbBytes(settings, 2, endpoints)
+	settings = pbBytes(settings, 4, pbInt(nil, 1, 3))
+	settings = pbBytes(settings, 6, subscription)
+	reader, writer := io.Pipe()
+	go writer.Write(grpcFrame(pbBytes(nil, 2, settings)))
+	answer, err := c.http.Do(c.request("Telemetry", reader))
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(answer.Body, head); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(answer.Body, make([]byte, binary.BigEndian.Uint32(head[1:]))); err != nil {
+		return nil, err
+	}
+	return writer, nil
+}
+
+// grpcReceive receives up to 32 and acknowledges each message by a call of its own, as the SDKs do.
+func grpcReceive(o *Options, id, count int) Result {
+	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
+	stream, err := client.settings(o)
+	if err != nil {
+		return Result{Errors: count, Note: err.Error()}
+	}
+	defer stream.Close()
+	queue := pbBytes(nil, 1, resource(o.Topic))
+	queue = pbInt(queue, 2, 1<<64-1)
+	queue = pbBytes(queue, 4, pbBytes(nil, 1, []byte("broker-a")))
+	receive := pbBytes(nil, 1, resource(o.Group))
+	receive = pbBytes(receive, 2, queue)
+	receive = pbBytes(receive, 3, pbBytes(pbInt(nil, 1, 1), 2, []byte("*")))
+	receive = pbInt(receive, 4, 32)
+	receive = pbBytes(receive, 5, pbInt(nil, 1, 60))
+	receive = pbBytes(receive, 7, pbInt(nil, 1, 5))
+	ack := pbBytes(pbBytes(nil, 1, resource(o.Group)), 2, resource(o.Topic))
+	return workers(o.Window, count, func() (int, error) {
+		answer, err := client.call("ReceiveMessage", receive)
+		if err != nil {
+			return 0, err
+		}
+		n := 0
+		for _, part := range answer {
+			var failed error
+			pbFields(part, func(number int, message []byte, _ uint64) {
+				if number != 2 {
+					return
+				}
+				var handle, messageID []byte
+				pbFields(message, func(number int, b []byte, _ uint64) {
+					if number == 3 {
+						pbFields(b, func(number int, b []byte, _ uint64) {
+							switch number {
+							case 3:
+								messageID = b
+							case 12:
+								handle = b
+							}
+						})
+					}
+				})
+				done, err := client.call("AckMessage", pbBytes(ack, 3, pbBytes(pbBytes(nil, 1, messageID), 2, handle)))
+				if err != nil {
+					failed = err
+				} else if code := statusOf(done[0]); code != 20000 {
+					failed = fmt.Errorf("ack status %d", code)
+				} else {
+					n++
+				}
+			})
+			if failed != nil {
+				return n, failed
+			}
+		}
+		if n == 0 {
+			return 0, errors.New("no message left to receive")
+		}
+		return n, nil
+	})
+}

@@ -1,0 +1,78 @@
+"""Servers under measurement: started, watched in /proc, stopped by the pid that was started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    """A TCP port that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Process:
+    """One server process with everything that it starts."""
+
+    def __init__(self, command: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = open(folder / "output.txt", "ab")  # noqa: SIM115 - closed in stop
+        self._process = subprocess.Popen(
+            command, stdout=self._log, stderr=self._log, cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True
+        )
+        self.pid = self._process.pid
+
+    def pids(self) -> list[int]:
+        """The process and its descendants."""
+        found = [self.pid]
+        for pid in found:
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                found.extend(int(child) for child in task.read_text().split())
+        return found
+
+    def cpu_s(self) -> float:
+        """User and system seconds used so far, all threads and descendants."""
+        ticks = 0
+        for pid in self.pids():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / TICKS_PER_S
+
+    def anonymous_mb(self) -> float:
+        """Anonymous resident memory, megabytes."""
+        total = 0
+        for pid in self.pids():
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith("RssAnon:"):
+                    total += int(line.split()[1])
+        return total / 1024
+
+    def wait_port(self, port: int, seconds: float = 60) -> None:
+        """Until something listens on 127.0.0.1:port. Raises TimeoutError, or RuntimeError when the process has ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self._process.poll() is not None:
+                raise RuntimeError(f"{self._process.args!r} ended with {self._process.returncode}")
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise TimeoutError(f"nothing listens on port {port}")
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL after 15 s."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()

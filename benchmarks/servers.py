@@ -1,0 +1,118 @@
+"""The sides of a comparison: Headgate, Apache RocketMQ, mosquitto. Each starts on free ports with a data folder of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.process import Process, free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+APACHE_JARS = ROOT / ".deps" / "apache"
+NAMES = ("nameserver", "remoting", "grpc", "http", "mqtt", "coap", "admin", "websocket", "mqtts")
+
+
+@dataclass
+class Server:
+    """A running side: its processes, and the port that speaks each protocol."""
+
+    name: str
+    ports: dict[str, int]
+    processes: list[Process] = field(default_factory=list)
+
+    def cpu_s(self) -> float:
+        """CPU seconds of all its processes."""
+        return sum(process.cpu_s() for process in self.processes)
+
+    def anonymous_mb(self) -> float:
+        """Anonymous memory of all its processes."""
+        return sum(process.anonymous_mb() for process in self.processes)
+
+    def stop(self) -> None:
+        """Stop in the reverse order of starting."""
+        for process in reversed(self.processes):
+            process.stop()
+
+
+def headgate(folder: Path, durability: str) -> Server:
+    """One `headgate up`."""
+    ports = {name: free_port() for name in NAMES}
+    command = [str(Path(sys.executable).parent / "headgate"), "up", "--data", str(folder / "data"), "--durability", durability]
+    for name, port in ports.items():
+        command += ["--port", f"{name}={port}"]
+    server = Server("headgate", ports, [Process(command, folder)])
+    server.processes[0].wait_port(ports["remoting"])
+    server.processes[0].wait_port(ports["admin"])
+    return server
+
+
+def apache(folder: Path, durability: str) -> Server:
+    """Apache RocketMQ: a name server, and a broker with the gRPC proxy in the same JVM (its LOCAL mode)."""
+    if not APACHE_JARS.is_dir():
+        raise SystemExit("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
+                         "-DoutputDirectory=../../.deps/apache")  # fmt: skip
+    ports = {"nameserver": free_port(), "remoting": _apache_port(), "grpc": free_port(), "proxy": free_port()}
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "conf").mkdir(parents=True)
+    (folder / "ns.conf").write_text(f"listenPort={ports['nameserver']}\n")
+    flush = "SYNC_FLUSH" if durability == "flushed" else "ASYNC_FLUSH"
+    (folder / "bk.conf").write_text(
+        f"brokerClusterName=DefaultCluster\nbrokerName=broker-a\nbrokerId=0\nbrokerIP1=127.0.0.1\n"
+        f"namesrvAddr=127.0.0.1:{ports['nameserver']}\nlistenPort={ports['remoting']}\nstorePathRootDir={folder}/store\n"
+        f"flushDiskType={flush}\nautoCreateTopicEnable=true\nmappedFileSizeCommitLog=268435456\n"
+    )
+    (folder / "conf" / "rmq-proxy.json").write_text(
+        json.dumps(
+            {
+                "rocketMQClusterName": "DefaultCluster",
+                "proxyMode": "LOCAL",
+                "namesrvAddr": f"127.0.0.1:{ports['nameserver']}",
+                "grpcServerPort": ports["grpc"],
+                "remotingListenPort": ports["proxy"],
+            }
+        )
+    )
+    java = [
+        "java", "-Xms1g", "-Xmx2g", "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED", f"-Drocketmq.home.dir={folder}",
+        f"-Duser.home={folder}", "-cp", f"{APACHE_JARS}/*",
+    ]  # fmt: skip
+    start = "org.apache.rocketmq."
+    server = Server("apache", ports)
+    server.processes.append(Process([*java, f"{start}namesrv.NamesrvStartup", "-c", f"{folder}/ns.conf"], folder / "ns"))
+    server.processes[0].wait_port(ports["nameserver"])
+    server.processes.append(
+        Process(
+            [*java, f"{start}proxy.ProxyStartup", "-pm", "local", "-bc", f"{folder}/bk.conf", "-n",
+             f"127.0.0.1:{ports['nameserver']}"], folder / "bk", {"RMQ_PROXY_HOME": str(folder)},
+        )
+    )  # fmt: skip
+    server.processes[1].wait_port(ports["remoting"])
+    server.processes[1].wait_port(ports["grpc"])
+    return server
+
+
+def _apache_port() -> int:
+    """The broker also opens the ports beside its own."""
+    while True:
+        port = free_port()
+        if port > 10_000 and port < 60_000:
+            return port
+
+
+def mosquitto(folder: Path, durability: str) -> Server:
+    """mosquitto, which stores nothing, whatever durability is asked for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    (folder / "mosquitto.conf").write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 1000\nmax_queued_messages 100000\n"
+    )
+    command = [shutil.which("mosquitto") or "/usr/sbin/mosquitto", "-c", str(folder / "mosquitto.conf")]
+    server = Server("mosquitto", {"mqtt": port}, [Process(command, folder)])
+    server.processes[0].wait_port(port)
+    return server
+
+
+SIDES = {"headgate": headgate, "apache": apache, "mosquitto": mosquitto}
