@@ -1,0 +1,63 @@
+"""Names and places."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import address
+
+
+@pytest.mark.parametrize(
+    ("path", "topic"),
+    [
+        ("sensors/room1/temp", "sensors"),
+        ("sensors", "sensors"),
+        ("sensors/", "sensors"),
+        ("/sensors", "mqtt_other"),
+        ("$SYS/x", "mqtt_other"),
+        ("a b/c", "mqtt_other"),
+        ("%RETRY%g", "mqtt_other"),
+        ("TBW102/x", "mqtt_other"),
+        ("tbw102", "mqtt_other"),
+        ("rmq_sys_wheel_timer", "mqtt_other"),
+        ("x" * 128, "mqtt_other"),
+        ("größe/1", "mqtt_other"),
+    ],
+)
+def test_first_level_is_the_topic_when_it_may_be_one(path: str, topic: str) -> None:
+    assert address.topic_of_path(path) == topic
+
+
+def test_topic_and_group_names() -> None:
+    assert address.is_topic("a" * 127)
+    assert not address.is_topic("a" * 128)
+    assert address.is_topic("%RETRY%" + "g" * 120 + "_" + "t" * 127)
+    assert not address.is_topic("a/b")
+    assert not address.is_topic("a\n")
+    assert address.is_group("g" * 120)
+    assert not address.is_group("")
+
+
+def test_paths_are_bounded_and_free_of_wildcards() -> None:
+    assert address.is_path("a//b/")
+    assert not address.is_path("")
+    assert not address.is_path("a/+/b")
+    assert not address.is_path("a/#")
+    assert not address.is_path("a\x00")
+    assert not address.is_path("x" * 4097)
+    assert address.is_path("/".join("a" * 128))
+    assert not address.is_path("/".join("a" * 129))
+
+
+@pytest.mark.parametrize(("host", "text"), [("10.0.0.1", "10.0.0.1:80"), ("::1", "[::1]:80"), ("fe80::1%eth0", "[fe80::1]:80")])
+def test_hosts(host: str, text: str) -> None:
+    assert address.host_text(address.host_bytes(host, 80)) == text
+
+
+def test_offset_message_id_is_apaches() -> None:
+    """MessageDecoder.createMessageId of 10.0.0.1:10911 and 0x1234."""
+    text = address.offset_message_id(address.host_bytes("10.0.0.1", 10911), 0x1234)
+    assert text == "0A00000100002A9F0000000000001234"
+    assert address.physical_offset_of(text) == 0x1234
+    assert address.physical_offset_of("short") == -1
+    assert address.physical_offset_of("z" * 32) == -1

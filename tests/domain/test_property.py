@@ -1,0 +1,55 @@
+"""Properties in their stored form."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain import property as properties
+
+words = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=("Cs",)), min_size=1, max_size=12)
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(words, words, max_size=6))
+def test_what_is_encoded_is_decoded_and_found(pairs: dict[str, str]) -> None:
+    stored = properties.encode(pairs.items())
+    assert properties.decode(stored) == pairs
+    for key, value in pairs.items():
+        assert properties.text(stored, key) == value
+        assert properties.text(stored[:-1], key) == value, "older clients omit the last separator"
+    assert properties.find(stored, b"\xff absent") == b""
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(words, words, max_size=6), st.dictionaries(words, words, max_size=3))
+def test_setting_values_replaces_and_keeps(pairs: dict[str, str], changes: dict[str, str]) -> None:
+    stored = properties.encode(pairs.items())
+    assert properties.decode(properties.with_values(stored, changes)) == {**pairs, **changes}
+    assert properties.decode(properties.without(stored, changes)) == {k: v for k, v in pairs.items() if k not in changes}
+
+
+@settings(max_examples=100)
+@given(st.binary(max_size=60))
+def test_any_bytes_decode(stored: bytes) -> None:
+    for key in properties.decode(stored):
+        assert key != ""
+    properties.user(stored)
+
+
+def test_a_key_is_not_found_inside_another_key() -> None:
+    assert properties.find(b"MY_TAGS\x01x\x02TAGS\x01y\x02", b"TAGS") == b"y"
+    assert properties.find(b"MY_TAGS\x01x\x02", b"TAGS") == b""
+
+
+@pytest.mark.parametrize("pair", [("", "v"), ("k", ""), ("k\x01", "v"), ("k", "v\x02")])
+def test_what_cannot_be_stored_is_refused(pair: tuple[str, str]) -> None:
+    assert not properties.is_storable(*pair)
+    with pytest.raises(ValueError, match="cannot be stored"):
+        properties.encode([pair])
+
+
+def test_user_properties_leave_out_every_reserved_name() -> None:
+    stored = properties.encode([("colour", "red"), ("UNIQ_KEY", "1"), ("HG_CLIENT", "c"), ("CE_type", "t"), ("POP_CK", "x")])
+    assert properties.user(stored) == {"colour": "red"}
