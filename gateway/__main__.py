@@ -1,0 +1,5 @@
+"""`python -m gateway` is `headgate`."""
+
+from gateway.cli import main
+
+main()

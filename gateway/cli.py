@@ -1,0 +1,139 @@
+"""The command `headgate`. What a person got wrong is said in one line on stderr, with exit code 2 and no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from domain.errors import ConfigError, GatewayError
+
+if TYPE_CHECKING:
+    from gateway.config import Config
+
+app = typer.Typer(
+    help="A gateway for RocketMQ, MQTT, CoAP, HTTP, gRPC and CloudEvents with a store of its own.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+settings = typer.Typer(help="The configuration.", no_args_is_help=True)
+app.add_typer(settings, name="config")
+
+Data = Annotated[str | None, typer.Option(help="Folder of everything that is kept (default ./headgate-data).")]
+Host = Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")]
+Advertise = Annotated[str | None, typer.Option(help="Address that routes carry, when clients see another one.")]
+PortOffset = Annotated[int | None, typer.Option(help="Shift every port by this much.")]
+Port = Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")]
+Level = Annotated[str | None, typer.Option(help="Durability of new topics: flushed (default) or page.")]
+Insecure = Annotated[bool | None, typer.Option("--insecure", help="Accept a host that others can reach.")]
+Certificate = Annotated[str | None, typer.Option(help="PEM file for TLS (default: self-signed).")]
+Key = Annotated[str | None, typer.Option(help="PEM file with the certificate's key.")]
+File = Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")]
+
+
+@app.command()
+def up(
+    data: Data = None,
+    host: Host = None,
+    advertise: Advertise = None,
+    port_offset: PortOffset = None,
+    port: Port = None,
+    durability: Level = None,
+    insecure: Insecure = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    config: File = None,
+) -> None:
+    """Start everything in one process."""
+    options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
+    from gateway.runtime.process import run
+
+    raise typer.Exit(run(_load(options, config)))
+
+
+@settings.command("show")
+def show(
+    data: Data = None,
+    host: Host = None,
+    advertise: Advertise = None,
+    port_offset: PortOffset = None,
+    port: Port = None,
+    durability: Level = None,
+    insecure: Insecure = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    config: File = None,
+) -> None:
+    """Print what would be in force, and where each value is from."""
+    options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
+    rows = _load(options, config).rows()
+    width = max(len(name) for name, _, _ in rows)
+    middle = max(len(value) for _, value, _ in rows)
+    for name, value, source in rows:
+        typer.echo(f"{name:<{width}}  {value:<{middle}}  {source}")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib import metadata
+
+    typer.echo(f"headgate {metadata.version('headgate')}")
+
+
+def _options(
+    data: str | None,
+    host: str | None,
+    advertise: str | None,
+    port_offset: int | None,
+    port: list[str] | None,
+    durability: str | None,
+    insecure: bool | None,
+    certificate: str | None,
+    key: str | None,
+) -> dict[str, object]:
+    options: dict[str, object] = {
+        "data": data,
+        "host": host,
+        "advertise": advertise,
+        "port_offset": port_offset,
+        "durability": durability,
+        "insecure": insecure,
+        "certificate": certificate,
+        "key": key,
+    }
+    for assignment in port or ():
+        name, equals, number = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--port {assignment}: NAME=N is wanted, as in --port mqtt=1884")
+        options[f"ports.{name}"] = number
+    return options
+
+
+def _load(options: dict[str, object], file: str | None) -> Config:
+    from gateway.config import load
+    from gateway.node import part_names
+
+    return load(options, os.environ, part_names(), file or os.environ.get("HEADGATE_CONFIG"))
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        code = app(standalone_mode=False, prog_name="headgate")
+    except typer.Abort:
+        code = 130
+    except typer.TyperException as error:
+        code = _refuse(error.format_message())
+    except GatewayError as error:
+        code = _refuse(str(error))
+    sys.exit(code or 0)
+
+
+def _refuse(text: str) -> int:
+    line = " ".join(text.split())
+    print(f"headgate: {line}", file=sys.stderr)
+    return 2

@@ -1,0 +1,300 @@
+"""The node: the one place that names concrete classes.
+
+`compose` builds everything between the ports (disk, clock, entropy) and the sockets, and is what a simulation uses.
+`Node` is the same with the real world around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final, final
+
+from domain.address import host_bytes
+from domain.errors import ConfigError
+from domain.limits import SECOND_NS
+from domain.ports import Clock, Disk, Entropy
+from gateway.config import Config, nearest
+from gateway.observe import metrics
+from gateway.observe.figures import Ledger
+from gateway.pump import Pump, Turn
+from gateway.runtime.admin import Admin
+from gateway.runtime.clock import LoopClock
+from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.disk import DataDirectory
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.stream import StreamListener, bind
+from gateway.runtime.tls import TlsContexts
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.policy import Policy
+from protocols.adapter import Adapter, DatagramAdapter, Peer, Setting
+from protocols.registry import Opening
+from store.config import StoreConfig
+from store.engine import LogStore, open_store
+
+PROTOCOLS: Final = "gateway.protocols"
+APPLICATIONS: Final = "gateway.applications"
+HTTP2: Final = "http2"
+
+SPEAKS: Final[Mapping[str, tuple[str, ...] | None]] = {
+    "nameserver": ("remoting",),
+    "remoting": ("remoting",),
+    "grpc": ("http2",),
+    "http": None,
+    "mqtt": ("mqtt",),
+    "mqtts": ("mqtt",),
+}
+"""Stream listener -> the protocols that it recognises; None: all of them. Every one of them also takes TLS."""
+
+LABELS: Final[Mapping[tuple[str, str], str]] = {
+    ("grpc", "http2"): "grpc",
+    ("http", "http1"): "http",
+    ("http", "http2"): "http",
+}
+"""(listener, protocol) -> the name under which its connections are counted, where it is not the protocol's own."""
+
+DRAIN_S: Final = 2.0
+log = logging.getLogger("headgate.node")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A composed node without sockets. `missing` names the protocols that could not be loaded, and why."""
+
+    store: LogStore
+    handler: Dispatcher
+    streams: Mapping[str, Adapter]
+    datagrams: Mapping[str, DatagramAdapter]
+    missing: Mapping[str, str]
+
+
+def part_names() -> list[str]:
+    """Names of the configuration tables that parts may have."""
+    names = {point.name for group in (PROTOCOLS, APPLICATIONS) for point in entry_points(group=group)}
+    return sorted(names | {"store", "policy"})
+
+
+def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
+    """Open the store and put use cases and protocols on top of it.
+
+    `ports` are the ports really in use, `host` what routes carry. Raises ConfigError and StoreError.
+    """
+    settings = _table(StoreConfig, config, "store", ("broker", "store_host", "durability"))
+    store_host = host_bytes(host, ports.get("remoting", 0))
+    store = open_store(
+        disk,
+        clock,
+        StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings),
+    )
+    handler = Dispatcher(
+        store=store,
+        metadata=store.metadata,
+        state=store.state,
+        clock=clock,
+        entropy=entropy,
+        cluster=config.cluster,
+        broker=config.broker,
+        policy=Policy(**_table(Policy, config, "policy", ())),
+    )
+    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms)
+    streams: dict[str, Adapter] = {}
+    datagrams: dict[str, DatagramAdapter] = {}
+    missing: dict[str, str] = {}
+    applications = _load(APPLICATIONS, config, base, missing, ())
+    for name, adapter in _load(PROTOCOLS, config, base, missing, tuple(applications.values())).items():
+        (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
+    return Parts(store, handler, streams, datagrams, missing)
+
+
+def _load(group: str, config: Config, base: Setting, missing: dict[str, str], applications: Sequence[object]) -> dict[str, Any]:
+    """Everything under one entry-point group, by name; one that cannot be imported is named and left out."""
+    found: dict[str, Any] = {}
+    for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        setting = dataclasses.replace(base, options=config.table(point.name))
+        try:
+            create = point.load()
+        except (ImportError, AttributeError) as error:
+            missing[point.name] = str(error)
+            continue
+        found[point.name] = create(setting, applications) if point.name == HTTP2 else create(setting)
+    return found
+
+
+def _table(kind: type, config: Config, name: str, apart: Sequence[str]) -> dict[str, Any]:
+    """One part's table as keyword arguments of its frozen class. Raises ConfigError for unknown keys and wrong types."""
+    known = {field.name: field.default for field in dataclasses.fields(kind) if field.name not in apart}
+    found: dict[str, Any] = {}
+    for key, value in config.table(name).items():
+        where = f"{config.sources.get(f'{name}.{key}', '')}: {name}.{key}"
+        if key not in known:
+            raise ConfigError(f"{where} is unknown{nearest(key, known)}")
+        wanted = type(known[key])
+        given = float(value) if wanted is float and type(value) is int else value
+        if type(given) is not wanted:
+            raise ConfigError(f"{where} is {value!r}: {wanted.__name__} is wanted")
+        found[key] = given
+    return found
+
+
+ABOUT: Final[Mapping[str, str]] = {
+    "nameserver": "RocketMQ nameserver",
+    "remoting": "RocketMQ remoting",
+    "grpc": "RocketMQ gRPC",
+    "http": "HTTP/1.1, HTTP/2, CloudEvents, and every stream protocol above and below",
+    "mqtt": "MQTT 3.1.1 and 5.0",
+    "mqtts": "MQTT over TLS",
+    "coap": "CoAP (UDP)",
+    "admin": "/healthz /readyz /metrics",
+}
+
+
+@final
+class Node:
+    """One process: listeners, pumps and the store, from `start` to `stop`."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.ledger = Ledger()
+        self.ready = False
+        self.parts: Parts
+        self.ports: dict[str, int] = {}
+        self._pumps: dict[Pump, None] = {}
+        self._streams: list[StreamListener] = []
+        self._datagrams: list[DatagramPump] = []
+        self._sockets: dict[str, socket.socket] = {}
+        self._admin: Admin | None = None
+
+    async def start(self) -> None:
+        """Bind, recover, listen. Raises ConfigError when a person has to change something."""
+        loop = asyncio.get_running_loop()
+        config = self.config
+        self._disk = DataDirectory(Path(config.data), loop)
+        try:
+            self._bind()
+            self._clock = LoopClock(loop)
+            self._turn = Turn(self._clock)
+            host = config.advertise or concrete(config.host)
+            self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
+            tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
+            tls.check()
+            for name, bound in self._sockets.items():
+                await self._open(name, bound, tls, loop)
+        except BaseException:
+            for bound in self._sockets.values():
+                bound.close()
+            self._disk.close()
+            raise
+        self._ready_ns = self._clock.monotonic_ns()
+        self.ready = True
+
+    def _bind(self) -> None:
+        for name in self.config.ports:
+            kind = socket.SOCK_DGRAM if name == "coap" else socket.SOCK_STREAM
+            bound = bind(name, self.config.host, self.config.port(name), kind)
+            self._sockets[name] = bound
+            self.ports[name] = bound.getsockname()[1]
+
+    async def _open(self, name: str, bound: socket.socket, tls: TlsContexts, loop: asyncio.AbstractEventLoop) -> None:
+        if name == "admin":
+            self._admin = Admin(lambda: self.ready, self.metrics)
+            await self._admin.open(bound)
+        elif name == "coap":
+            adapter = self.parts.datagrams.get(name)
+            if adapter is None:
+                bound.close()
+                return
+            endpoint = adapter.bind(self._clock.monotonic_ns())
+            pump = DatagramPump(bound, endpoint, self.ledger.of(name), self.parts.handler, self._clock, self._turn, loop)
+            pump.open()
+            self._datagrams.append(pump)
+        else:
+            speaks = SPEAKS[name]
+            adapters = {
+                protocol: adapter for protocol, adapter in self.parts.streams.items() if speaks is None or protocol in speaks
+            }
+            listener = StreamListener(name, bound)
+            await listener.open(self._pump_of(name, adapters, tls))
+            self._streams.append(listener)
+
+    def _pump_of(self, listener: str, adapters: Mapping[str, Adapter], tls: TlsContexts) -> Callable[[], Pump]:
+        """What makes the pumps of one listener."""
+        secure = tls.secure(adapters)
+        plain = {} if listener == "mqtts" else adapters
+        labels = {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
+
+        def connect(peer: Peer, now: int) -> Opening:
+            return Opening(plain, secure, peer, now)
+
+        def make() -> Pump:
+            return Pump(connect, listener, self.parts.handler, self._clock, self._turn, self.ledger, self._pumps, labels)
+
+        return make
+
+    def lines(self) -> list[tuple[str, str, str]]:
+        """(listener, address, what it is for) for every listener that is open."""
+        host = self.config.host
+        shown = f"[{host}]" if ":" in host else host
+        return [(name, f"{shown}:{port}", ABOUT[name]) for name, port in self.ports.items()]
+
+    def metrics(self) -> str:
+        """The Prometheus text of this moment."""
+        up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
+        return metrics.text(self.ledger.all(), self.parts.store.figures(), (), up_s)
+
+    async def stop(self) -> None:
+        """Take nothing new, answer what is in flight, close every connection, and close the store."""
+        self.ready = False
+        for listener in self._streams:
+            listener.close()
+        for pump in self._pumps:
+            pump.pause()
+        for datagrams in self._datagrams:
+            datagrams.pause()
+        await self._settled()
+        for datagrams in self._datagrams:
+            datagrams.close()
+        for pump in list(self._pumps):
+            pump.close()
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + DRAIN_S
+        while self._pumps and loop.time() < limit:
+            await asyncio.sleep(0.005)
+        for pump in list(self._pumps):
+            pump.abort()
+        if self._admin is not None:
+            await self._admin.close()
+        self.parts.store.close()
+        self._disk.close()
+
+    async def _settled(self) -> None:
+        """Everything appended before this has been answered: commits answer in their order."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self.parts.store.append([], lambda _: None if done.done() else done.set_result(None))
+        try:
+            await asyncio.wait_for(done, DRAIN_S)
+        except TimeoutError:
+            log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
+        await asyncio.sleep(0)
+
+
+def concrete(host: str) -> str:
+    """The address that others reach `host` by: itself, or for a wildcard the first one that is not loopback."""
+    if host not in ("0.0.0.0", "::", ""):
+        return "127.0.0.1" if host == "localhost" else host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def _names(*hosts: str) -> list[str]:
+    return [name for name in ("localhost", "127.0.0.1", "::1", *hosts) if name]

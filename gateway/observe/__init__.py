@@ -1,0 +1,1 @@
+"""What can be seen of a running node: counters and their Prometheus text."""

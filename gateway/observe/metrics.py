@@ -1,0 +1,62 @@
+"""Prometheus' text format (version 0.0.4), from the figures of the protocols and those of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gateway.observe.figures import Figures
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_PLAIN: Final = (
+    ("messages_in_total", "counter", "Messages taken from clients"),
+    ("messages_out_total", "counter", "Messages handed to clients"),
+    ("bytes_in_total", "counter", "Bytes read from sockets"),
+    ("bytes_out_total", "counter", "Bytes written to sockets"),
+    ("connections_opened_total", "counter", "Connections since the start"),
+    ("connections_open", "gauge", "Connections open now"),
+)
+_BY_REASON: Final = (
+    ("refusals_total", "refusals", "Refused commands, by code"),
+    ("disconnects_total", "disconnects", "Ended connections, by reason"),
+)
+
+
+def text(protocols: Iterable[Figures], store: Mapping[str, float], lags: Iterable[tuple[str, str, int]], up_s: float) -> str:
+    """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front."""
+    lines: list[str] = []
+    figures = list(protocols)
+    for name, kind, about in _PLAIN:
+        _head(lines, name, kind, about)
+        attribute = name.removesuffix("_total")
+        lines += [f"headgate_{name}{_labels(protocol=one.protocol)} {getattr(one, attribute)}" for one in figures]
+    for name, attribute, about in _BY_REASON:
+        _head(lines, name, "counter", about)
+        for one in figures:
+            counts: Mapping[str, int] = getattr(one, attribute)
+            lines += [
+                f"headgate_{name}{_labels(protocol=one.protocol, reason=reason)} {count}"
+                for reason, count in sorted(counts.items())
+            ]
+    _head(lines, "group_lag", "gauge", "Messages that a consumer group has not settled yet")
+    lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
+    for name, value in sorted(store.items()):
+        _head(lines, f"store_{name}", "counter" if name.endswith("_total") else "gauge", f"The store's {name}")
+        lines.append(f"headgate_store_{name} {value:.9g}")
+    _head(lines, "up_seconds", "gauge", "Time since the node was ready")
+    lines.append(f"headgate_up_seconds {up_s:.3f}")
+    return "\n".join(lines) + "\n"
+
+
+def _head(lines: list[str], name: str, kind: str, about: str) -> None:
+    lines.append(f"# HELP headgate_{name} {about}")
+    lines.append(f"# TYPE headgate_{name} {kind}")
+
+
+def _labels(**labels: str) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

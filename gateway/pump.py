@@ -1,0 +1,390 @@
+"""The pump: one connection between the world's bytes and the use cases.
+
+    data_received -> Connection.receive -> commands -> Handler.handle
+    Session.answer -> Connection.answer -> (end of the turn) outgoing -> one write
+
+Its methods carry the names of `asyncio.Protocol`, so that a loop can drive it without a task a connection; a simulation
+calls the same methods with a transport of its own. Everything that a connection wants (bytes out, a deadline, no more
+reading, to be closed) is looked at once a turn, in `flush`, however many messages the turn carried.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, cast, final
+
+from domain import limits
+from domain.address import host_bytes
+from domain.command import Command, Disconnected, Send
+from domain.event import Delivered, Event, Pulled, Received, Refused, Sent
+from domain.ports import Clock, Timer
+from gateway.observe.figures import Figures, Ledger
+from gateway.session import Session
+from protocols.adapter import Connection, Peer
+
+LINGER_NS: Final = 5 * limits.SECOND_NS
+"""How long a closed connection may take to read what is still queued for it."""
+STALL_NS: Final = 60 * limits.SECOND_NS
+"""How long a peer may leave its answers unread before it is dropped."""
+HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
+"""How long a peer that has finished sending may wait for its answers."""
+JOIN_BYTES_MAX: Final = 64 * 1024
+"""Up to here joining pieces is cheaper than handing them to the kernel one by one."""
+
+log = logging.getLogger("headgate.pump")
+
+
+class Handler(Protocol):
+    """The use cases, as the pump sees them (`gateway.usecase.dispatcher.Dispatcher`)."""
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Carry out one command; the answer goes to `session.answer`, at once or later."""
+
+
+class Transport(Protocol):
+    """The part of `asyncio.Transport` that a pump needs."""
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes."""
+
+    def writelines(self, list_of_data: Sequence[bytes]) -> None:
+        """Queue pieces, in order."""
+
+    def pause_reading(self) -> None:
+        """No more `data_received`."""
+
+    def resume_reading(self) -> None:
+        """Go on."""
+
+    def close(self) -> None:
+        """Close when what is queued has been written."""
+
+    def abort(self) -> None:
+        """Close now."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """`peername` and `sockname`."""
+
+
+class Opening(Protocol):
+    """A connection that does not know its protocol yet (`protocols.registry.Opening`)."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name, "" while undecided."""
+
+    @property
+    def chosen(self) -> Connection:
+        """The connection to drive from now on."""
+
+
+@final
+class Turn:
+    """The pumps with something to write, each flushed once at the end of the loop's turn."""
+
+    __slots__ = ("_call_soon", "_pumps")
+
+    def __init__(self, clock: Clock) -> None:
+        self._call_soon = clock.call_soon
+        self._pumps: list[Any] = []
+
+    def add(self, pump: Any) -> None:
+        """Flush `pump` (anything with a `flush`) at the end of this turn."""
+        if not self._pumps:
+            self._call_soon(self.flush)
+        self._pumps.append(pump)
+
+    def flush(self) -> None:
+        """Flush all, in the order in which they were added."""
+        pumps, self._pumps = self._pumps, []
+        for pump in pumps:
+            pump.flush()
+
+
+@final
+class Pump:
+    """Drives one stream connection, and is its session's shell.
+
+    `connect` makes the connection when the socket is there. With `labels` what it makes is an `Opening`: the pump drives
+    the connection that this chooses, and counts it under the label of the protocol that it finds.
+    `members` holds the open pumps of the node in the order of their arrival; the pump adds and removes itself.
+    """
+
+    __slots__ = (
+        "_clock", "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_labels", "_ledger",
+        "_members", "_now", "_opening", "_over", "_paused", "_stalled", "_timer", "_timer_at", "_transport", "_turn",
+        "_watchdog", "session",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        connect: Callable[[Peer, int], Connection],
+        protocol: str,
+        handler: Handler,
+        clock: Clock,
+        turn: Turn,
+        ledger: Ledger,
+        members: dict[Pump, None],
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        self._connect = connect
+        self._handler = handler
+        self._clock = clock
+        self._now = clock.monotonic_ns
+        self._turn = turn
+        self._ledger = ledger
+        self._figures: Figures = ledger.of(protocol)
+        self._members = members
+        self._labels = labels
+        self._opening: Opening | None = None
+        self._connection: Connection
+        self._transport: Transport | None = None
+        self._timer: Timer | None = None
+        self._timer_at = 0
+        self._watchdog: Timer | None = None
+        self._dirty = False
+        self._paused = False
+        self._held = False
+        self._stalled = False
+        self._over = False
+        self._ended = False
+        self.session = Session(protocol, self)
+
+    # What the loop calls
+
+    def connection_made(self, transport: Transport) -> None:
+        """The socket is there: make the connection and arm its handshake deadline."""
+        now = self._now()
+        host, port = transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
+        local_host, local_port = transport.get_extra_info("sockname", ("127.0.0.1", 0))[:2]
+        self._transport = transport
+        try:
+            self._connection = self._connect(Peer(host, port, host_bytes(host, port), local_host, local_port), now)
+        except Exception:  # an adapter's bug costs its own connection and nobody else anything
+            self._ended = True
+            self._fault("connect")
+            return
+        if self._labels is not None:
+            self._opening = cast(Opening, self._connection)
+        self._members[self] = None
+        self._figures.connections_open += 1
+        self._figures.connections_opened += 1
+        self._mark()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the peer."""
+        if self._over:
+            return
+        self._figures.bytes_in += len(data)
+        self._drive(self._connection.receive, data)
+
+    def eof_received(self) -> bool:
+        """The peer has finished sending. True: our side stays open until the connection has had its say."""
+        self._ended = True
+        if not self._over:
+            self._drive(self._connection.receive, b"")
+            if not self._over:
+                self._watch(HALF_CLOSED_NS)
+        return True
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The socket is gone, by whichever side."""
+        if not self._over and not self._ended:
+            self._ended = True
+            self._drive(self._connection.receive, b"")
+        if not self._over:
+            self._handle(Disconnected("reset" if exc is not None else "lost"))
+        self._transport = None
+        if self._members.pop(self, self) is None:
+            self._figures.connections_open -= 1
+        for timer in (self._timer, self._watchdog):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._watchdog = None
+
+    def pause_writing(self) -> None:
+        """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""
+        self._stalled = True
+        self._set_reading(False)
+        self._watch(STALL_NS)
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._stalled = False
+        if self._watchdog is not None and not self._over:
+            self._watchdog.cancel()
+            self._watchdog = None
+        self._mark()
+
+    # What the session calls
+
+    def answer(self, event: Event) -> None:
+        """Give `event` to the connection; its bytes are written at the end of this turn."""
+        if type(event) is not Sent:
+            self._count(event)
+        try:
+            self._connection.answer(event, self._now())
+        except Exception:  # as in `connection_made`
+            self._fault("answer")
+            return
+        if not self._dirty:
+            self._mark()
+
+    def close(self) -> None:
+        """End the session, and close the socket when what is queued has been written."""
+        if not self._over:
+            self._handle(Disconnected("closed-by-node"))
+            self._mark()
+
+    def abort(self) -> None:
+        """Close the socket now."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause(self) -> None:
+        """Take no more bytes: the node is about to stop."""
+        self._held = True
+        self._set_reading(False)
+
+    # The turn
+
+    def flush(self) -> None:
+        """End of the turn: write what is queued, and do what the connection wants."""
+        self._dirty = False
+        transport = self._transport
+        if transport is None:
+            return
+        connection = self._connection
+        try:
+            over = self._over or connection.closed
+            if over or not self._stalled:
+                self._write(transport, connection.outgoing())
+            if not over:
+                deadline = connection.deadline()
+                if deadline is not None and (self._timer is None or deadline < self._timer_at):
+                    self._arm(deadline)
+        except Exception:  # as in `connection_made`
+            self._fault("outgoing")
+            return
+        if over:
+            self._finish(transport)
+        elif connection.reading is self._paused:
+            self._set_reading(connection.reading and not self._stalled and not self._held)
+
+    def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
+        try:
+            commands = verb(*arguments, self._now())
+            if self._opening is not None:
+                self._choose(self._opening)
+        except Exception:  # as in `connection_made`
+            self._fault(verb.__name__)
+            return
+        for command in commands:
+            self._handle(command)
+        if not self._dirty:
+            self._mark()
+
+    def _handle(self, command: Command) -> None:
+        if type(command) is Send:
+            self._figures.messages_in += len(command.messages)
+        elif type(command) is Disconnected:
+            if self._over:
+                return
+            self._over = True
+            self._figures.disconnected(command.reason)
+        try:
+            self._handler.handle(self.session, command)
+            if self._over:
+                self.session.end()
+        except Exception:  # a use case's bug is treated like an adapter's
+            self._fault("handle")
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, Pulled | Delivered):
+            self._figures.messages_out += len(event.records)
+        elif isinstance(event, Received):
+            self._figures.messages_out += len(event.messages)
+        elif isinstance(event, Refused):
+            self._figures.refused(event.failure.code.value)
+
+    def _choose(self, opening: Opening) -> None:
+        """The opening may have found out who is speaking: drive that connection and count under its name."""
+        self._connection = opening.chosen
+        if opening.protocol == "" or self._labels is None:
+            return
+        label = self._labels[opening.protocol]
+        before, after = self._figures, self._ledger.of(label)
+        before.connections_open -= 1
+        before.connections_opened -= 1
+        after.connections_open += 1
+        after.connections_opened += 1
+        self._figures = after
+        self.session.protocol = label
+        self._opening = None
+
+    def _write(self, transport: Transport, parts: Sequence[bytes]) -> None:
+        count = len(parts)
+        if count == 0:
+            return
+        if count == 1:
+            data = parts[0]
+            self._figures.bytes_out += len(data)
+            transport.write(data)
+            return
+        size = sum(map(len, parts))
+        self._figures.bytes_out += size
+        if size <= JOIN_BYTES_MAX:
+            transport.write(b"".join(parts))
+        else:
+            transport.writelines(parts)
+
+    def _finish(self, transport: Transport) -> None:
+        if not self._over:
+            self._handle(Disconnected("closed"))
+        transport.close()
+        self._watch(LINGER_NS)
+
+    def _mark(self) -> None:
+        self._dirty = True
+        self._turn.add(self)
+
+    def _set_reading(self, reading: bool) -> None:
+        if self._transport is not None and reading is self._paused:
+            self._paused = not reading
+            (self._transport.resume_reading if reading else self._transport.pause_reading)()
+
+    def _arm(self, deadline: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._clock.call_at(deadline, self._due)
+
+    def _due(self) -> None:
+        """The timer went off; deadlines that moved on in the meantime are only re-armed for."""
+        self._timer = None
+        if self._over or self._transport is None:
+            return
+        deadline = self._connection.deadline()
+        if deadline is None:
+            return
+        if deadline > self._now():
+            self._arm(deadline)
+            return
+        self._drive(self._connection.expire)
+
+    def _watch(self, limit_ns: int) -> None:
+        """Drop the connection when it is still there after `limit_ns`."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        self._watchdog = None if self._transport is None else self._clock.call_at(self._now() + limit_ns, self.abort)
+
+    def _fault(self, where: str) -> None:
+        """A bug of ours: once in the log with its traceback, counted, and the connection is over."""
+        log.exception("%s: %s failed; the connection is closed", self.session.protocol, where)
+        self._figures.refused("adapter-fault")
+        if not self._over:
+            self._over = True
+            self._figures.disconnected("adapter-fault")
+            self.session.end()
+        self.abort()

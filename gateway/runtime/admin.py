@@ -1,0 +1,48 @@
+"""The admin port: health, readiness and metrics over HTTP/1.1, by aiohttp. No message passes here."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, final
+
+from gateway.observe.metrics import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+@final
+class Admin:
+    """`/healthz`: the process answers. `/readyz`: it also serves. `/metrics`: Prometheus text."""
+
+    def __init__(self, ready: Callable[[], bool], metrics: Callable[[], str]) -> None:
+        self._ready = ready
+        self._metrics = metrics
+        self._runner: web.AppRunner | None = None
+
+    async def open(self, bound: socket.socket) -> None:
+        """Serve on a bound socket."""
+        from aiohttp import web
+
+        async def health(_: web.Request) -> web.Response:
+            return web.Response(text="ok\n")
+
+        async def readiness(_: web.Request) -> web.Response:
+            if self._ready():
+                return web.Response(text="ready\n")
+            return web.Response(status=503, text="not ready\n")
+
+        async def metrics(_: web.Request) -> web.Response:
+            return web.Response(body=self._metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
+
+        application = web.Application()
+        application.add_routes([web.get("/healthz", health), web.get("/readyz", readiness), web.get("/metrics", metrics)])
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        await web.SockSite(self._runner, bound).start()
+
+    async def close(self) -> None:
+        """Stop serving."""
+        if self._runner is not None:
+            await self._runner.cleanup()

@@ -1,0 +1,205 @@
+"""Datagram sockets: one pump a socket, all its peers together, as many datagrams a turn as have arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from typing import Final, final
+
+from domain.address import host_bytes
+from domain.command import Command, Disconnected, Send
+from domain.event import Delivered, Event, Pulled, Received, Refused
+from domain.ports import Clock, Timer
+from gateway.observe.figures import Figures
+from gateway.pump import Handler, Turn
+from gateway.session import Session
+from protocols.adapter import Endpoint, Peer
+
+DATAGRAMS_PER_TURN: Final = 128
+DATAGRAM_BYTES_MAX: Final = 65_535
+PEERS_CACHED_MAX: Final = 4_096
+UNSENT_MAX: Final = 4_096
+"""Datagrams that wait for a full socket; more are dropped, as the network would."""
+BUFFER_BYTES: Final = 4 * 1024 * 1024
+
+log = logging.getLogger("headgate.datagram")
+
+
+@final
+class DatagramPump:
+    """Drives one `Endpoint` over one bound socket, and is the shell of its one session."""
+
+    def __init__(
+        self,
+        bound: socket.socket,
+        endpoint: Endpoint,
+        figures: Figures,
+        handler: Handler,
+        clock: Clock,
+        turn: Turn,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._socket = bound
+        self._endpoint = endpoint
+        self._figures = figures
+        self._handler = handler
+        self._clock = clock
+        self._turn = turn
+        self._loop = loop
+        self._local: tuple[str, int] = bound.getsockname()[:2]
+        self._peers: dict[tuple[str, int], Peer] = {}
+        self._unsent: deque[tuple[bytes, tuple[str, int]]] = deque()
+        self._timer: Timer | None = None
+        self._timer_at = 0
+        self._dirty = False
+        self._open = False
+        self.session = Session(figures.protocol, self)
+
+    def open(self) -> None:
+        """Take datagrams from now on."""
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+        self._loop.add_reader(self._socket, self._readable)
+        self._open = True
+        self._mark()
+
+    def answer(self, event: Event) -> None:
+        """Give `event` to the endpoint; its datagrams leave at the end of this turn."""
+        if isinstance(event, Pulled | Delivered):
+            self._figures.messages_out += len(event.records)
+        elif isinstance(event, Received):
+            self._figures.messages_out += len(event.messages)
+        elif isinstance(event, Refused):
+            self._figures.refused(event.failure.code.value)
+        try:
+            self._endpoint.answer(event, self._clock.monotonic_ns())
+        except Exception:  # an adapter's bug costs this answer and nobody else anything
+            self._fault("answer")
+        if not self._dirty:
+            self._mark()
+
+    def close(self) -> None:
+        """Give the socket back, after what is queued."""
+        if not self._open:
+            self._socket.close()
+            return
+        self.flush()
+        self._open = False
+        self._loop.remove_reader(self._socket)
+        if self._unsent:
+            self._loop.remove_writer(self._socket)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._handler.handle(self.session, Disconnected("closed-by-node"))
+        self.session.end()
+        self._socket.close()
+
+    def pause(self) -> None:
+        """Take no more datagrams: the node is about to stop."""
+        if self._open:
+            self._loop.remove_reader(self._socket)
+
+    def flush(self) -> None:
+        """End of the turn: send what is queued, look after the deadline."""
+        self._dirty = False
+        if not self._open:
+            return
+        try:
+            datagrams = self._endpoint.outgoing()
+            deadline = self._endpoint.deadline()
+        except Exception:  # as in `answer`
+            self._fault("outgoing")
+            return
+        for datagram in datagrams:
+            self._send(datagram)
+        if deadline is not None and (self._timer is None or deadline < self._timer_at):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = deadline
+            self._timer = self._clock.call_at(deadline, self._due)
+
+    def _readable(self) -> None:
+        now = self._clock.monotonic_ns()
+        receive = self._socket.recvfrom
+        for _ in range(DATAGRAMS_PER_TURN):
+            try:
+                data, address = receive(DATAGRAM_BYTES_MAX)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:  # a peer's port was closed (ICMP); the next datagram is behind it
+                continue
+            self._figures.bytes_in += len(data)
+            try:
+                commands = self._endpoint.receive(data, self._peer(address[:2]), now)
+                for command in commands:
+                    self._handle(command)
+            except Exception:  # as in `answer`
+                self._fault("receive")
+        if not self._dirty:
+            self._mark()
+
+    def _handle(self, command: Command) -> None:
+        if type(command) is Send:
+            self._figures.messages_in += len(command.messages)
+        elif type(command) is Disconnected:
+            self._figures.disconnected(command.reason)
+            return
+        self._handler.handle(self.session, command)
+
+    def _peer(self, address: tuple[str, int]) -> Peer:
+        peer = self._peers.get(address)
+        if peer is None:
+            if len(self._peers) >= PEERS_CACHED_MAX:
+                self._peers.clear()
+            host, port = address
+            peer = self._peers[address] = Peer(host, port, host_bytes(host, port), *self._local)
+        return peer
+
+    def _send(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
+        if self._unsent:
+            self._keep(datagram)
+            return
+        try:
+            self._figures.bytes_out += self._socket.sendto(*datagram)
+        except (BlockingIOError, InterruptedError):
+            self._keep(datagram)
+            self._loop.add_writer(self._socket, self._writable)
+        except OSError:  # unreachable, or larger than the path takes: lost, as datagrams are
+            self._figures.refused("datagram-not-sent")
+
+    def _keep(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
+        if len(self._unsent) >= UNSENT_MAX:
+            self._figures.refused("datagram-dropped")
+            return
+        self._unsent.append(datagram)
+
+    def _writable(self) -> None:
+        waiting, self._unsent = self._unsent, deque()
+        self._loop.remove_writer(self._socket)
+        for datagram in waiting:
+            self._send(datagram)
+
+    def _due(self) -> None:
+        self._timer = None
+        if not self._open:
+            return
+        now = self._clock.monotonic_ns()
+        try:
+            deadline = self._endpoint.deadline()
+            if deadline is not None and deadline <= now:
+                for command in self._endpoint.expire(now):
+                    self._handle(command)
+        except Exception:  # as in `answer`
+            self._fault("expire")
+        if not self._dirty:
+            self._mark()
+
+    def _mark(self) -> None:
+        self._dirty = True
+        self._turn.add(self)
+
+    def _fault(self, where: str) -> None:
+        log.exception("%s: %s failed; the datagram is dropped", self._figures.protocol, where)
+        self._figures.refused("adapter-fault")

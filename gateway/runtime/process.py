@@ -1,0 +1,57 @@
+"""The process of `headgate up`: loop, signals, the table at the start, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from gateway.node import Node
+from gateway.runtime.clock import new_loop
+
+if TYPE_CHECKING:
+    from gateway.config import Config
+
+
+def run(config: Config) -> int:
+    """Serve until SIGTERM or SIGINT. Raises ConfigError and StoreError before anything is served."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _raise_file_limit()
+    loop = new_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_serve(Node(config), loop))
+    finally:
+        loop.close()
+
+
+async def _serve(node: Node, loop: asyncio.AbstractEventLoop) -> int:
+    wanted = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, wanted.set)
+    await node.start()
+    announce(node)
+    await wanted.wait()
+    await node.stop()
+    return 0
+
+
+def _raise_file_limit() -> None:
+    """A connection is a file handle, and the default of 1,024 is few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def announce(node: Node) -> None:
+    """Print what listens where, what an acknowledgement promises, and what is missing."""
+    level = node.config.durability
+    lines = [f"  {name:<11} {address:<24} {about}" for name, address, about in node.lines()]
+    print("\n".join(["Headgate is ready.", *lines]))
+    print(f"  durability  {level.value}: an acknowledged message survives {level.survives}")
+    print(f"  data        {node.config.data}", flush=True)
+    for name, why in node.parts.missing.items():
+        print(f"headgate: protocol {name} is not available: {why}", file=sys.stderr, flush=True)

@@ -1,0 +1,238 @@
+"""TLS as a connection around a connection: records in, plain bytes to whoever is recognised inside."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, final
+
+from domain import limits
+from domain.command import Command, Disconnected
+from domain.errors import ConfigError
+from domain.event import Event
+from protocols.adapter import Adapter, Peer
+from protocols.registry import HTTP1, HTTP2, MQTT, Opening
+
+ALPN: Final[Mapping[str, str]] = {"h2": HTTP2, "http/1.1": HTTP1, "mqtt": MQTT}
+READ_BYTES: Final = 64 * 1024
+VALID_DAYS: Final = 3650
+
+
+@final
+class TlsContexts:
+    """The server's TLS contexts, one for each set of protocols; nothing is loaded before the first ClientHello.
+
+    `certificate` and `key` are PEM files; "" stands for a self-signed pair in `folder`, made on first use.
+    """
+
+    def __init__(self, certificate: str, key: str, folder: Path, names: Sequence[str]) -> None:
+        self._certificate = certificate
+        self._key = key
+        self._folder = folder
+        self._names = names
+        self._contexts: dict[tuple[str, ...], ssl.SSLContext] = {}
+
+    def check(self) -> None:
+        """Load what was given. Raises ConfigError when it cannot be used; a self-signed pair is left for later."""
+        if self._certificate:
+            self.context(())
+
+    def context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
+        """A context that offers the ALPN names of `protocols`."""
+        context = self._contexts.get(protocols)
+        if context is None:
+            certificate, key = self._pair()
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            try:
+                context.load_cert_chain(certificate, key)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigError(f"certificate {certificate} with key {key} cannot be used: {error}") from error
+            names = [alpn for alpn, name in ALPN.items() if name in protocols]
+            if names:
+                context.set_alpn_protocols(names)
+            self._contexts[protocols] = context
+        return context
+
+    def secure(self, adapters: Mapping[str, Adapter]) -> Secured:
+        """What makes TLS ends that let `adapters` speak inside."""
+        return Secured(self, adapters)
+
+    def _pair(self) -> tuple[str, str]:
+        if self._certificate:
+            return self._certificate, self._key
+        certificate, key = self._folder / "tls" / "certificate.pem", self._folder / "tls" / "key.pem"
+        if not (certificate.exists() and key.exists()):
+            certificate.parent.mkdir(parents=True, exist_ok=True)
+            self_signed(certificate, key, self._names)
+        return str(certificate), str(key)
+
+
+@final
+class Secured:
+    """Makes `TlsConnection`s: `protocols.registry.Secure`."""
+
+    __slots__ = ("_adapters", "_contexts", "_protocols")
+
+    def __init__(self, contexts: TlsContexts, adapters: Mapping[str, Adapter]) -> None:
+        self._contexts = contexts
+        self._adapters = adapters
+        self._protocols = tuple(adapters)
+
+    def __call__(self, peer: Peer, now: int) -> TlsConnection:
+        """The server's end for `peer`."""
+        return TlsConnection(self._contexts.context(self._protocols), self._adapters, peer, now)
+
+
+@final
+class TlsConnection:
+    """One TLS connection. The handshake has ten seconds; then the deadlines are those of the protocol inside.
+
+    ALPN decides who speaks when the client offers it; otherwise the first bytes inside do.
+    """
+
+    __slots__ = ("_adapters", "_deadline", "_incoming", "_inner", "_outgoing", "_peer", "_tls", "closed", "reading")
+
+    def __init__(self, context: ssl.SSLContext, adapters: Mapping[str, Adapter], peer: Peer, now: int) -> None:
+        self._adapters = adapters
+        self._peer = dataclasses.replace(peer, tls=True)
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._deadline = now + limits.HANDSHAKE_NS
+        self._inner: Opening | None = None
+        self.reading = True
+        self.closed = False
+
+    @property
+    def protocol(self) -> str:
+        """The protocol inside, "" while undecided."""
+        return "" if self._inner is None else self._inner.protocol
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """TLS records from the peer."""
+        if self.closed:
+            return ()
+        if not data:
+            return self._end("tls-handshake", now)
+        self._incoming.write(data)
+        try:
+            if self._inner is None:
+                self._tls.do_handshake()
+                self._inner = Opening(self._allowed(), None, self._peer, now)
+            return self._read(self._inner, now)
+        except ssl.SSLWantReadError:
+            return ()
+        except ssl.SSLError:
+            return self._end("tls-handshake", now)
+
+    def _read(self, inner: Opening, now: int) -> Sequence[Command]:
+        commands: list[Command] = []
+        plain = b"?"
+        while plain and not inner.chosen.closed:
+            try:
+                plain = self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:
+                break
+            except ssl.SSLError:  # close_notify (SSLZeroReturnError), or a record that is none: the end either way
+                plain = b""
+            commands += inner.receive(plain, now)
+        self._look(inner)
+        return commands
+
+    def _allowed(self) -> Mapping[str, Adapter]:
+        agreed = self._tls.selected_alpn_protocol()
+        if agreed is None:
+            return self._adapters
+        name = ALPN[agreed]
+        return {name: self._adapters[name]}
+
+    def _end(self, reason: str, now: int) -> Sequence[Command]:
+        if self._inner is None:
+            self.closed = True
+            return (Disconnected(reason),)
+        commands = self._inner.receive(b"", now)
+        self._look(self._inner)
+        return commands
+
+    def _look(self, inner: Opening) -> None:
+        """Take over what the protocol inside wants of the socket."""
+        self.reading = inner.chosen.reading
+        self.closed = inner.chosen.closed
+
+    def answer(self, event: Event, now: int) -> None:
+        """To the protocol inside."""
+        if self._inner is not None:
+            self._inner.answer(event, now)
+            self._look(self._inner)
+
+    def outgoing(self) -> Sequence[bytes]:
+        """What the protocol inside has to say, as TLS records; the handshake's own; and the goodbye."""
+        if self._inner is not None:
+            for part in self._inner.outgoing():
+                if part:
+                    self._tls.write(part)
+            self._look(self._inner)
+            if self.closed:
+                self._goodbye()
+        return (self._outgoing.read(),) if self._outgoing.pending else ()
+
+    def _goodbye(self) -> None:
+        try:
+            self._tls.unwrap()
+        except ssl.SSLError:  # close_notify is queued; the peer's own is not waited for
+            return
+
+    def deadline(self) -> int | None:
+        """Of the handshake, then of the protocol inside."""
+        return self._deadline if self._inner is None else self._inner.deadline()
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Of the handshake, then of the protocol inside."""
+        if self._inner is None:
+            return self._end("tls-handshake", now)
+        commands = self._inner.expire(now)
+        self._look(self._inner)
+        return commands
+
+
+def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:
+    """Write a self-signed certificate for `names` (hosts and addresses), and its key, which only we may read."""
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    alternatives: list[x509.GeneralName] = []
+    for name in dict.fromkeys(names):
+        try:
+            alternatives.append(x509.IPAddress(ipaddress.ip_address(name)))
+        except ValueError:
+            alternatives.append(x509.DNSName(name))
+    private = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "headgate")])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(private, hashes.SHA256())
+    )
+    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    handle = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(
+            private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        )

@@ -1,0 +1,155 @@
+"""A real `headgate up` for one test: its own process, data folder and ports.
+
+    node = Node(tmp_path, "--durability", "page")
+    node.start()
+    node.port("mqtt"), node.admin("/metrics")
+    node.kill(); node.start()          the same data and ports
+    node.stop()
+
+Also a context manager. What the server printed is in `node.log`, and in the message of every failure here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+
+from gateway.config import PORTS
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_S = 30.0
+STOP_S = 15.0
+ATTEMPTS = 5
+
+
+class Node:
+    """One server process on loopback. `options` are those of `headgate up`; `environment` is added to ours."""
+
+    def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.log = folder / "headgate.log"
+        self.options = options
+        self.environment = {**os.environ, **(environment or {})}
+        self._ports: dict[str, int] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Node:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> Node:
+        """Start and wait until it is ready. Ports are chosen at the first start and kept."""
+        if self._process is not None:
+            raise AssertionError("the node is running already")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for _ in range(ATTEMPTS if not self._ports else 1):
+            fresh = not self._ports
+            if fresh:
+                self._ports = free_ports()
+            self._spawn()
+            if self._ready():
+                return self
+            text = self.text()
+            if not (fresh and "is taken by another process" in text):
+                break
+            self._ports = {}
+        raise AssertionError(f"headgate did not become ready:\n{self.text()[-8000:]}")
+
+    def stop(self) -> int:
+        """SIGTERM and wait; the exit status, which is 0 for a clean stop. Harmless when it is not running."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """SIGKILL and wait. Harmless when it is not running."""
+        return self._end(signal.SIGKILL)
+
+    def restart(self) -> Node:
+        """Stop and start with the same data and ports."""
+        self.stop()
+        return self.start()
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        if self._process is None:
+            raise AssertionError("the node is not running")
+        return self._process.pid
+
+    def port(self, name: str) -> int:
+        """The port of one listener: nameserver remoting grpc http mqtt mqtts coap admin."""
+        return self._ports[name]
+
+    def admin(self, path: str) -> str:
+        """The body of a GET on the admin port."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port('admin')}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+
+    def text(self) -> str:
+        """What the server has printed since the first start."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def _spawn(self) -> None:
+        ports = [f"--port={name}={port}" for name, port in self._ports.items()]
+        command = [sys.executable, "-m", "gateway", "up", "--data", str(self.data), *ports, *self.options]
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=self.environment
+            )
+
+    def _ready(self) -> bool:
+        assert self._process is not None
+        limit = time.monotonic() + READY_S
+        while time.monotonic() < limit:
+            if self._process.poll() is not None:
+                self._process = None
+                return False
+            try:
+                self.admin("/readyz")
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.02)
+            else:
+                return True
+        self.kill()
+        return False
+
+    def _end(self, number: int) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        try:
+            return process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"headgate did not stop within {STOP_S} s:\n{self.text()[-8000:]}") from None
+
+
+def free_ports() -> dict[str, int]:
+    """A free port on loopback for every listener, all different; each is free for TCP and UDP alike."""
+    held: list[socket.socket] = []
+    found: dict[str, int] = {}
+    try:
+        for name in PORTS:
+            stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            held += [stream, datagram]
+            stream.bind(("127.0.0.1", 0))
+            found[name] = stream.getsockname()[1]
+            datagram.bind(("127.0.0.1", found[name]))
+    finally:
+        for each in held:
+            each.close()
+    return found
