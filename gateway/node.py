@@ -23,7 +23,7 @@ from domain.ports import Clock, Disk, Entropy
 from gateway.config import Config, nearest
 from gateway.observe import metrics
 from gateway.observe.figures import Ledger
-from gateway.pump import Pump, Turn
+from gateway.pump import Pump, PumpHouse
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.datagram import DatagramPump
@@ -51,6 +51,9 @@ SPEAKS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "mqtts": ("mqtt",),
 }
 """Stream listener -> the protocols that it recognises; None: all of them. Every one of them also takes TLS."""
+
+DATAGRAM: Final = ("coap",)
+"""Datagram listeners; the protocol has the listener's name."""
 
 LABELS: Final[Mapping[tuple[str, str], str]] = {
     ("grpc", "http2"): "grpc",
@@ -160,67 +163,68 @@ class Node:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.ledger = Ledger()
         self.ready = False
         self.parts: Parts
         self.ports: dict[str, int] = {}
-        self._pumps: dict[Pump, None] = {}
+        self._ledger = Ledger()
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
-        self._sockets: dict[str, socket.socket] = {}
         self._admin: Admin | None = None
 
     async def start(self) -> None:
-        """Bind, recover, listen. Raises ConfigError when a person has to change something."""
+        """Bind, recover, listen. Raises ConfigError and StoreError when a person has to change something."""
         loop = asyncio.get_running_loop()
         config = self.config
         self._disk = DataDirectory(Path(config.data), loop)
+        sockets: dict[str, socket.socket] = {}
         try:
-            self._bind()
+            self._bind(sockets)
             self._clock = LoopClock(loop)
-            self._turn = Turn(self._clock)
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
+            self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max)
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
             tls.check()
-            for name, bound in self._sockets.items():
-                await self._open(name, bound, tls, loop)
+            for name, bound in sockets.items():
+                await self._open(name, bound, tls)
         except BaseException:
-            for bound in self._sockets.values():
+            for bound in sockets.values():
                 bound.close()
             self._disk.close()
             raise
         self._ready_ns = self._clock.monotonic_ns()
         self.ready = True
 
-    def _bind(self) -> None:
+    def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name in self.config.ports:
-            kind = socket.SOCK_DGRAM if name == "coap" else socket.SOCK_STREAM
-            bound = bind(name, self.config.host, self.config.port(name), kind)
-            self._sockets[name] = bound
-            self.ports[name] = bound.getsockname()[1]
+            kind = socket.SOCK_DGRAM if name in DATAGRAM else socket.SOCK_STREAM
+            sockets[name] = bind(name, self.config.host, self.config.port(name), kind)
+            self.ports[name] = sockets[name].getsockname()[1]
 
-    async def _open(self, name: str, bound: socket.socket, tls: TlsContexts, loop: asyncio.AbstractEventLoop) -> None:
+    async def _open(self, name: str, bound: socket.socket, tls: TlsContexts) -> None:
         if name == "admin":
             self._admin = Admin(lambda: self.ready, self.metrics)
             await self._admin.open(bound)
-        elif name == "coap":
+            return
+        if name in DATAGRAM:
             adapter = self.parts.datagrams.get(name)
-            if adapter is None:
-                bound.close()
+            if adapter is not None:
+                endpoint = adapter.bind(self._clock.monotonic_ns())
+                pump = DatagramPump(self._house, bound, endpoint, name, asyncio.get_running_loop())
+                pump.open()
+                self._datagrams.append(pump)
                 return
-            endpoint = adapter.bind(self._clock.monotonic_ns())
-            pump = DatagramPump(bound, endpoint, self.ledger.of(name), self.parts.handler, self._clock, self._turn, loop)
-            pump.open()
-            self._datagrams.append(pump)
         else:
             speaks = SPEAKS[name]
-            adapters = {
-                protocol: adapter for protocol, adapter in self.parts.streams.items() if speaks is None or protocol in speaks
-            }
-            listener = StreamListener(name, bound)
-            await listener.open(self._pump_of(name, adapters, tls))
-            self._streams.append(listener)
+            found = self.parts.streams.items()
+            adapters = {protocol: adapter for protocol, adapter in found if speaks is None or protocol in speaks}
+            if adapters:
+                listener = StreamListener(name, bound)
+                await listener.open(self._pump_of(name, adapters, tls))
+                self._streams.append(listener)
+                return
+        bound.close()
+        del self.ports[name]
 
     def _pump_of(self, listener: str, adapters: Mapping[str, Adapter], tls: TlsContexts) -> Callable[[], Pump]:
         """What makes the pumps of one listener."""
@@ -232,7 +236,7 @@ class Node:
             return Opening(plain, secure, peer, now)
 
         def make() -> Pump:
-            return Pump(connect, listener, self.parts.handler, self._clock, self._turn, self.ledger, self._pumps, labels)
+            return Pump(self._house, listener, connect, labels)
 
         return make
 
@@ -245,27 +249,29 @@ class Node:
     def metrics(self) -> str:
         """The Prometheus text of this moment."""
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
-        return metrics.text(self.ledger.all(), self.parts.store.figures(), (), up_s)
+        return metrics.text(self._ledger.all(), self.parts.store.figures(), (), up_s)
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""
         self.ready = False
+        pumps = self._house.pumps
         for listener in self._streams:
             listener.close()
-        for pump in self._pumps:
+        for pump in pumps:
             pump.pause()
         for datagrams in self._datagrams:
             datagrams.pause()
         await self._settled()
         for datagrams in self._datagrams:
             datagrams.close()
-        for pump in list(self._pumps):
+        for pump in list(pumps):
             pump.close()
+        await self._settled()
         loop = asyncio.get_running_loop()
         limit = loop.time() + DRAIN_S
-        while self._pumps and loop.time() < limit:
+        while pumps and loop.time() < limit:
             await asyncio.sleep(0.005)
-        for pump in list(self._pumps):
+        for pump in list(pumps):
             pump.abort()
         if self._admin is not None:
             await self._admin.close()

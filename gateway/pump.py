@@ -103,39 +103,51 @@ class Turn:
 
 
 @final
+class PumpHouse:
+    """What all pumps of a node share, and the pumps themselves in the order of their arrival.
+
+    `connections_max`: stream connections open at once; one more is closed at once and counted.
+    """
+
+    __slots__ = ("clock", "connections_max", "handler", "ledger", "pumps", "turn")
+
+    def __init__(self, handler: Handler, clock: Clock, ledger: Ledger, connections_max: int) -> None:
+        self.handler = handler
+        self.clock = clock
+        self.ledger = ledger
+        self.connections_max = connections_max
+        self.turn = Turn(clock)
+        self.pumps: dict[Pump, None] = {}
+
+
+@final
 class Pump:
     """Drives one stream connection, and is its session's shell.
 
     `connect` makes the connection when the socket is there. With `labels` what it makes is an `Opening`: the pump drives
     the connection that this chooses, and counts it under the label of the protocol that it finds.
-    `members` holds the open pumps of the node in the order of their arrival; the pump adds and removes itself.
     """
 
     __slots__ = (
-        "_clock", "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_labels", "_ledger",
-        "_members", "_now", "_opening", "_over", "_paused", "_stalled", "_timer", "_timer_at", "_transport", "_turn",
+        "_clock", "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_house", "_labels",
+        "_now", "_opening", "_over", "_paused", "_stalled", "_timer", "_timer_at", "_transport", "_turn",
         "_watchdog", "session",
     )  # fmt: skip
 
     def __init__(
         self,
-        connect: Callable[[Peer, int], Connection],
+        house: PumpHouse,
         protocol: str,
-        handler: Handler,
-        clock: Clock,
-        turn: Turn,
-        ledger: Ledger,
-        members: dict[Pump, None],
+        connect: Callable[[Peer, int], Connection],
         labels: Mapping[str, str] | None = None,
     ) -> None:
+        self._house = house
+        self._handler = house.handler
+        self._clock = house.clock
+        self._turn = house.turn
+        self._now = house.clock.monotonic_ns
+        self._figures: Figures = house.ledger.of(protocol)
         self._connect = connect
-        self._handler = handler
-        self._clock = clock
-        self._now = clock.monotonic_ns
-        self._turn = turn
-        self._ledger = ledger
-        self._figures: Figures = ledger.of(protocol)
-        self._members = members
         self._labels = labels
         self._opening: Opening | None = None
         self._connection: Connection
@@ -159,6 +171,11 @@ class Pump:
         host, port = transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
         local_host, local_port = transport.get_extra_info("sockname", ("127.0.0.1", 0))[:2]
         self._transport = transport
+        if len(self._house.pumps) >= self._house.connections_max:
+            self._over = True
+            self._figures.refused("connections-max")
+            transport.abort()
+            return
         try:
             self._connection = self._connect(Peer(host, port, host_bytes(host, port), local_host, local_port), now)
         except Exception:  # an adapter's bug costs its own connection and nobody else anything
@@ -167,7 +184,7 @@ class Pump:
             return
         if self._labels is not None:
             self._opening = cast(Opening, self._connection)
-        self._members[self] = None
+        self._house.pumps[self] = None
         self._figures.connections_open += 1
         self._figures.connections_opened += 1
         self._mark()
@@ -196,7 +213,7 @@ class Pump:
         if not self._over:
             self._handle(Disconnected("reset" if exc is not None else "lost"))
         self._transport = None
-        if self._members.pop(self, self) is None:
+        if self._house.pumps.pop(self, self) is None:
             self._figures.connections_open -= 1
         for timer in (self._timer, self._watchdog):
             if timer is not None:
@@ -314,7 +331,7 @@ class Pump:
         if opening.protocol == "" or self._labels is None:
             return
         label = self._labels[opening.protocol]
-        before, after = self._figures, self._ledger.of(label)
+        before, after = self._figures, self._house.ledger.of(label)
         before.connections_open -= 1
         before.connections_opened -= 1
         after.connections_open += 1

@@ -11,9 +11,8 @@ from typing import Final, final
 from domain.address import host_bytes
 from domain.command import Command, Disconnected, Send
 from domain.event import Delivered, Event, Pulled, Received, Refused
-from domain.ports import Clock, Timer
-from gateway.observe.figures import Figures
-from gateway.pump import Handler, Turn
+from domain.ports import Timer
+from gateway.pump import PumpHouse
 from gateway.session import Session
 from protocols.adapter import Endpoint, Peer
 
@@ -32,21 +31,14 @@ class DatagramPump:
     """Drives one `Endpoint` over one bound socket, and is the shell of its one session."""
 
     def __init__(
-        self,
-        bound: socket.socket,
-        endpoint: Endpoint,
-        figures: Figures,
-        handler: Handler,
-        clock: Clock,
-        turn: Turn,
-        loop: asyncio.AbstractEventLoop,
+        self, house: PumpHouse, bound: socket.socket, endpoint: Endpoint, protocol: str, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._socket = bound
         self._endpoint = endpoint
-        self._figures = figures
-        self._handler = handler
-        self._clock = clock
-        self._turn = turn
+        self._figures = house.ledger.of(protocol)
+        self._handler = house.handler
+        self._clock = house.clock
+        self._turn = house.turn
         self._loop = loop
         self._local: tuple[str, int] = bound.getsockname()[:2]
         self._peers: dict[tuple[str, int], Peer] = {}
@@ -55,7 +47,7 @@ class DatagramPump:
         self._timer_at = 0
         self._dirty = False
         self._open = False
-        self.session = Session(figures.protocol, self)
+        self.session = Session(protocol, self)
 
     def open(self) -> None:
         """Take datagrams from now on."""

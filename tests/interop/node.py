@@ -142,13 +142,17 @@ def free_ports() -> dict[str, int]:
     held: list[socket.socket] = []
     found: dict[str, int] = {}
     try:
-        for name in PORTS:
+        while len(found) < len(PORTS):
             stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             held += [stream, datagram]
             stream.bind(("127.0.0.1", 0))
-            found[name] = stream.getsockname()[1]
-            datagram.bind(("127.0.0.1", found[name]))
+            port = stream.getsockname()[1]
+            try:
+                datagram.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found[list(PORTS)[len(found)]] = port
     finally:
         for each in held:
             each.close()
