@@ -1,0 +1,1 @@
+"""Connectors: programs of other systems that read and write topics."""

@@ -1,0 +1,213 @@
+"""Records to columns without a step of Python a message: numpy finds the fields, Arrow copies them.
+
+A chunk is the body of pull answers: records back to back. `walk` finds where each begins, one indexing step copies the fixed
+heads, and variable fields are laid over the chunk as an Arrow binary array of alternating field and gap, of which `take` copies
+the fields. What is rare (compressed bodies, bad UTF-8, a property twice) is read by `reference`, with which all must agree.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from domain import address
+from domain import property as properties
+from domain.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
+from domain.record import Record
+from gateway.answer import Queue
+from gateway.connectors.spark import reference
+from gateway.connectors.spark.failure import RecordError, place
+from gateway.connectors.spark.tokens import Tokens
+
+Numbers = npt.NDArray[np.int64]
+_HEAD_BYTES: Final = 56
+_SIZE = struct.Struct(">I")
+_WIDE_MARK: Final = 0xAB
+_MAGICS: Final = {b"\xda\xa3\x20\xa7", b"\xda\xa3\x20\xab"}
+_PROPERTY: Final = {
+    "keys": properties.KEYS, "tags": properties.TAGS, "messageGroup": properties.SHARDING_KEY, "messageId": properties.UNIQ_KEY,
+}  # fmt: skip
+
+
+def batch(data: bytes, queue: Queue, start: int, end: int, schema: pa.Schema, permissive: bool) -> pa.RecordBatch:
+    """The records of `data` whose offsets lie in [start, end) -> one batch in the schema's order, perhaps of no rows.
+
+    Raises RecordError for bytes that are no records.
+    """
+    chunk = Chunk(data, queue, start, end, permissive)
+    return pa.RecordBatch.from_arrays([chunk.column(field) for field in schema], schema=schema)
+
+
+@final
+class Chunk:
+    """Records back to back, and where their parts are."""
+
+    def __init__(self, data: bytes, queue: Queue, start: int, end: int, permissive: bool) -> None:
+        self._data = data
+        self._queue = queue
+        self._permissive = permissive
+        self._bytes = np.frombuffer(data, np.uint8)
+        at = np.array(_walk(data, queue), np.int64)
+        heads = self._bytes[at[:, None] + np.arange(_HEAD_BYTES)] if len(at) else np.zeros((0, _HEAD_BYTES), np.uint8)
+        offsets = _big(heads, 20, 8)
+        wanted = (offsets >= start) & (offsets < end)
+        if not wanted.all():
+            at, heads, offsets = at[wanted], heads[wanted], offsets[wanted]
+        self._at = at
+        self._heads = heads
+        self._offsets = offsets
+        self.rows = len(at)
+        flags = _big(heads, 36, 4)
+        self._compressed = (flags & SYS_COMPRESSED) != 0
+        self._born_v6 = (flags & SYS_BORN_V6) != 0
+        self._store_at = at + 48 + np.where(self._born_v6, 20, 8)
+        self._reconsume_at = self._store_at + 8 + np.where((flags & SYS_STORE_V6) != 0, 20, 8)
+        self._tokens: Tokens | None = None
+        self._check(at + _big(heads, 0, 4))
+
+    def _check(self, ends: Numbers) -> None:
+        """Lengths inside a record must add up to the record."""
+        self._body_at = self._reconsume_at + 16
+        self._body_end = self._body_at + self._number(self._reconsume_at + 12, 4)
+        good = (self._body_end + 3 <= ends) & (self._body_end >= self._body_at)
+        topic_at = np.where(good, self._body_end, 0)
+        wide = self._heads[:, 7] == _WIDE_MARK
+        topic_end = topic_at + np.where(wide, 2 + self._number(topic_at, 2), 1 + self._number(topic_at, 1))
+        good &= topic_end + 2 <= ends
+        self._properties_at = np.where(good, topic_end, 0) + 2
+        self._properties_end = ends
+        good &= self._properties_at + self._number(self._properties_at - 2, 2) == ends
+        if not good.all():
+            offset = int(self._offsets[int(np.argmin(good))])
+            raise RecordError(f"{place(self._queue)}, offset {offset}: the lengths in the record do not add up.")
+
+    def column(self, field: pa.Field) -> pa.Array:
+        """One column."""
+        name = field.name
+        if name == "topic":
+            return pa.repeat(pa.scalar(self._queue.topic, field.type), self.rows)
+        if name == "brokerName":
+            return pa.repeat(pa.scalar(self._queue.broker, field.type), self.rows)
+        if name == "body":
+            return self._bodies()
+        if name == "bornHost":
+            return self._born_hosts()
+        if name == "properties":
+            return self._map(field)
+        if name == "messageId":
+            return self._message_ids(field)
+        if name in _PROPERTY:
+            return self._property(field)
+        return pa.array(self._fixed(name), field.type)
+
+    def _fixed(self, name: str) -> Numbers:
+        if name == "queueOffset":
+            return self._offsets
+        if name == "queueId":
+            return _big(self._heads, 12, 4)
+        if name == "bornTimestamp":
+            return _big(self._heads, 40, 8) * 1000
+        if name == "storeTimestamp":
+            return self._number(self._store_at, 8) * 1000
+        if name == "bodyCrc":
+            return _big(self._heads, 8, 4)
+        return self._number(self._reconsume_at, 4)
+
+    def _number(self, at: Numbers, size: int) -> Numbers:
+        """Big-endian numbers anywhere in the chunk; of 4 and 8 bytes signed, of 1 and 2 not."""
+        return _big(self._bytes[at[:, None] + np.arange(size)], 0, size)
+
+    def _bodies(self) -> pa.Array:
+        bodies = spans(pa.py_buffer(self._data), self._body_at, self._body_end)
+        if not self._compressed.any():
+            return bodies
+        rows = np.flatnonzero(self._compressed)
+        found = [reference.body(self._record(int(row)), self._queue, self._permissive) for row in rows]
+        return pc.replace_with_mask(bodies, pa.array(self._compressed), pa.array(found, pa.binary()))
+
+    def _born_hosts(self) -> pa.Array:
+        size = 20 if self._born_v6.any() else 8
+        keys = np.zeros((self.rows, size + 1), np.uint8)
+        keys[:, :8] = self._heads[:, 48:56]
+        if size == 20:
+            six = np.flatnonzero(self._born_v6)
+            keys[six, :20] = self._bytes[self._at[six][:, None] + np.arange(48, 68)]
+            keys[six, 20] = 1
+        unique, which = np.unique(keys.view(f"V{size + 1}").ravel(), return_inverse=True)
+        hosts = [bytes(one) for one in unique.tolist()]
+        texts = [address.host_text(host[:20] if host[-1] else host[:8]) for host in hosts]
+        return pa.array(texts, pa.string()).take(pa.array(which.ravel()))
+
+    def _split(self) -> Tokens:
+        if self._tokens is None:
+            dense = spans(pa.py_buffer(self._data), self._properties_at, self._properties_end)
+            self._tokens = Tokens(dense)
+        return self._tokens
+
+    def _property(self, field: pa.Field) -> pa.Array:
+        try:
+            return self._split().values(_PROPERTY[field.name].encode()).cast(pa.string())
+        except pa.ArrowInvalid:
+            return self._plainly(field)
+
+    def _message_ids(self, field: pa.Field) -> pa.Array:
+        ids = self._property(field)
+        return ids if ids.null_count == 0 else self._plainly(field)
+
+    def _map(self, field: pa.Field) -> pa.Array:
+        found = self._split().pairs()
+        if found is None:
+            return self._plainly(field)
+        offsets, keys, values = found
+        try:
+            return pa.MapArray.from_arrays(offsets, keys.cast(pa.string()), values.cast(pa.string())).cast(field.type)
+        except pa.ArrowInvalid:
+            return self._plainly(field)
+
+    def _plainly(self, field: pa.Field) -> pa.Array:
+        read = reference.reader(field.name, self._queue, self._permissive)
+        return pa.array([read(self._record(row)) for row in range(self.rows)], field.type)
+
+    def _record(self, row: int) -> Record:
+        return Record(self._data[int(self._at[row]) : int(self._properties_end[row])])
+
+
+def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers) -> pa.Array:
+    """The stretches [start, end) of a buffer, in ascending order and apart from each other, as a binary array of their own."""
+    if len(starts) == 0:
+        return pa.array([], pa.binary())
+    edges = np.empty(2 * len(starts), np.int32)
+    edges[0::2] = starts
+    edges[1::2] = ends
+    fields_and_gaps = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), buffer])
+    return fields_and_gaps.take(pa.array(np.arange(0, len(edges), 2)))
+
+
+def _big(rows: npt.NDArray[np.uint8], at: int, size: int) -> Numbers:
+    """Big-endian numbers in columns [at, at + size) of a byte matrix; of 4 and 8 bytes signed, of 1 and 2 not."""
+    kind = {1: "u1", 2: ">u2", 4: ">i4", 8: ">i8"}[size]
+    return np.ascontiguousarray(rows[:, at : at + size]).view(kind).ravel().astype(np.int64)
+
+
+def _walk(data: bytes, queue: Queue) -> list[int]:
+    """Where records begin: the one loop over messages. Raises RecordError when the lengths do not add up."""
+    out: list[int] = []
+    add = out.append
+    size_at = _SIZE.unpack_from
+    at = 0
+    last = len(data) - 91
+    while at <= last:
+        add(at)
+        size = size_at(data, at)[0]
+        if size < 91:
+            break
+        at += size
+    marks = {data[at + 4 : at + 8] for at in out}
+    if at != len(data) or marks - _MAGICS:
+        raise RecordError(f"{place(queue)}: the answer of the broker holds bytes that are no record.")
+    return out

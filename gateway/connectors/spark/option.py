@@ -1,0 +1,141 @@
+"""The options of the source, checked once: a name that is not known is an error with the nearest known one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.connectors.spark.column import did_you_mean
+from gateway.connectors.spark.failure import OptionError
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+EXAMPLE: Final = '{"orders":{"0":17}}'
+
+_BOTH: Final = (
+    "nameserver", "topic", "topics", "subscribePattern", "columns", "startingOffsets", "startingTimestamp", "failOnDataLoss",
+    "mode", "minPartitions", "maxRecordsPerPartition", "timeoutMs", "retryMs",
+)  # fmt: skip
+_BATCH: Final = ("endingOffsets", "endingTimestamp")
+_STREAM: Final = ("maxOffsetsPerTrigger",)
+_PATH: Final = "path"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a query asks for.
+
+    topics, pattern           one of them: names, or a regular expression that matches whole names
+    starting, ending          `earliest`, `latest` or JSON; the timestamps (epoch ms, -1: not given) stand in their place
+    permissive                a body that cannot be decompressed becomes null instead of failing the query
+    partition_rows            most rows of one task; partitions_min: at least so many tasks when there are rows enough
+    trigger_rows              most rows of one micro-batch, 0: no bound
+    """
+
+    nameserver: str
+    topics: tuple[str, ...]
+    pattern: str
+    starting: str
+    starting_ms: int
+    ending: str
+    ending_ms: int
+    fail_on_data_loss: bool
+    permissive: bool
+    partitions_min: int
+    partition_rows: int
+    trigger_rows: int
+    timeout_s: float
+    retry_s: float
+
+
+def parse(given: Mapping[str, str], streaming: bool) -> Options:
+    """The options as Spark hands them over (names in any case) -> checked. Raises OptionError."""
+    known = {name.lower(): name for name in (*_BOTH, *(_STREAM if streaming else _BATCH))}
+    values: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() == _PATH:
+            values["topics"] = value
+        elif name.lower() in known:
+            values[known[name.lower()]] = value
+        else:
+            hint = _misplaced(name, streaming) or did_you_mean(name, known.values())
+            raise OptionError(f"Option {name!r} is not known here.{hint}")
+    topics = tuple(dict.fromkeys(part.strip() for part in _topics(values).split(",") if part.strip()))
+    pattern = values.get("subscribePattern", "")
+    if bool(topics) == bool(pattern):
+        raise OptionError("Say what to read: option 'topics' (a comma list) or option 'subscribePattern', one of them.")
+    if pattern:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise OptionError(f"Option 'subscribePattern' is no regular expression: {error}") from error
+    for edge in ("starting", "ending"):
+        if f"{edge}Offsets" in values and f"{edge}Timestamp" in values:
+            raise OptionError(f"Options '{edge}Offsets' and '{edge}Timestamp' exclude each other; give one.")
+    return Options(
+        nameserver=values.get("nameserver", "127.0.0.1:9876"),
+        topics=topics,
+        pattern=pattern,
+        starting=_edge(values, "startingOffsets", EARLIEST, streaming),
+        starting_ms=_number(values, "startingTimestamp", -1, 0),
+        ending=_edge(values, "endingOffsets", LATEST, streaming),
+        ending_ms=_number(values, "endingTimestamp", -1, 0),
+        fail_on_data_loss=_truth(values, "failOnDataLoss", True),
+        permissive=_choice(values, "mode", ("FAILFAST", "PERMISSIVE")) == "PERMISSIVE",
+        partitions_min=_number(values, "minPartitions", 1, 1),
+        partition_rows=_number(values, "maxRecordsPerPartition", 250_000, 1),
+        trigger_rows=_number(values, "maxOffsetsPerTrigger", 0, 1),
+        timeout_s=_number(values, "timeoutMs", 10_000, 1) / 1000,
+        retry_s=_number(values, "retryMs", 60_000, 0) / 1000,
+    )
+
+
+def _misplaced(name: str, streaming: bool) -> str:
+    others = _BATCH if streaming else _STREAM
+    if name.lower() in {other.lower() for other in others}:
+        return f" It is an option of {'spark.read' if streaming else 'spark.readStream'}."
+    return ""
+
+
+def _topics(values: Mapping[str, str]) -> str:
+    if "topic" in values and "topics" in values:
+        raise OptionError("Options 'topic' and 'topics' are the same; give one.")
+    return values.get("topic", values.get("topics", ""))
+
+
+def _edge(values: Mapping[str, str], name: str, default: str, streaming: bool) -> str:
+    text = values.get(name, default).strip()
+    if text.lower() in (EARLIEST, LATEST):
+        text = text.lower()
+    elif not text.startswith("{"):
+        raise OptionError(f"Option {name!r} is 'earliest', 'latest' or JSON such as {EXAMPLE}, not {text!r}.")
+    if name == "startingOffsets" and text == LATEST and not streaming:
+        raise OptionError("Option 'startingOffsets' of a batch query cannot be 'latest': there would be nothing to read.")
+    if name == "endingOffsets" and text == EARLIEST:
+        raise OptionError("Option 'endingOffsets' cannot be 'earliest': there would be nothing to read.")
+    return text
+
+
+def _number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = values.get(name)
+    if text is None:
+        return default
+    if not text.strip().isdigit() or int(text) < least:
+        raise OptionError(f"Option {name!r} is a whole number of at least {least}, not {text!r}.")
+    return int(text)
+
+
+def _truth(values: Mapping[str, str], name: str, default: bool) -> bool:
+    text = values.get(name, str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"Option {name!r} is 'true' or 'false', not {text!r}.")
+    return text == "true"
+
+
+def _choice(values: Mapping[str, str], name: str, of: tuple[str, ...]) -> str:
+    text = values.get(name, of[0]).strip().upper()
+    if text not in of:
+        raise OptionError(f"Option {name!r} is {' or '.join(of)}, not {text!r}.")
+    return text

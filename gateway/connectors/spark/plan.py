@@ -1,0 +1,61 @@
+"""Which rows a batch has, and how they are dealt out to tasks. Pure arithmetic over positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from gateway.answer import Queue
+
+SMALL_ROWS: Final = 2_000
+"""Ranges of fewer rows share a task up to this many: a task costs more than reading them does."""
+
+
+class Range(NamedTuple):
+    """Offsets [start, end) of one queue."""
+
+    queue: Queue
+    start: int
+    end: int
+
+
+def admit(lags: Mapping[Queue, int], most: int) -> dict[Queue, int]:
+    """Deal `most` rows out to lagging queues: equal shares, what one does not need goes to the others, each at least one.
+
+    The sum is above `most` only when there are more lagging queues than rows.
+    """
+    out: dict[Queue, int] = {}
+    left = most
+    lagging = sorted((lag, queue) for queue, lag in lags.items() if lag > 0)
+    for at, (lag, queue) in enumerate(lagging):
+        share = max(left // (len(lagging) - at), 1)
+        out[queue] = min(lag, share)
+        left = max(left - out[queue], 0)
+    return out
+
+
+def deal(ranges: Sequence[Range], partition_rows: int, partitions_min: int) -> list[list[Range]]:
+    """Ranges -> what each task reads. Big ranges are cut, small ones put together; a queue's ranges stay in order."""
+    total = sum(one.end - one.start for one in ranges)
+    if total == 0:
+        return []
+    size = max(min(partition_rows, -(-total // partitions_min)), 1)
+    tasks: list[list[Range]] = []
+    small: list[Range] = []
+    small_rows = 0
+    for one in ranges:
+        rows = one.end - one.start
+        if rows == 0:
+            continue
+        if rows < min(SMALL_ROWS, size):
+            if small_rows + rows > min(SMALL_ROWS, size):
+                tasks.append(small)
+                small, small_rows = [], 0
+            small.append(one)
+            small_rows += rows
+            continue
+        pieces = -(-rows // size)
+        edges = [one.start + rows * piece // pieces for piece in range(pieces + 1)]
+        tasks += [[Range(one.queue, low, high)] for low, high in pairwise(edges)]
+    return [*tasks, small] if small else tasks

@@ -1,0 +1,72 @@
+"""A range of one queue -> record batches: what a task does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gateway.client import Client
+from gateway.connectors.spark import gather
+from gateway.connectors.spark.failure import OffsetAheadError, OffsetExpiredError
+from gateway.connectors.spark.option import Options
+from gateway.connectors.spark.plan import Range
+
+CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Stored bytes that become one record batch: large enough for the fixed cost of one, small enough for a worker's memory."""
+
+_log = logging.getLogger(__name__)
+_clients: dict[tuple[str, float, float], Client] = {}
+
+
+def client_of(options: Options) -> Client:
+    """This process's client for these options: workers are reused from batch to batch, and so are its connections."""
+    key = (options.nameserver, options.timeout_s, options.retry_s)
+    if key not in _clients:
+        _clients[key] = Client(options.nameserver, timeout_s=options.timeout_s, retry_s=options.retry_s)
+    return _clients[key]
+
+
+def scan(wanted: Range, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """All rows of the range in offset order. With failOnDataLoss raises OffsetExpiredError and OffsetAheadError."""
+    parts: list[bytes] = []
+    held = 0
+    for body in _bodies(wanted, options):
+        parts.append(body)
+        held += len(body)
+        if held >= CHUNK_BYTES:
+            yield _batch(parts, wanted, options, schema)
+            parts.clear()
+            held = 0
+    if held:
+        yield _batch(parts, wanted, options, schema)
+
+
+def _batch(parts: list[bytes], wanted: Range, options: Options, schema: pa.Schema) -> pa.RecordBatch:
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    return gather.batch(data, wanted.queue, wanted.start, wanted.end, schema, options.permissive)
+
+
+def _bodies(wanted: Range, options: Options) -> Iterator[bytes]:
+    """The stored bytes that hold the range, across gaps that the options allow."""
+    client = client_of(options)
+    offset = wanted.start
+    while offset < wanted.end:
+        for pull in client.scan(wanted.queue, offset, wanted.end):
+            if pull.status in {"FOUND", "NO_MATCH"}:
+                offset = max(pull.next_offset, offset)
+                if pull.body:
+                    yield pull.body
+            elif offset < pull.min_offset:
+                if options.fail_on_data_loss:
+                    raise OffsetExpiredError(wanted.queue, offset, pull.min_offset)
+                _log.warning("lost: %s offsets %d to %d", wanted.queue, offset, min(pull.min_offset, wanted.end) - 1)
+                offset = pull.min_offset
+                break
+            else:
+                if options.fail_on_data_loss:
+                    raise OffsetAheadError(wanted.queue, offset, pull.max_offset)
+                _log.warning("lost: %s offsets %d to %d", wanted.queue, offset, wanted.end - 1)
+                return

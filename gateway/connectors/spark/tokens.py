@@ -1,0 +1,86 @@
+"""Stored properties (`key U+0001 value U+0002` repeated, domain.property) of many records, taken apart at once."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+Numbers = npt.NDArray[np.int64]
+_NAMES_MAX: Final = 48
+"""Different keys of which a 64-bit sum cannot overflow: a record has fewer than 2^14 pieces."""
+
+
+@final
+class Tokens:
+    """The pieces between U+0002 and where the first U+0001 of each stands."""
+
+    def __init__(self, properties: pa.Array) -> None:
+        """`properties`: a binary array without nulls and with offset 0, one row a record."""
+        self.rows = len(properties)
+        _, edges, data = properties.buffers() if self.rows else (None, None, None)
+        bounds = np.frombuffer(edges, np.int32)[: self.rows + 1].astype(np.int64) if edges else np.zeros(1, np.int64)
+        self._buffer = data if data is not None else pa.py_buffer(b"")
+        self._bytes = np.frombuffer(self._buffer, np.uint8)[: bounds[-1]]
+        self._bounds = bounds
+        separators = np.flatnonzero(self._bytes == 2)
+        name_ends = np.flatnonzero(self._bytes == 1)
+        # A piece ends at a separator or where its record does; of both at one place the record's end comes first.
+        order = np.argsort(np.concatenate((separators * 2 + 1, bounds[1:] * 2)), kind="stable")
+        ends = np.concatenate((separators, bounds[1:]))[order]
+        by_separator = np.concatenate((np.ones(len(separators), bool), np.zeros(self.rows, bool)))[order]
+        starts = np.empty_like(ends)
+        starts[:1] = 0
+        starts[1:] = ends[:-1] + by_separator[:-1]
+        rows = np.cumsum(~by_separator) - ~by_separator
+        at = np.searchsorted(name_ends, starts)
+        split = np.where(at < len(name_ends), np.append(name_ends, 0)[np.minimum(at, len(name_ends))], len(self._bytes))
+        named = split < ends
+        self._starts, self._split, self._ends, self._row = starts[named], split[named], ends[named], rows[named]
+
+    def values(self, key: bytes) -> pa.Array:
+        """What `domain.property.find` finds for `key` in each record; null when that is nothing."""
+        fits = np.flatnonzero(self._split - self._starts == len(key))
+        window = self._bytes[self._starts[fits][:, None] + np.arange(len(key))]
+        fits = fits[(window == np.frombuffer(key, np.uint8)).all(axis=1)]
+        rows, first = np.unique(self._row[fits], return_index=True)
+        fits = fits[first]
+        starts = self._bounds[:-1].copy()
+        ends = starts.copy()
+        starts[rows] = self._split[fits] + 1
+        ends[rows] = self._ends[fits]
+        return self._spans(starts, ends, starts == ends)
+
+    def pairs(self) -> tuple[pa.Array, pa.Array, pa.Array] | None:
+        """(row offsets, keys, values) of all whole pairs; None when a record has a key twice and only the last one counts."""
+        whole = (self._split > self._starts) & (self._split + 1 < self._ends)
+        starts, split, ends, row = self._starts[whole], self._split[whole], self._ends[whole], self._row[whole]
+        keys = self._spans(starts, split, None)
+        values = self._spans(split + 1, ends, None)
+        offsets = np.searchsorted(row, np.arange(self.rows + 1))
+        if len(row) and _twice(keys, row):
+            return None
+        return pa.array(offsets, pa.int32()), keys, values
+
+    def _spans(self, starts: Numbers, ends: Numbers, missing: npt.NDArray[np.bool_] | None) -> pa.Array:
+        if len(starts) == 0:
+            return pa.array([], pa.binary())
+        edges = np.empty(2 * len(starts), np.int32)
+        edges[0::2] = starts
+        edges[1::2] = ends
+        both = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), self._buffer])
+        return both.take(pa.array(np.arange(0, len(edges), 2), mask=missing))
+
+
+def _twice(keys: pa.Array, row: Numbers) -> bool:
+    """True when some record has a key more than once."""
+    coded = keys.dictionary_encode()
+    codes = coded.indices.to_numpy().astype(np.int64)
+    if len(coded.dictionary) > _NAMES_MAX:
+        return len(np.unique(row * len(coded.dictionary) + codes)) != len(row)
+    # A sum of different powers of two is their union; a key that comes twice carries into another bit.
+    first = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    bits = np.left_shift(np.int64(1), codes)
+    return bool((np.add.reduceat(bits, first) != np.bitwise_or.reduceat(bits, first)).any())
