@@ -12,7 +12,6 @@ from typing import Final, final
 from domain.limits import REMOTING_FRAME_BYTES_MAX
 from protocols.remoting.header import (
     BINARY,
-    FLAG_RESPONSE,
     JSON,
     LANGUAGE_JAVA,
     VERSION,
@@ -96,7 +95,7 @@ class FrameDecoder:
         return out
 
     def _whole(self, data: bytes, at: int, size: int) -> int:
-        """Bytes that the frame at `at` has in all, or that must be there before it can be told; -1 and `fault` when it is none."""
+        """Bytes that the frame at `at` has in all, or must have before that can be told; -1 and `fault` when it is none."""
         there = size - at
         if data[at] != 0:
             self.fault = FAULT_LENGTH
@@ -125,6 +124,26 @@ class FrameDecoder:
         return frame if read_json(frame, data[at + 8 : at + 8 + size]) else None
 
 
+def head(
+    code: int,
+    opaque: int,
+    body_size: int,
+    fields: Mapping[str, str] | None,
+    flag: int,
+    remark: str,
+    serialize: int,
+    language: int = LANGUAGE_JAVA,
+    version: int = VERSION,
+) -> bytes:
+    """All of a frame that precedes its body of `body_size` bytes."""
+    if serialize == BINARY:
+        header = encode_binary(code, language, version, opaque, flag, remark, encode_ext(fields or {}))
+    else:
+        header = encode_json(code, language, version, opaque, flag, remark, fields)
+    size = len(header)
+    return _PREFIX.pack(4 + size + body_size, serialize << 24 | size) + header
+
+
 def encode(
     code: int,
     opaque: int,
@@ -138,24 +157,4 @@ def encode(
     version: int = VERSION,
 ) -> bytes:
     """One frame. `flag` FLAG_ONEWAY: no reply wanted; FLAG_RESPONSE: it is one."""
-    if serialize == BINARY:
-        header = encode_binary(code, language, version, opaque, flag, remark, encode_ext(fields or {}))
-    else:
-        header = encode_json(code, language, version, opaque, flag, remark, fields)
-    size = len(header)
-    return b"".join((_PREFIX.pack(4 + size + len(body), serialize << 24 | size), header, body))
-
-
-def reply(
-    request: Header, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = ""
-) -> bytes:
-    """The reply to `request` in its own encoding, ext fields never null."""
-    return encode(
-        code,
-        request.opaque,
-        fields=fields or {},
-        body=body,
-        flag=FLAG_RESPONSE,
-        remark=remark,
-        serialize=request.serialize,
-    )
+    return head(code, opaque, len(body), fields, flag, remark, serialize, language, version) + body

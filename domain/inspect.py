@@ -1,0 +1,65 @@
+"""Questions about what is stored, beside the messages themselves, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.command import Command
+from domain.event import Event
+
+
+@dataclass(slots=True)
+class QueryEarliest(Command):
+    """When the first message that a queue still has was stored -> Earliest. Refused TOPIC_NOT_FOUND, QUEUE_ILLEGAL."""
+
+    ticket: object
+    topic: str
+    queue_id: int
+
+
+@dataclass(slots=True)
+class Earliest(Event):
+    """Epoch milliseconds, -1 for an empty queue."""
+
+    ticket: object
+    store_ms: int
+
+
+@dataclass(slots=True)
+class AwaitMessages(Command):
+    """Hold until the group has something to receive from a topic, at most `wait_ms`, leasing nothing -> MessagesWait.
+
+    `queue_id` -1: any queue. "Something" is a message at or beyond the group's position: others may hold it on lease.
+    """
+
+    ticket: object
+    group: str
+    topic: str
+    queue_id: int = -1
+    wait_ms: int = 0
+
+
+@dataclass(slots=True)
+class MessagesWait(Event):
+    """`there`: a Receive is worth while. `full`: too many wait already, this one was not held."""
+
+    ticket: object
+    there: bool
+    full: bool = False
+
+
+@dataclass(slots=True)
+class QueryFigures(Command):
+    """The node's figures -> Figures."""
+
+    ticket: object
+
+
+@dataclass(slots=True)
+class Figures(Event):
+    """`started_ms`: wall clock at start. `values`: what the store counts, by its own names."""
+
+    ticket: object
+    started_ms: int
+    values: Mapping[str, float] = field(default_factory=dict)

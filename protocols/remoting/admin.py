@@ -1,0 +1,266 @@
+"""Topics and groups as tools see them: codes 17, 18, 21, 26, 28, 200 to 202, 207, 215, 225, 305, 351 and 352.
+
+RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain import address
+from domain.admin import ChangeTopic, TopicChange
+from domain.command import (
+    DeleteGroup,
+    DeleteTopic,
+    ListGroups,
+    ListTopics,
+    PutGroup,
+    QueryBounds,
+    QueryGroup,
+    QueryTopic,
+)
+from domain.event import Bounds, Event, GroupFound, GroupList, Refused, TopicFound, TopicList
+from domain.topic import Group, Topic
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.bean import Bean
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+
+LIST_MAX: Final = 1_024
+"""Topics or groups that one request may create."""
+
+
+def put_topic(_client: Client, frame: Frame) -> Outcome:
+    """17 -> ChangeTopic."""
+    args = Arguments(frame)
+    change = TopicChange(
+        args.text("topic"),
+        args.number("readQueueNums"),
+        args.number("writeQueueNums"),
+        args.number("perm"),
+        args.flag("order"),
+        args.number("topicSysFlag", 0),
+        *_attributes(args.text("attributes", "")),
+    )
+    return (ChangeTopic(Ticket(frame, done), change),)
+
+
+def _attributes(text: str) -> tuple[dict[str, str], list[str]]:
+    """`+key=value,-key2` -> (set, removed). Raises RequestError."""
+    put: dict[str, str] = {}
+    drop: list[str] = []
+    for piece in text.split(","):
+        each = piece.strip()
+        if not each:
+            continue
+        key, equals, value = each[1:].partition("=")
+        if each[0] == "+" and key and equals:
+            put[key] = value
+        elif each[0] == "-" and key and not equals:
+            drop.append(key)
+        else:
+            raise RequestError(codes.INVALID_PARAMETER, f"attribute {each[:80]!r} is neither +key=value nor -key")
+    return put, drop
+
+
+def put_topics(_client: Client, frame: Frame) -> Outcome:
+    """18 -> one ChangeTopic each; the first refusal is the answer."""
+    found = bean.beans(bean.read(frame.body), "topicConfigList")
+    changes = [_change(each) for each in found]
+    join = Join(Ticket(frame, done), _counted(changes), _worst)
+    return [ChangeTopic(join.part(at), change) for at, change in enumerate(changes)]
+
+
+def _counted(listed: Sequence[object]) -> int:
+    if not 0 < len(listed) <= LIST_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"the list has {len(listed)} elements, 1 to {LIST_MAX} are allowed")
+    return len(listed)
+
+
+def _worst(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    """Success, or the first refusal there is."""
+    for event in events:
+        if isinstance(event, Refused):
+            return ticket.reply(response_code(event.failure), remark=event.failure.text)
+    return ticket.reply(codes.SUCCESS)
+
+
+def _change(config: Bean) -> TopicChange:
+    attributes = {key: value for key, value in bean.table(config, "attributes").items() if isinstance(value, str)}
+    put, drop = _attributes(
+        ",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items())
+    )
+    return TopicChange(
+        bean.text(config, "topicName"),
+        bean.number(config, "readQueueNums", 16),
+        bean.number(config, "writeQueueNums", 16),
+        bean.number(config, "perm", 6),
+        bean.flag(config, "order"),
+        bean.number(config, "topicSysFlag"),
+        put,
+        drop,
+    )
+
+
+def delete_topic(_client: Client, frame: Frame) -> Outcome:
+    """215 -> DeleteTopic. A topic that is not there is deleted already, as far as tools care."""
+    return (DeleteTopic(Ticket(frame, done), Arguments(frame).text("topic")),)
+
+
+def topic(_client: Client, frame: Frame) -> Outcome:
+    """351 -> QueryTopic."""
+    return (QueryTopic(Ticket(frame, _topic), Arguments(frame).text("topic")),)
+
+
+def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, TopicFound)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_topic_config(event.topic)))
+
+
+def _topic_config(topic: Topic) -> Mapping[str, object]:
+    return {
+        "attributes": {
+            **topic.attributes, "message.type": topic.type, "durability": topic.durability.value,
+        },
+        "order": topic.order,
+        "perm": topic.perm,
+        "readQueueNums": topic.read_queues,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": topic.name,
+        "topicSysFlag": topic.sys_flag,
+        "writeQueueNums": topic.write_queues,
+    }  # fmt: skip
+
+
+def topics(_client: Client, frame: Frame) -> Outcome:
+    """21 -> ListTopics."""
+    return (ListTopics(Ticket(frame, _topics)),)
+
+
+def _topics(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, TopicList)
+    body = {
+        "dataVersion": _version(max((each.created_ms for each in event.topics), default=0)),
+        "mappingDataVersion": _version(0),
+        "topicConfigTable": {each.name: _topic_config(each) for each in event.topics},
+        "topicQueueMappingDetailMap": {},
+        "topicQueueMappingInfoMap": {},
+    }
+    return ticket.reply(codes.SUCCESS, {"totalTopicNum": str(len(event.topics))}, fastjson.dumps(body))
+
+
+def _version(timestamp_ms: int) -> Mapping[str, int]:
+    return {"counter": 0, "stateVersion": 0, "timestamp": timestamp_ms}
+
+
+def system_topics(_client: Client, frame: Frame) -> Outcome:
+    """305 -> ListTopics, of which the system's own are named."""
+    return (ListTopics(Ticket(frame, _system)),)
+
+
+def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, TopicList)
+    own = (client.facts.cluster, client.facts.broker)
+    names = [each.name for each in event.topics if each.name in own or address.is_system_topic(each.name)]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": names}))
+
+
+def statistics(_client: Client, frame: Frame) -> Outcome:
+    """202 -> QueryBounds of all queues of a topic."""
+    name = Arguments(frame).text("topic")
+    return (QueryBounds(Ticket(frame, _statistics, name), name),)
+
+
+def _statistics(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Bounds)
+    assert isinstance(ticket.about, str)
+    table = fastjson.keyed(
+        (
+            fastjson.queue(client.facts.broker, ticket.about, queue_id),
+            {"lastUpdateTimestamp": 0, "maxOffset": stop, "minOffset": start},
+        )
+        for queue_id, start, stop in event.queues
+    )
+    return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":0.0}')
+
+
+def put_group(_client: Client, frame: Frame) -> Outcome:
+    """200 -> PutGroup."""
+    return (PutGroup(Ticket(frame, done), _group(bean.read(frame.body))),)
+
+
+def put_groups(_client: Client, frame: Frame) -> Outcome:
+    """225 -> one PutGroup each; the first refusal is the answer."""
+    groups = [_group(each) for each in bean.beans(bean.read(frame.body), "groupConfigList")]
+    join = Join(Ticket(frame, done), _counted(groups), _worst)
+    return [PutGroup(join.part(at), group) for at, group in enumerate(groups)]
+
+
+def _group(config: Bean) -> Group:
+    attributes = {
+        key.removeprefix("+"): value
+        for key, value in bean.table(config, "attributes").items()
+        if isinstance(value, str) and not key.startswith("-")
+    }
+    return Group(
+        bean.text(config, "groupName"),
+        orderly=bean.flag(config, "consumeMessageOrderly"),
+        consume_enable=bean.flag(config, "consumeEnable", True),
+        consume_from_min=bean.flag(config, "consumeFromMinEnable", True),
+        broadcast_enable=bean.flag(config, "consumeBroadcastEnable", True),
+        retry_max=max(0, min(bean.number(config, "retryMaxTimes", 16), 1_000_000)),
+        retry_queues=max(0, min(bean.number(config, "retryQueueNums", 1), 65_536)),
+        attributes=attributes,
+    )
+
+
+def group(_client: Client, frame: Frame) -> Outcome:
+    """352 -> QueryGroup."""
+    return (QueryGroup(Ticket(frame, _found), Arguments(frame).text("group")),)
+
+
+def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, GroupFound)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_group_config(event.group)))
+
+
+def _group_config(group: Group) -> Mapping[str, object]:
+    return {
+        "attributes": group.attributes,
+        "brokerId": 0,
+        "consumeBroadcastEnable": group.broadcast_enable,
+        "consumeEnable": group.consume_enable,
+        "consumeFromMinEnable": group.consume_from_min,
+        "consumeMessageOrderly": group.orderly,
+        "consumeTimeoutMinute": 15,
+        "groupName": group.name,
+        "groupRetryPolicy": {"type": "CUSTOMIZED"},
+        "groupSysFlag": 0,
+        "notifyConsumerIdsChangedEnable": True,
+        "retryMaxTimes": group.retry_max,
+        "retryQueueNums": group.retry_queues,
+        "whichBrokerWhenConsumeSlowly": 1,
+    }
+
+
+def groups(_client: Client, frame: Frame) -> Outcome:
+    """201 -> ListGroups."""
+    return (ListGroups(Ticket(frame, _groups)),)
+
+
+def _groups(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, GroupList)
+    body = {
+        "dataVersion": _version(max((each.created_ms for each in event.groups), default=0)),
+        "forbiddenTable": {},
+        "subscriptionGroupTable": {each.name: _group_config(each) for each in event.groups},
+    }
+    return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, fastjson.dumps(body))
+
+
+def delete_group(_client: Client, frame: Frame) -> Outcome:
+    """207 -> DeleteGroup."""
+    return (DeleteGroup(Ticket(frame, done), Arguments(frame).text("groupName")),)

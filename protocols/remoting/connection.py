@@ -1,0 +1,174 @@
+"""One remoting connection: frames in order of time. Requests become commands; events become replies by their tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain.command import Command, Disconnected
+from domain.errors import ErrorCode
+from domain.event import Event, MembersChanged, Refused
+from domain.limits import SECOND_NS
+from protocols.adapter import Peer
+from protocols.remoting import codes, member, send
+from protocols.remoting.client import Client, Facts
+from protocols.remoting.dispatch import READERS, REASONS
+from protocols.remoting.frame import Frame, FrameDecoder
+from protocols.remoting.send import Shapes
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Join, Part, RequestError, Ticket, done
+
+SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
+
+END_OF_STREAM: Final = "end-of-stream"
+IDLE: Final = "idle"
+FRAME_TIMEOUT: Final = "frame-timeout"
+REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header")
+"""Every reason that a Disconnected of this protocol can have."""
+
+
+@final
+class RemotingConnection:
+    """A client of the name server, of the broker, or of both at once: the codes of the two do not collide."""
+
+    __slots__ = (
+        "_active_ns", "_began_ns", "_client", "_decoder", "_facts", "_opaque", "_open", "_out", "_shapes", "closed", "reading",
+    )  # fmt: skip
+
+    def __init__(self, facts: Facts, peer: Peer, shapes: Shapes, now: int) -> None:
+        self._facts = facts
+        self._client = Client(facts, peer)
+        self._shapes = shapes
+        self._decoder = FrameDecoder(facts.config.frame_bytes_max)
+        self._out: list[bytes] = []
+        self._open = 0
+        self._opaque = 0
+        self._active_ns = now
+        self._began_ns = now
+        self.reading = True
+        self.closed = False
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Frames -> commands. Requests that cannot become one are answered here."""
+        if self.closed:
+            return ()
+        if not data:
+            return self._close(END_OF_STREAM)
+        decoder = self._decoder
+        self._active_ns = now
+        begun = decoder.held == 0
+        frames = decoder.feed(data)
+        if begun or frames:
+            self._began_ns = now
+        commands: list[Command] = []
+        for frame in frames:
+            if frame.flag & 1 == 0:
+                self._request(frame, commands)
+        if decoder.fault:
+            commands.extend(self._close(decoder.fault))
+        elif self._open >= self._facts.config.requests_max:
+            self.reading = False
+        return commands
+
+    def _request(self, frame: Frame, commands: list[Command]) -> None:
+        code = frame.code
+        try:
+            if code in SENDS:
+                outcome = send.read(self._client, frame, self._shapes)
+            else:
+                reader = READERS.get(code)
+                if reader is None:
+                    reason = REASONS.get(code, f"request type {code} not supported")
+                    raise RequestError(codes.NOT_SUPPORTED, f" {reason}")
+                outcome = reader(self._client, frame)
+        except RequestError as error:
+            outcome = Ticket(frame, done).reply(error.code, remark=error.remark)
+        if not isinstance(outcome, bytes):
+            commands.extend(outcome)
+            self._open += frame.flag & 2 == 0
+        elif frame.flag & 2 == 0:
+            self._out.append(outcome)
+
+    def answer(self, event: Event, now: int) -> None:
+        """One reply, unless its request was oneway or waits for more events; or a notice of ours."""
+        if self.closed:
+            return
+        ticket = getattr(event, "ticket", None)
+        if type(ticket) is Ticket:
+            self._active_ns = now
+            self._answered(ticket)
+            if not ticket.oneway:
+                if type(event) is Refused:
+                    self._out.append(self._refusal(ticket, event))
+                else:
+                    self._out.append(ticket.render(self._client, ticket, event))
+        elif type(ticket) is Part:
+            if ticket.join.put(ticket.at, event):
+                self._active_ns = now
+                self._complete(ticket.join)
+        elif type(event) is MembersChanged:
+            self._active_ns = now
+            self._opaque += 1
+            self._out.append(member.changed(self._opaque, event))
+
+    def _complete(self, join: Join) -> None:
+        self._answered(join.ticket)
+        if not join.ticket.oneway:
+            self._out.append(join.render(self._client, join.ticket, join.events))
+
+    def _answered(self, ticket: Ticket) -> None:
+        if not ticket.oneway:
+            self._open -= 1
+            if not self.reading and self._open < self._facts.config.requests_max:
+                self.reading = True
+
+    def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
+        failure = event.failure
+        if failure.code is ErrorCode.FLUSH_TIMEOUT and ticket.code in SENDS:
+            return send.unsure(self._client, ticket, failure.text)
+        if failure.code is ErrorCode.GROUP_OFFLINE and ticket.code == codes.GET_MEMBERS:
+            return ticket.reply(codes.SYSTEM_ERROR, remark=failure.text)
+        return ticket.reply(response_code(failure), remark=failure.text or failure.code.value)
+
+    def outgoing(self) -> Sequence[bytes]:
+        """Reply frames, in the order of the answers."""
+        out = self._out
+        if out:
+            self._out = []
+        return out
+
+    def deadline(self) -> int | None:
+        """When the frame that has begun must be complete, or when silence ends the connection."""
+        if self.closed:
+            return None
+        idle = self._active_ns + self._facts.config.idle_seconds * SECOND_NS
+        if self._decoder.held:
+            return min(idle, self._began_ns + self._facts.config.frame_seconds * SECOND_NS)
+        return idle
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Close when a deadline has passed."""
+        due = self.deadline()
+        if due is None or now < due:
+            return ()
+        return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
+
+    def _close(self, reason: str) -> Sequence[Command]:
+        self.closed = True
+        self.reading = False
+        self._client.stand("")
+        return (Disconnected(reason),)
+
+
+@final
+class RemotingAdapter:
+    """The protocol, for any number of connections."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.name = "remoting"
+        self._facts = facts
+        self._shapes = Shapes()
+
+    def connect(self, peer: Peer, now: int) -> RemotingConnection:
+        """A new connection. There is no handshake: the first frame says whether it is one of ours."""
+        return RemotingConnection(self._facts, peer, self._shapes, now)

@@ -1,0 +1,82 @@
+"""Which request code is read by what. Codes that are not here are answered 3, with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from protocols.remoting import admin, codes, give_back, member, node, offset, pull, receive, registration, route
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import Outcome
+
+Reader = Callable[[Client, Frame], Outcome]
+
+READERS: Final[Mapping[int, Reader]] = {
+    codes.PULL: pull.read,
+    codes.LITE_PULL: pull.read,
+    codes.QUERY_OFFSET: offset.query,
+    codes.UPDATE_OFFSET: offset.update,
+    codes.SEARCH_OFFSET: offset.search,
+    codes.GET_MAX_OFFSET: offset.maximum,
+    codes.GET_MIN_OFFSET: offset.minimum,
+    codes.GET_EARLIEST_TIME: offset.earliest,
+    codes.VIEW_MESSAGE: offset.view,
+    codes.HEARTBEAT: member.heartbeat,
+    codes.UNREGISTER_CLIENT: member.leave,
+    codes.GET_MEMBERS: member.members,
+    codes.LOCK_QUEUES: member.lock,
+    codes.UNLOCK_QUEUES: member.unlock,
+    codes.CHECK_CLIENT: member.check,
+    codes.QUERY_ASSIGNMENT: member.assign,
+    codes.SET_REQUEST_MODE: member.set_mode,
+    codes.SEND_BACK: give_back.read,
+    codes.POP: receive.read,
+    codes.ACK: receive.acknowledge,
+    codes.BATCH_ACK: receive.acknowledge_batch,
+    codes.CHANGE_INVISIBLE: receive.extend,
+    codes.NOTIFICATION: receive.notify,
+    codes.UPDATE_TOPIC: admin.put_topic,
+    codes.UPDATE_TOPIC_LIST: admin.put_topics,
+    codes.DELETE_TOPIC: admin.delete_topic,
+    codes.GET_TOPIC: admin.topic,
+    codes.GET_ALL_TOPICS: admin.topics,
+    codes.GET_BROKER_SYSTEM_TOPICS: admin.system_topics,
+    codes.GET_TOPIC_STATS: admin.statistics,
+    codes.UPDATE_GROUP: admin.put_group,
+    codes.UPDATE_GROUP_LIST: admin.put_groups,
+    codes.GET_GROUP: admin.group,
+    codes.GET_ALL_GROUPS: admin.groups,
+    codes.DELETE_GROUP: admin.delete_group,
+    codes.GET_BROKER_CONFIG: node.configuration,
+    codes.GET_RUNTIME_INFO: node.runtime,
+    codes.GET_ROUTE: route.route,
+    codes.GET_CLUSTER: route.cluster,
+    codes.GET_TOPICS: route.topics,
+    codes.GET_TOPICS_OF_CLUSTER: route.topics_of_cluster,
+    codes.GET_SYSTEM_TOPICS: route.system_topics,
+    codes.DELETE_TOPIC_ROUTE: route.drop,
+    codes.PUT_KV: route.put_key,
+    codes.GET_KV: route.get_key,
+    codes.DELETE_KV: route.delete_key,
+    codes.LIST_KV: route.list_keys,
+    codes.WIPE_WRITE: route.wipe_write,
+    codes.ADD_WRITE: route.add_write,
+    codes.GET_NAMESRV_CONFIG: route.configuration,
+    codes.UPDATE_NAMESRV_CONFIG: route.configure,
+    codes.REGISTER_BROKER: registration.register,
+    codes.UNREGISTER_BROKER: registration.unregister,
+    codes.QUERY_DATA_VERSION: registration.compare,
+    codes.BROKER_HEARTBEAT: registration.renew,
+}
+
+REASONS: Final[Mapping[int, str]] = {
+    12: "messages cannot be looked up by key here; look them up by offset id (33)",
+    37: "transactional messages are not served by this broker",
+    222: "reset positions with code 15 instead: clients fall back to it",
+    324: "request and reply over a reply topic is not served by this broker",
+    325: "request and reply over a reply topic is not served by this broker",
+    370: "a stored message cannot be recalled by this protocol yet",
+    513: "static topics are not served by this broker",
+    200052: "peeking is not served by this broker; pull instead",
+}

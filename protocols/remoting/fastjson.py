@@ -1,0 +1,177 @@
+"""The JSON dialect of RocketMQ bodies, as Java's fastjson writes it.
+
+It differs from RFC 8259 in what a reader has to bear: unquoted integer keys, objects as keys, single quotes and
+trailing commas. Writing is strict JSON, except that a map keyed by message queues is written with the raw object as its key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import orjson
+
+DEPTH_MAX: Final = 32
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,3})?")
+_BARE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_PLAIN = re.compile(r"[^\"'\\]*")
+_WORDS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
+_ESCAPES: Final[dict[str, str]] = {
+    '"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+}  # fmt: skip
+
+
+class DialectError(ValueError):
+    """The text is not of the dialect."""
+
+
+def loads(data: bytes) -> object:
+    """Bytes -> dict, list, str, int, float, bool or None. Object keys become their own JSON text. Raises DialectError."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise DialectError("not UTF-8") from error
+    reader = _Reader(text)
+    value = reader.value(0)
+    if reader.peek() != "":
+        raise DialectError("something follows the value")
+    return value
+
+
+def dumps(value: object) -> bytes:
+    """Strict, compact JSON, bean keys in ASCII order. Integer keys are quoted."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+
+
+def queue(broker: str, topic: str, queue_id: int) -> dict[str, object]:
+    """A MessageQueue bean."""
+    return {"brokerName": broker, "queueId": queue_id, "topic": topic}
+
+
+def keyed(pairs: Iterable[tuple[Mapping[str, object], object]]) -> bytes:
+    """A map whose keys are beans: `{{"brokerName":…}:{…},…}`."""
+    return b"{" + b",".join(dumps(key) + b":" + dumps(value) for key, value in pairs) + b"}"
+
+
+class _Reader:
+    """A recursive reader over text, at most DEPTH_MAX deep."""
+
+    __slots__ = ("_at", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def peek(self) -> str:
+        """The next character that is not blank, "" at the end."""
+        space = _SPACE.match(self._text, self._at)
+        if space is not None:
+            self._at = space.end()
+        return self._text[self._at : self._at + 1]
+
+    def value(self, depth: int) -> object:
+        """Any value."""
+        if depth > DEPTH_MAX:
+            raise DialectError("nested too deep")
+        sign = self.peek()
+        if sign == "{":
+            return self._object(depth)
+        if sign == "[":
+            return self._array(depth)
+        if sign in ('"', "'") and sign:
+            return self._string(sign)
+        number = _NUMBER.match(self._text, self._at)
+        if number is not None:
+            self._at = number.end()
+            found = number.group()
+            return float(found) if number.group(1) or number.group(2) else int(found)
+        word = _BARE.match(self._text, self._at)
+        if word is not None and word.group() in _WORDS:
+            self._at = word.end()
+            return _WORDS[word.group()]
+        raise DialectError(f"no value at {self._at}")
+
+    def _object(self, depth: int) -> dict[str, object]:
+        self._at += 1
+        out: dict[str, object] = {}
+        while True:
+            sign = self.peek()
+            if sign == "}":
+                self._at += 1
+                return out
+            key = self._key(sign, depth)
+            if self.peek() != ":":
+                raise DialectError(f"no colon at {self._at}")
+            self._at += 1
+            out[key] = self.value(depth + 1)
+            self._comma("}")
+
+    def _key(self, sign: str, depth: int) -> str:
+        if sign in ('"', "'") and sign:
+            return self._string(sign)
+        if sign in ("{", "["):
+            start = self._at
+            self.value(depth + 1)
+            return self._text[start : self._at]
+        found = _NUMBER.match(self._text, self._at) or _BARE.match(self._text, self._at)
+        if found is None:
+            raise DialectError(f"no key at {self._at}")
+        self._at = found.end()
+        return found.group()
+
+    def _array(self, depth: int) -> list[object]:
+        self._at += 1
+        out: list[object] = []
+        while True:
+            if self.peek() == "]":
+                self._at += 1
+                return out
+            out.append(self.value(depth + 1))
+            self._comma("]")
+
+    def _comma(self, end: str) -> None:
+        sign = self.peek()
+        if sign == ",":
+            self._at += 1
+        elif sign != end:
+            raise DialectError(f"no comma at {self._at}")
+
+    def _string(self, quote: str) -> str:
+        self._at += 1
+        out: list[str] = []
+        while True:
+            plain = _PLAIN.match(self._text, self._at)
+            if plain is not None:
+                out.append(plain.group())
+                self._at = plain.end()
+            sign = self._text[self._at : self._at + 1]
+            self._at += 1
+            if sign == "":
+                raise DialectError("a string without an end")
+            if sign == quote:
+                return "".join(out)
+            if sign != "\\":
+                out.append(sign)
+                continue
+            out.append(self._escape())
+
+    def _escape(self) -> str:
+        sign = self._text[self._at : self._at + 1]
+        self._at += 1
+        if sign == "u":
+            digits = self._text[self._at : self._at + 4]
+            if len(digits) != 4 or any(each not in "0123456789abcdefABCDEF" for each in digits):
+                raise DialectError(f"a bad escape at {self._at}")
+            self._at += 4
+            unit = int(digits, 16)
+            return "\ufffd" if 0xD800 <= unit < 0xE000 else chr(unit)
+        if sign not in _ESCAPES:
+            raise DialectError(f"a bad escape at {self._at}")
+        return _ESCAPES[sign]

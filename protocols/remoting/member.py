@@ -1,0 +1,203 @@
+"""Clients and consumer groups at work: codes 34, 35, 38, 40 to 42, 46, 400 and 401."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain.address import RETRY_PREFIX
+from domain.command import (
+    Heartbeat,
+    Leave,
+    LockQueues,
+    Membership,
+    QueryMembers,
+    QueryRequestMode,
+    QueryTopic,
+    SetRequestMode,
+    Subscription,
+)
+from domain.event import Event, Locked, Members, MembersChanged, Refused, RequestMode, TopicFound
+from protocols.remoting import assignment, bean, codes, fastjson
+from protocols.remoting.client import SEATS_MAX, Client
+from protocols.remoting.frame import Frame, encode
+from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+
+SUBSCRIPTIONS_MAX: Final = 4_096
+"""Topics that one heartbeat may name."""
+
+_CONSUME_TYPES: Final = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
+_MODELS: Final = ("BROADCASTING", "CLUSTERING")
+
+
+def heartbeat(client: Client, frame: Frame) -> Outcome:
+    """34: who the client is, and in which groups."""
+    found = bean.read(frame.body)
+    client_id = bean.text(found, "clientID")
+    if not client_id:
+        raise RequestError(codes.INVALID_PARAMETER, "a heartbeat without clientID")
+    keep = bean.flag(found, "withoutSub")
+    consumers = [_membership(each) for each in bean.beans(found, "consumerDataSet")]
+    producers = [bean.text(each, "groupName") for each in bean.beans(found, "producerDataSet")]
+    named = sum(len(each.subscriptions) for each in consumers)
+    if len(consumers) > SEATS_MAX or len(producers) > SEATS_MAX or named > SUBSCRIPTIONS_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"a heartbeat may name {SEATS_MAX} groups and {SUBSCRIPTIONS_MAX} topics")
+    for membership in consumers:
+        client.sit(client_id, membership, keep)
+    command = Heartbeat(
+        Ticket(frame, _alive),
+        client_id,
+        [each for each in producers if each],
+        consumers,
+        LANGUAGES[frame.language],
+        frame.version,
+        keep,
+        wait=not frame.oneway,
+    )
+    return (command,)
+
+
+def _membership(consumer: bean.Bean) -> Membership:
+    return Membership(
+        bean.text(consumer, "groupName"),
+        _enum(bean.text(consumer, "consumeType"), _CONSUME_TYPES, 1),
+        _enum(bean.text(consumer, "messageModel"), _MODELS, 1),
+        bean.text(consumer, "consumeFromWhere", "CONSUME_FROM_LAST_OFFSET"),
+        [
+            Subscription(
+                bean.text(each, "topic"),
+                bean.text(each, "subString", "*"),
+                bean.text(each, "expressionType", "TAG"),
+                bean.number(each, "subVersion"),
+            )
+            for each in bean.beans(consumer, "subscriptionDataSet")
+        ],
+    )
+
+
+def _enum(text: str, names: Sequence[str], absent: int) -> str:
+    if text in names:
+        return text
+    return names[int(text)] if text.isdigit() and text.isascii() and int(text) < len(names) else names[absent]
+
+
+def _alive(_client: Client, ticket: Ticket, _event: Event) -> bytes:
+    return ticket.reply(codes.SUCCESS, {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"})
+
+
+def leave(client: Client, frame: Frame) -> Outcome:
+    """35: the client leaves its groups."""
+    args = Arguments(frame)
+    group = args.text("consumerGroup", "")
+    producer = args.text("producerGroup", "")
+    if group or not producer:
+        client.stand(group)
+    return (Leave(Ticket(frame, done), args.text("clientID"), group, producer),)
+
+
+def members(_client: Client, frame: Frame) -> Outcome:
+    """38: client ids of a group, what clients balance queues by."""
+    return (QueryMembers(Ticket(frame, _members), Arguments(frame).text("consumerGroup")),)
+
+
+def _members(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Members)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumerIdList": event.client_ids}))
+
+
+def changed(opaque: int, event: MembersChanged) -> bytes:
+    """40, oneway and ours to begin: the members of a group have changed."""
+    return encode(codes.MEMBERS_CHANGED, opaque, fields={"consumerGroup": event.group}, flag=FLAG_ONEWAY)
+
+
+def lock(_client: Client, frame: Frame) -> Outcome:
+    """41: lock queues for an orderly consumer."""
+    return _locking(frame, unlock=False)
+
+
+def unlock(_client: Client, frame: Frame) -> Outcome:
+    """42: give them back."""
+    return _locking(frame, unlock=True)
+
+
+def _locking(frame: Frame, *, unlock: bool) -> Outcome:
+    found = bean.read(frame.body)
+    queues = [
+        (bean.text(each, "brokerName"), bean.text(each, "topic"), bean.number(each, "queueId"))
+        for each in bean.beans(found, "mqSet")
+    ]
+    group = bean.text(found, "consumerGroup")
+    client_id = bean.text(found, "clientId")
+    if not group or not client_id:
+        raise RequestError(codes.INVALID_PARAMETER, "a lock without consumerGroup or clientId")
+    render = done if unlock else _locked
+    return (LockQueues(Ticket(frame, render), group, client_id, queues, unlock, wait=not frame.oneway),)
+
+
+def _locked(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Locked)
+    held = [fastjson.queue(broker, topic, queue_id) for broker, topic, queue_id in event.queues]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"lockOKMQSet": held}))
+
+
+def check(_client: Client, frame: Frame) -> Outcome:
+    """46: can the broker filter as the client wants? Tags it can, SQL92 it cannot."""
+    kind = bean.text(bean.table(bean.read(frame.body), "subscriptionData"), "expressionType", "TAG")
+    ticket = Ticket(frame, done)
+    if kind and kind != "TAG":
+        remark = f"the broker does not support consumer to filter message by {kind}"
+        return ticket.reply(codes.SYSTEM_ERROR, remark=remark)
+    return ticket.reply(codes.SUCCESS)
+
+
+def set_mode(_client: Client, frame: Frame) -> Outcome:
+    """401: a group consumes a topic by PULL or by POP."""
+    found = bean.read(frame.body)
+    command = SetRequestMode(
+        Ticket(frame, done),
+        bean.text(found, "consumerGroup"),
+        bean.text(found, "topic"),
+        bean.text(found, "mode", "PULL"),
+        bean.number(found, "popShareQueueNum"),
+    )
+    return (command,)
+
+
+def assign(_client: Client, frame: Frame) -> Outcome:
+    """400: which queues of a topic the client consumes, and how. Needs the mode, the members and the topic."""
+    found = bean.read(frame.body)
+    group = bean.text(found, "consumerGroup")
+    topic = bean.text(found, "topic")
+    asked = assignment.Question(
+        bean.text(found, "clientId"),
+        topic,
+        bean.text(found, "strategyName", "AVG"),
+        bean.text(found, "messageModel", "CLUSTERING") == "BROADCASTING",
+    )
+    join = Join(Ticket(frame, done, asked), 3, _assigned)
+    return (
+        QueryRequestMode(join.part(0), group, topic),
+        QueryMembers(join.part(1), group),
+        QueryTopic(join.part(2), topic),
+    )
+
+
+def _assigned(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    mode, found, topic = events
+    asked = ticket.about
+    assert isinstance(asked, assignment.Question)
+    if isinstance(topic, Refused):
+        return ticket.reply(response_code(topic.failure), remark=topic.failure.text)
+    assert isinstance(topic, TopicFound)
+    assert isinstance(mode, RequestMode)
+    ids = found.client_ids if isinstance(found, Members) else []
+    name = mode.mode if not asked.topic.startswith(RETRY_PREFIX) else "PULL"
+    queues = assignment.assign(asked, name, mode.pop_share_queues, ids, topic.topic.read_queues)
+    if queues is None:
+        return ticket.reply(codes.SUCCESS, body=b"{}")
+    taken = [
+        {"messageQueue": fastjson.queue(client.facts.broker, asked.topic, queue_id), "mode": name} for queue_id in queues
+    ]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"messageQueueAssignments": taken}))

@@ -1,0 +1,85 @@
+"""Positions and bounds: codes 14, 15, 29 to 33."""
+
+from __future__ import annotations
+
+from domain.command import CommitOffsets, QueryBounds, QueryOffset, SearchOffset, ViewMessage
+from domain.event import Bounds, Event, Offset, Viewed
+from domain.inspect import Earliest, QueryEarliest
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.pull import without_origin
+from protocols.remoting.ticket import Arguments, Outcome, Ticket, done
+
+
+def query(_client: Client, frame: Frame) -> Outcome:
+    """14: the group's position in one queue; 22 when it has none, never anything else for that."""
+    args = Arguments(frame)
+    zero = args.text("setZeroIfNotFound", "true").lower() != "false"
+    command = QueryOffset(
+        Ticket(frame, offset), args.text("consumerGroup"), args.text("topic"), args.number("queueId"), zero
+    )
+    return (command,)
+
+
+def update(_client: Client, frame: Frame) -> Outcome:
+    """15: set it, usually oneway."""
+    args = Arguments(frame)
+    place = (args.text("topic"), args.number("queueId"), args.number("commitOffset"))
+    return (CommitOffsets(Ticket(frame, done), args.text("consumerGroup"), [place], wait=not frame.oneway),)
+
+
+def maximum(_client: Client, frame: Frame) -> Outcome:
+    """30: the next offset to be written."""
+    args = Arguments(frame)
+    return (QueryBounds(Ticket(frame, _bound, 2), args.text("topic"), max(0, args.number("queueId"))),)
+
+
+def minimum(_client: Client, frame: Frame) -> Outcome:
+    """31: the first offset that is still there."""
+    args = Arguments(frame)
+    return (QueryBounds(Ticket(frame, _bound, 1), args.text("topic"), max(0, args.number("queueId"))),)
+
+
+def search(_client: Client, frame: Frame) -> Outcome:
+    """29: the offset at a time."""
+    args = Arguments(frame)
+    upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
+    command = SearchOffset(
+        Ticket(frame, offset), args.text("topic"), args.number("queueId"), args.number("timestamp"), upper
+    )
+    return (command,)
+
+
+def earliest(_client: Client, frame: Frame) -> Outcome:
+    """32: the store time of the first message that is still there, -1 when there is none."""
+    args = Arguments(frame)
+    return (QueryEarliest(Ticket(frame, _earliest), args.text("topic"), args.number("queueId")),)
+
+
+def view(_client: Client, frame: Frame) -> Outcome:
+    """33: one record by its physical offset."""
+    return (ViewMessage(Ticket(frame, _viewed), Arguments(frame).number("offset")),)
+
+
+def offset(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Offset -> a reply."""
+    assert isinstance(event, Offset)
+    return ticket.reply(codes.SUCCESS, {"offset": str(event.offset)})
+
+
+def _bound(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Bounds)
+    assert isinstance(ticket.about, int)
+    found = event.queues[0][ticket.about] if event.queues else 0
+    return ticket.reply(codes.SUCCESS, {"offset": str(found)})
+
+
+def _earliest(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Earliest)
+    return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
+
+
+def _viewed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Viewed)
+    return ticket.reply(codes.SUCCESS, body=without_origin(event.record))

@@ -1,0 +1,103 @@
+"""Pulling: codes 11 and 361 to Pull, and Pulled to a reply (RocketMQ's PullMessageRequestHeader, PullSysFlag)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.command import Pull
+from domain.event import Event, Pulled
+from domain.filter import tag
+from domain.filter.tag import TagFilter
+from domain.limits import WAIT_MS_MAX
+from domain.record import Record, with_properties
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame, head
+from protocols.remoting.header import FLAG_RESPONSE
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+
+COMMIT: Final = 1
+SUSPEND: Final = 2
+SUBSCRIPTION: Final = 4
+CLASS_FILTER: Final = 8
+
+ORIGIN_FIELD: Final = "hgOrigin"
+"""Our own ext field of a pull: "true" leaves the HG_ properties (where a message came from) in the records."""
+
+_STATUS: Final[dict[str, tuple[int, str]]] = {
+    "FOUND": (codes.SUCCESS, "FOUND"),
+    "NO_MATCH": (codes.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE"),
+    "EMPTY": (codes.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE"),
+    "TOO_SMALL": (codes.PULL_OFFSET_MOVED, "OFFSET_TOO_SMALL"),
+    "TOO_LARGE": (codes.PULL_OFFSET_MOVED, "OFFSET_OVERFLOW_BADLY"),
+}
+
+
+def read(client: Client, frame: Frame) -> Outcome:
+    """A pull request -> Pull. Raises RequestError."""
+    args = Arguments(frame)
+    group = args.text("consumerGroup")
+    topic = args.text("topic")
+    flags = args.number("sysFlag")
+    bound = args.number("maxMsgBytes", 0)
+    if flags & CLASS_FILTER:
+        raise RequestError(codes.SUBSCRIPTION_PARSE_FAILED, "class filters are not served by this broker")
+    if flags & SUBSCRIPTION:
+        wanted = expression(args.text("subscription", "*"), args.text("expressionType", "TAG"))
+    else:
+        known = client.subscription(group, topic)
+        if known is None:
+            text = f"the consumer's group info not exist: {group} has no subscription to {topic}"
+            raise RequestError(codes.SUBSCRIPTION_NOT_EXIST, text)
+        wanted = expression(known.expression, known.expression_type)
+    offset = args.number("queueOffset")
+    commit = args.number("commitOffset", -1) if flags & COMMIT else -1
+    command = Pull(
+        Ticket(frame, pulled, args.flag(ORIGIN_FIELD)),
+        group,
+        topic,
+        args.number("queueId"),
+        max(0, offset),
+        max(1, args.number("maxMsgNums")),
+        bound if bound > 0 else client.facts.config.pull_bytes_default,
+        wait_ms=max(0, min(args.number("suspendTimeoutMillis", 0), WAIT_MS_MAX)) if flags & SUSPEND else 0,
+        filter=wanted,
+        commit=commit,
+        member=client.member(group),
+    )
+    return (command,)
+
+
+def expression(text: str, kind: str) -> TagFilter | None:
+    """A subscription expression -> its filter. Raises RequestError for SQL92, which is off here, as in Apache's broker."""
+    if kind and kind != "TAG":
+        raise RequestError(codes.SYSTEM_ERROR, f"the broker does not support consumer to filter message by {kind}")
+    return tag.parse(text)
+
+
+def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Pulled -> a reply: one header, then the records as they stand in the log."""
+    assert isinstance(event, Pulled)
+    code, remark = _STATUS[event.status]
+    fields = {
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": str(event.next_offset),
+        "minOffset": str(event.min_offset),
+        "maxOffset": str(event.max_offset),
+    }
+    records = event.records if ticket.about else [without_origin(record) for record in event.records]
+    size = sum(map(len, records))
+    return b"".join((head(code, ticket.opaque, size, fields, FLAG_RESPONSE, remark, ticket.serialize), *records))
+
+
+def without_origin(record: bytes) -> bytes:
+    """The record less its HG_ properties, which are no matter of an SDK; the same object when it has none."""
+    # Properties come last, so the search begins behind the body; with 4-byte hosts its length stands at 84.
+    start = 88 + int.from_bytes(record[84:88], "big") if record[39] & 0x30 == 0 else 0
+    if record.find(b"HG_", start) < 0:
+        return record
+    stored = Record(record).properties
+    if b"HG_" not in stored:
+        return record
+    kept = [piece for piece in stored.split(b"\x02") if piece and not piece.startswith(b"HG_")]
+    return with_properties(record, b"".join([piece + b"\x02" for piece in kept]))

@@ -1,0 +1,176 @@
+"""Brokers that register from outside: codes 103, 104, 322 and 904 (RocketMQ's RegisterBrokerBody)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final
+
+from domain.address import is_topic
+from domain.event import Event
+from domain.route import (
+    RegisterBroker,
+    Registered,
+    Registration,
+    RenewBroker,
+    Renewed,
+    TopicQueues,
+    UnregisterBroker,
+    Version,
+)
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+
+INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
+TOPICS_MAX: Final = 262_144
+LEASE_MS: Final = 120_000
+LEASE_MS_MAX: Final = 3_600_000
+ADDRESS_CHARS_MAX: Final = 255
+
+_INT = struct.Struct(">i")
+
+
+def register(_client: Client, frame: Frame) -> Outcome:
+    """103 -> RegisterBroker."""
+    args = Arguments(frame)
+    crc = args.number("bodyCrc32", 0)
+    if crc and zlib.crc32(frame.body) & 0x7FFFFFFF != crc:
+        raise RequestError(codes.SYSTEM_ERROR, "crc32 not match")
+    broker = _name(args.text("brokerName"))
+    version, topics = Version(), None
+    if frame.body:
+        version, topics = _compressed(frame.body, broker) if args.flag("compressed") else _plain(frame.body, broker)
+    registration = Registration(
+        _name(args.text("clusterName")),
+        broker,
+        max(0, args.number("brokerId")),
+        _address(args.text("brokerAddr")),
+        args.text("haServerAddr", "")[:ADDRESS_CHARS_MAX],
+        max(1_000, min(args.number("heartbeatTimeoutMillis", LEASE_MS), LEASE_MS_MAX)),
+        args.text("__ZONE_NAME", "")[:ADDRESS_CHARS_MAX],
+        args.flag("enableActingMaster"),
+        version,
+        topics,
+    )
+    return (RegisterBroker(Ticket(frame, _registered), registration),)
+
+
+def _registered(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Registered)
+    body = fastjson.dumps({"table": dict(event.order)}) if event.order else b""
+    return ticket.reply(codes.SUCCESS, {"haServerAddr": event.ha_address, "masterAddr": event.master}, body)
+
+
+def unregister(_client: Client, frame: Frame) -> Outcome:
+    """104 -> UnregisterBroker."""
+    args = Arguments(frame)
+    command = UnregisterBroker(
+        Ticket(frame, done),
+        args.text("clusterName"),
+        args.text("brokerName"),
+        args.number("brokerId"),
+        args.text("brokerAddr"),
+    )
+    return (command,)
+
+
+def renew(_client: Client, frame: Frame) -> Outcome:
+    """904 -> RenewBroker."""
+    args = Arguments(frame)
+    command = RenewBroker(
+        Ticket(frame, done), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr")
+    )
+    return (command,)
+
+
+def compare(_client: Client, frame: Frame) -> Outcome:
+    """322 -> RenewBroker with the broker's own version; the answer says whether it has to register."""
+    args = Arguments(frame)
+    version = _version(bean.read(frame.body)) if frame.body else None
+    command = RenewBroker(
+        Ticket(frame, _compared), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"), version
+    )
+    return (command,)
+
+
+def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Renewed)
+    body = b""
+    if event.version is not None:
+        known = event.version
+        body = fastjson.dumps({"counter": known.counter, "stateVersion": known.state, "timestamp": known.timestamp_ms})
+    return ticket.reply(codes.SUCCESS, {"changed": "true" if event.changed else "false"}, body)
+
+
+
+
+def _version(found: bean.Bean) -> Version:
+    return Version(bean.number(found, "stateVersion"), bean.number(found, "timestamp"), bean.number(found, "counter"))
+
+
+def _plain(body: bytes, broker: str) -> tuple[Version, dict[str, TopicQueues]]:
+    found = bean.read(body)
+    wrapper = bean.table(found, "topicConfigSerializeWrapper") or found
+    topics: dict[str, TopicQueues] = {}
+    for name, config in bean.table(wrapper, "topicConfigTable").items():
+        if isinstance(config, dict) and is_topic(name) and len(topics) < TOPICS_MAX:
+            topics[name] = TopicQueues(
+                broker,
+                bean.number(config, "readQueueNums", 16),
+                bean.number(config, "writeQueueNums", 16),
+                bean.number(config, "perm", 6),
+                bean.number(config, "topicSysFlag"),
+            )
+    return _version(bean.table(wrapper, "dataVersion")), topics
+
+
+def _compressed(body: bytes, broker: str) -> tuple[Version, dict[str, TopicQueues]]:
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(body, INFLATED_BYTES_MAX)
+    except zlib.error as error:
+        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body is not a zlib stream") from error
+    if inflater.unconsumed_tail:
+        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body inflates beyond 64 MiB")
+    piece, at = _piece(data, 0)
+    version = _version(bean.read(piece))
+    if at + 4 > len(data):
+        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body breaks off")
+    count = _INT.unpack_from(data, at)[0]
+    at += 4
+    topics: dict[str, TopicQueues] = {}
+    for _ in range(max(0, min(count, TOPICS_MAX))):
+        piece, at = _piece(data, at)
+        words = piece.decode("utf-8", "replace").split(" ")
+        if len(words) >= 4 and is_topic(words[0]) and all(each.isascii() and each.isdigit() for each in words[1:4]):
+            topics[words[0]] = TopicQueues(broker, _small(words[1]), _small(words[2]), _small(words[3]))
+    return version, topics
+
+
+def _piece(data: bytes, at: int) -> tuple[bytes, int]:
+    end = at + 4
+    if end > len(data):
+        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body breaks off")
+    stop = end + _INT.unpack_from(data, at)[0]
+    if stop < end or stop > len(data):
+        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body breaks off")
+    return data[end:stop], stop
+
+
+def _small(digits: str) -> int:
+    return int(digits[:9])
+
+
+def _name(text: str) -> str:
+    if not is_topic(text):
+        raise RequestError(codes.SYSTEM_ERROR, f"register broker failed: {text[:80]!r} is not a name")
+    return text
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or len(text) > ADDRESS_CHARS_MAX or "," in text or not text.isprintable() or not port.isdigit():
+        raise RequestError(codes.SYSTEM_ERROR, f"register broker failed: {text[:80]!r} is not host:port")
+    return text

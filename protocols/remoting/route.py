@@ -1,0 +1,184 @@
+"""The name server's side: codes 100 to 106, 205, 206, 216, 217, 219, 224, 304, 318, 319, 322, 327 and 904."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain.event import Event
+from domain.route import (
+    BrokerAddresses,
+    Changed,
+    ClusterFound,
+    DropRoute,
+    ListRoutes,
+    PutSetting,
+    QueryCluster,
+    QueryRoute,
+    QuerySettings,
+    RouteFound,
+    RouteNames,
+    SettingsFound,
+    SetWritable,
+)
+from protocols.remoting import codes, fastjson
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.header import VERSION
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+
+
+def route(_client: Client, frame: Frame) -> Outcome:
+    """105 -> QueryRoute."""
+    return (QueryRoute(Ticket(frame, _routed), Arguments(frame).text("topic")),)
+
+
+def _routed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, RouteFound)
+    body: dict[str, object] = {
+        "brokerDatas": [_broker(each) for each in event.brokers],
+        "filterServerTable": {},
+        "queueDatas": [
+            {
+                "brokerName": each.broker,
+                "perm": each.perm,
+                "readQueueNums": each.read_queues,
+                "topicSysFlag": each.sys_flag,
+                "writeQueueNums": each.write_queues,
+            }
+            for each in event.queues
+        ],
+    }
+    if event.order:
+        body["orderTopicConf"] = event.order
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def _broker(broker: BrokerAddresses) -> Mapping[str, object]:
+    bean: dict[str, object] = {
+        "brokerAddrs": {str(broker_id): where for broker_id, where in sorted(broker.addresses.items())},
+        "brokerName": broker.broker,
+        "cluster": broker.cluster,
+        "enableActingMaster": broker.acting_master,
+    }
+    if broker.zone:
+        bean["zoneName"] = broker.zone
+    return bean
+
+
+def cluster(_client: Client, frame: Frame) -> Outcome:
+    """106 -> QueryCluster."""
+    return (QueryCluster(Ticket(frame, _clustered)),)
+
+
+def _clustered(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ClusterFound)
+    names: dict[str, list[str]] = {}
+    for each in event.brokers:
+        names.setdefault(each.cluster, []).append(each.broker)
+    body = {"brokerAddrTable": {each.broker: _broker(each) for each in event.brokers}, "clusterAddrTable": names}
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def topics(_client: Client, frame: Frame) -> Outcome:
+    """206 -> ListRoutes of all clusters."""
+    return (ListRoutes(Ticket(frame, _named)),)
+
+
+def topics_of_cluster(_client: Client, frame: Frame) -> Outcome:
+    """224 -> ListRoutes of one cluster."""
+    return (ListRoutes(Ticket(frame, _named), Arguments(frame).text("cluster")),)
+
+
+def _named(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, RouteNames)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": event.topics}))
+
+
+def system_topics(_client: Client, frame: Frame) -> Outcome:
+    """304: the names of clusters and brokers, which are topics too, and an address to ask for the rest."""
+    return (QueryCluster(Ticket(frame, _system)),)
+
+
+def _system(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ClusterFound)
+    names = {each.cluster for each in event.brokers} | {each.broker for each in event.brokers}
+    body: dict[str, object] = {"topicList": sorted(names)}
+    for each in event.brokers:
+        for where in each.addresses.values():
+            body.setdefault("brokerAddr", where)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def drop(_client: Client, frame: Frame) -> Outcome:
+    """216 -> DropRoute. The bundled broker's own topics go with 215, which tools send first."""
+    args = Arguments(frame)
+    return (DropRoute(Ticket(frame, done), args.text("topic"), args.text("clusterName", "")),)
+
+
+def put_key(_client: Client, frame: Frame) -> Outcome:
+    """100 -> PutSetting."""
+    args = Arguments(frame)
+    return (PutSetting(Ticket(frame, done), args.text("namespace"), args.text("key"), args.text("value")),)
+
+
+def delete_key(_client: Client, frame: Frame) -> Outcome:
+    """102 -> PutSetting with None."""
+    args = Arguments(frame)
+    return (PutSetting(Ticket(frame, done), args.text("namespace"), args.text("key"), None),)
+
+
+def get_key(_client: Client, frame: Frame) -> Outcome:
+    """101 -> QuerySettings."""
+    args = Arguments(frame)
+    key = args.text("key")
+    return (QuerySettings(Ticket(frame, _value, key), args.text("namespace"), key),)
+
+
+def _value(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, SettingsFound)
+    assert isinstance(ticket.about, str)
+    value = event.values.get(ticket.about)
+    if value is None:
+        return ticket.reply(codes.QUERY_NOT_FOUND, remark=f"no config item, key: {ticket.about}")
+    return ticket.reply(codes.SUCCESS, {"value": value})
+
+
+def list_keys(_client: Client, frame: Frame) -> Outcome:
+    """219 -> QuerySettings of a namespace."""
+    return (QuerySettings(Ticket(frame, _values), Arguments(frame).text("namespace")),)
+
+
+def _values(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, SettingsFound)
+    if not event.values:
+        return ticket.reply(codes.QUERY_NOT_FOUND, remark="no config item in this namespace")
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": dict(event.values)}))
+
+
+def wipe_write(_client: Client, frame: Frame) -> Outcome:
+    """205 -> SetWritable off."""
+    return (SetWritable(Ticket(frame, _changed, "wipeTopicCount"), Arguments(frame).text("brokerName"), False),)
+
+
+def add_write(_client: Client, frame: Frame) -> Outcome:
+    """327 -> SetWritable on."""
+    return (SetWritable(Ticket(frame, _changed, "addTopicCount"), Arguments(frame).text("brokerName"), True),)
+
+
+def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Changed)
+    assert isinstance(ticket.about, str)
+    return ticket.reply(codes.SUCCESS, {ticket.about: str(event.count)})
+
+
+def configuration(client: Client, frame: Frame) -> Outcome:
+    """319: the name server's configuration, as far as it has any."""
+    facts = client.facts
+    port = facts.namesrv.rpartition(":")[2]
+    text = f"listenPort={port}\nbindAddress={facts.host}\norderMessageEnable=true\nserverVersion={VERSION}\n"
+    return Ticket(frame, done).reply(codes.SUCCESS, body=text.encode())
+
+
+def configure(_client: Client, _frame: Frame) -> Outcome:
+    """318: settings come from the configuration file here, so every key is refused."""
+    raise RequestError(codes.NO_PERMISSION, "the configuration is read at start and cannot be changed over the wire")

@@ -1,0 +1,319 @@
+"""Sending: codes 10, 310 and 320 to Send, and Sent to a reply (RocketMQ's SendMessageRequestHeader, its V2, MessageDecoder).
+
+A V2 header in the binary encoding, as Java writes it, has its fields in the order a … n. All but the born time (g), the
+flag (h) and the properties (i) repeat from message to message, so what stands before g and after i is looked up as bytes,
+and only the first message of a kind is taken apart. Any other order or encoding takes the long way.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, final
+
+from domain import limits
+from domain import property as properties
+from domain.address import DLQ_PREFIX, RETRY_PREFIX
+from domain.command import Send
+from domain.event import Event, Sent
+from domain.message import Message
+from protocols.remoting import codes
+from protocols.remoting.client import REGION, Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.header import BINARY, split
+from protocols.remoting.ticket import Outcome, RequestError, Ticket, whole
+
+SHAPES_MAX: Final = 4_096
+SYS_KEPT: Final = 0x701
+"""Of the sender's sysFlag: compressed, and how. Host families and inner batches are ours to say."""
+SYS_TRANSACTION: Final = 0xC
+
+_BORN = b"\x00\x01g\x00\x00\x00\x0d"
+_FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
+_V1: Final[dict[str, str]] = {
+    "producerGroup": "a", "topic": "b", "queueId": "e", "sysFlag": "f", "bornTimestamp": "g", "flag": "h",
+    "properties": "i", "reconsumeTimes": "j", "maxReconsumeTimes": "l", "batch": "m",
+}  # fmt: skip
+_ENTRY = struct.Struct(">iiiii")
+_REPLY = struct.Struct(">IIHBhiiii")
+
+
+@final
+class Head:
+    """What stands before the born time: the fields that a producer repeats for one queue."""
+
+    __slots__ = ("queue_id", "sys_flag", "topic")
+
+    def __init__(self, topic: str, queue_id: int, sys_flag: int) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.sys_flag = sys_flag
+
+
+@final
+class Shapes:
+    """Heads and tails seen before, by their bytes. Both are emptied when full: a bound, not a policy."""
+
+    __slots__ = ("heads", "tails")
+
+    def __init__(self) -> None:
+        self.heads: dict[bytes, Head] = {}
+        self.tails: set[bytes] = set()
+
+    def learn(self, head: bytes, made: Head, tail: bytes) -> None:
+        """Remember both halves of a header that was taken apart."""
+        if len(self.heads) >= SHAPES_MAX:
+            self.heads.clear()
+        if len(self.tails) >= SHAPES_MAX:
+            self.tails.clear()
+        self.heads[head] = made
+        self.tails.add(tail)
+
+
+def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
+    """A send request -> Send. Raises RequestError."""
+    if frame.serialize == BINARY and frame.code == codes.SEND_V2:
+        message = _quick(client, frame, shapes)
+        if message is not None:
+            return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
+    fields = _fields(frame)
+    message, batch = _long(client, frame, fields)
+    if batch:
+        messages = _batch(message)
+        return (Send(Ticket(frame, sent), messages, frame.flag & 2 == 0),)
+    if frame.serialize == BINARY and frame.code == codes.SEND_V2:
+        _learn(frame, message, fields, shapes)
+    stored = _clean(message.properties)
+    message.properties = stored
+    message.message_id = properties.text(stored, "UNIQ_KEY")
+    return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
+
+
+def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
+    """The message of a header whose halves are known; None: take the long way."""
+    ext = frame.ext
+    at = ext.find(_BORN)
+    if at < 0:
+        return None
+    head = shapes.heads.get(ext[:at])
+    if head is None or ext[at + 20 : at + 31] != _FLAG_ZERO_PROPERTIES:
+        return None
+    start = at + 35
+    end = start + int.from_bytes(ext[at + 31 : start], "big")
+    if ext[end:] not in shapes.tails:
+        return None
+    born = ext[at + 7 : at + 20]
+    if not born.isdigit():
+        return None
+    stored = ext[start:end]
+    if b"HG_" in stored or b"POP_CK" in stored or not stored.isascii() or stored[-1:] != b"\x02":
+        stored = _clean(stored)
+    at = stored.find(b"UNIQ_KEY\x01")
+    if at == 0 or (at > 0 and stored[at - 1] == 2):
+        message_id = stored[at + 9 : stored.find(b"\x02", at)].decode()
+    else:
+        message_id = properties.text(stored, "UNIQ_KEY")
+    return Message(
+        head.topic,
+        frame.body,
+        stored,
+        queue_id=head.queue_id,
+        message_id=message_id,
+        sys_flag=head.sys_flag,
+        born_ms=int(born),
+        born_host=client.peer.born_host,
+    )
+
+
+def _learn(frame: Frame, message: Message, fields: dict[str, str], shapes: Shapes) -> None:
+    """Remember the halves of a plain header: flag 0, no retry, properties right after the flag."""
+    ext = frame.ext
+    at = ext.find(_BORN)
+    if (
+        at < 0
+        or ext[at + 20 : at + 31] != _FLAG_ZERO_PROPERTIES
+        or message.reconsume_times
+        or message.topic.startswith("%")
+        or len(ext) > 65_536
+    ):
+        return
+    start = at + 35
+    end = start + int.from_bytes(ext[at + 31 : start], "big")
+    head = split(ext[:at])
+    tail = split(ext[end:])
+    if head is None or tail is None or set(head) | set(tail) | {b"g", b"h", b"i"} != {key.encode() for key in fields}:
+        return
+    if set(head) & set(tail) or not {b"a", b"b", b"e", b"f"} <= set(head):
+        return
+    shapes.learn(ext[:at], Head(message.topic, message.queue_id, message.sys_flag), ext[end:])
+
+
+def _fields(frame: Frame) -> dict[str, str]:
+    """The ext fields by their V2 letters, whichever names the request uses."""
+    found = frame.fields()
+    if found is None:
+        raise RequestError(codes.INVALID_PARAMETER, "the ext fields of the header are malformed")
+    if frame.code == codes.SEND and "topic" in found:
+        return {letter: found[name] for name, letter in _V1.items() if name in found}
+    return found
+
+
+def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message, bool]:
+    """The message of any header, and whether its body is a batch."""
+    topic = fields.get("b", "")
+    if not topic:
+        raise RequestError(codes.INVALID_PARAMETER, "the custom field <topic> is null")
+    sys_flag = whole("sysFlag", fields.get("f") or "0")
+    stored = fields.get("i", "").encode("utf-8", "surrogatepass")
+    if sys_flag & SYS_TRANSACTION or b"TRAN_MSG\x01true" in stored:
+        raise RequestError(codes.NO_PERMISSION, "transactional messages are not served by this broker")
+    times = _int(fields, "j")
+    queue_id = _int(fields, "e", -1)
+    if topic.startswith(RETRY_PREFIX) and fields.get("l") and times > _int(fields, "l"):
+        topic = DLQ_PREFIX + topic[len(RETRY_PREFIX) :]
+        queue_id = 0
+        stored = properties.without(stored, ("DELAY",))
+    message = Message(
+        topic,
+        frame.body,
+        stored,
+        queue_id=queue_id,
+        sys_flag=sys_flag & SYS_KEPT,
+        flag=_int(fields, "h"),
+        born_ms=max(0, whole("bornTimestamp", fields.get("g") or "0")),
+        born_host=client.peer.born_host,
+        reconsume_times=max(0, times),
+    )
+    return message, frame.code == codes.SEND_BATCH or fields.get("m", "").lower() == "true"
+
+
+def _int(fields: dict[str, str], name: str, absent: int = 0) -> int:
+    value = fields.get(name)
+    if not value:
+        return absent
+    found = whole(name, value)
+    if not -0x80000000 <= found <= 0x7FFFFFFF:
+        raise RequestError(codes.INVALID_PARAMETER, f"the custom field <{name}> is out of range: {found}")
+    return found
+
+
+def _clean(stored: bytes) -> bytes:
+    """Properties as they may be stored: UTF-8, closed, without receipts and names that are not the sender's to set."""
+    try:
+        stored.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(codes.MESSAGE_ILLEGAL, "the properties are not UTF-8") from error
+    if stored and not stored.endswith(b"\x02"):
+        stored += b"\x02"
+    if b"POP_CK" in stored or b"HG_" in stored:
+        kept = [
+            piece
+            for piece in stored.split(b"\x02")
+            if piece and not piece.startswith(b"HG_") and not piece.startswith(b"POP_CK\x01")
+        ]
+        stored = b"".join(piece + b"\x02" for piece in kept)
+    return stored
+
+
+def _batch(common: Message) -> list[Message]:
+    """A batch body -> its messages, in order (MessageDecoder.decodeMessages). Raises RequestError when lengths lie."""
+    if common.topic.startswith("%"):
+        raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not go to a retry topic")
+    body = common.body
+    size = len(body)
+    if size > limits.BATCH_BYTES_MAX:
+        raise RequestError(codes.MESSAGE_ILLEGAL, f"the batch has {size} bytes, {limits.BATCH_BYTES_MAX} are allowed")
+    out: list[Message] = []
+    at = 0
+    while at < size:
+        if at + 22 > size or len(out) >= limits.BATCH_MESSAGES_MAX:
+            raise RequestError(codes.MESSAGE_ILLEGAL, f"the batch breaks off, or has too many messages, after {len(out)}")
+        total, _, _, flag, length = _ENTRY.unpack_from(body, at)
+        start = at + 20
+        end = start + length
+        if total < 22 or at + total > size or length < 0 or end + 2 > at + total:
+            raise RequestError(codes.MESSAGE_ILLEGAL, f"message {len(out)} of the batch has lengths that do not fit")
+        stop = end + 2 + (body[end] << 8 | body[end + 1])
+        if stop != at + total:
+            raise RequestError(codes.MESSAGE_ILLEGAL, f"message {len(out)} of the batch has lengths that do not fit")
+        stored = _clean(body[end + 2 : stop])
+        if b"DELAY\x01" in stored and properties.find(stored, b"DELAY"):
+            raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry delayed messages")
+        out.append(
+            Message(
+                common.topic,
+                body[start:end],
+                stored,
+                queue_id=common.queue_id,
+                message_id=properties.text(stored, "UNIQ_KEY"),
+                sys_flag=common.sys_flag,
+                flag=flag,
+                born_ms=common.born_ms,
+                born_host=common.born_host,
+            )
+        )
+        at += total
+    if not out:
+        raise RequestError(codes.MESSAGE_ILLEGAL, "the batch is empty")
+    return out
+
+
+def _size(value: bytes) -> bytes:
+    return len(value).to_bytes(4, "big") + value
+
+
+_SIZES: Final[tuple[bytes, ...]] = tuple(size.to_bytes(4, "big") for size in range(256))
+_ID: Final = b"\x00\x0dtransactionId"
+_HEAD: Final = (
+    b"\x00\x0aMSG_REGION" + _size(REGION.encode()) + b"\x00\x08TRACE_ON" + _size(b"true") + b"\x00\x05msgId"
+)
+_REPLY_JSON: Final = (
+    b'{"code":0,"extFields":{"MSG_REGION":"DefaultRegion","TRACE_ON":"true","msgId":"%b","queueId":"%d",'
+    b'"queueOffset":"%d","transactionId":"%b"},"flag":1,"language":"JAVA","opaque":%d,'
+    b'"serializeTypeCurrentRPC":"JSON","version":479}'
+)
+_QUEUE: Final = b"\x00\x07queueId"
+_OFFSET: Final = b"\x00\x0bqueueOffset"
+
+
+def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
+    """Sent -> a reply. msgId is the offset id (of a batch: all of them), queueOffset the first one's."""
+    assert isinstance(event, Sent)
+    placed = event.placed[0]
+    unique = placed.message_id.encode()
+    if len(event.placed) == 1:
+        offset_id = client.facts.host_hex + b"%016X" % placed.physical_offset
+    else:
+        offset_id = b",".join(client.facts.host_hex + b"%016X" % each.physical_offset for each in event.placed)
+    if ticket.serialize == BINARY and len(offset_id) < 256 and 0 < len(unique) < 256:
+        queue_id = b"%d" % placed.queue_id
+        offset = b"%d" % placed.queue_offset
+        ext = b"".join(
+            (
+                _HEAD, _SIZES[len(offset_id)], offset_id, _QUEUE, _SIZES[len(queue_id)], queue_id,
+                _OFFSET, _SIZES[len(offset)], offset, _ID, _SIZES[len(unique)], unique,
+            )
+        )  # fmt: skip
+        size = len(ext)
+        return _REPLY.pack(25 + size, 0x01000015 + size, 0, 0, 479, ticket.opaque, 1, 0, size) + ext
+    if ticket.serialize != BINARY and unique.isalnum():
+        header = _REPLY_JSON % (offset_id, placed.queue_id, placed.queue_offset, unique, ticket.opaque)
+        size = len(header)
+        return (4 + size).to_bytes(4, "big") + size.to_bytes(4, "big") + header
+    return ticket.reply(
+        codes.SUCCESS,
+        {
+            "MSG_REGION": REGION,
+            "TRACE_ON": "true",
+            "msgId": offset_id.decode(),
+            "queueId": str(placed.queue_id),
+            "queueOffset": str(placed.queue_offset),
+            "transactionId": placed.message_id,
+        },
+    )
+
+
+def unsure(client: Client, ticket: Ticket, remark: str) -> bytes:
+    """Stored, but the promise is not known to hold: FLUSH_DISK_TIMEOUT. Clients unbox the fields, so they are all there."""
+    nowhere = client.facts.host_hex.decode() + "0" * 16
+    fields = {"MSG_REGION": REGION, "TRACE_ON": "true", "msgId": nowhere, "queueId": "0", "queueOffset": "-1"}
+    return ticket.reply(codes.FLUSH_DISK_TIMEOUT, fields, remark=remark)

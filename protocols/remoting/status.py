@@ -1,0 +1,48 @@
+"""ErrorCode -> response code: one row each, no default."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.errors import ErrorCode, Failure
+from protocols.remoting import codes
+
+TABLE: Final[dict[ErrorCode, int]] = {
+    ErrorCode.TOPIC_NOT_FOUND: codes.TOPIC_NOT_EXIST,
+    ErrorCode.TOPIC_ILLEGAL: codes.INVALID_PARAMETER,
+    ErrorCode.GROUP_NOT_FOUND: codes.GROUP_NOT_EXIST,
+    ErrorCode.GROUP_ILLEGAL: codes.INVALID_PARAMETER,
+    ErrorCode.GROUP_OFFLINE: codes.CONSUMER_NOT_ONLINE,
+    ErrorCode.QUEUE_ILLEGAL: codes.INVALID_PARAMETER,
+    ErrorCode.OFFSET_NOT_FOUND: codes.QUERY_NOT_FOUND,
+    ErrorCode.MESSAGE_NOT_FOUND: codes.SYSTEM_ERROR,
+    ErrorCode.MESSAGE_TOO_LARGE: codes.MESSAGE_ILLEGAL,
+    ErrorCode.MESSAGE_ILLEGAL: codes.MESSAGE_ILLEGAL,
+    ErrorCode.BODY_EMPTY: codes.MESSAGE_ILLEGAL,
+    ErrorCode.PROPERTIES_TOO_LARGE: codes.MESSAGE_ILLEGAL,
+    ErrorCode.PROPERTY_ILLEGAL: codes.MESSAGE_ILLEGAL,
+    ErrorCode.TYPE_CONFLICT: codes.MESSAGE_ILLEGAL,
+    ErrorCode.MEDIA_TYPE: codes.MESSAGE_ILLEGAL,
+    ErrorCode.DELIVERY_TIME_ILLEGAL: codes.MESSAGE_ILLEGAL,
+    ErrorCode.FILTER_ILLEGAL: codes.SUBSCRIPTION_PARSE_FAILED,
+    ErrorCode.ARGUMENT_ILLEGAL: codes.INVALID_PARAMETER,
+    ErrorCode.RECEIPT_INVALID: codes.MESSAGE_ILLEGAL,
+    ErrorCode.RECEIPT_EXPIRED: codes.NO_MESSAGE,
+    ErrorCode.CLIENT_UNKNOWN: codes.CONSUMER_NOT_ONLINE,
+    ErrorCode.POLLING_FULL: codes.POLLING_FULL,
+    ErrorCode.NOT_AUTHENTICATED: codes.NO_PERMISSION,
+    ErrorCode.NOT_ALLOWED: codes.NO_PERMISSION,
+    ErrorCode.QUOTA: codes.FLOW_CONTROL,
+    ErrorCode.RATE: codes.FLOW_CONTROL,
+    ErrorCode.OVERLOADED: codes.SYSTEM_BUSY,
+    ErrorCode.STORE_UNAVAILABLE: codes.SERVICE_NOT_AVAILABLE,
+    ErrorCode.FLUSH_TIMEOUT: codes.FLUSH_DISK_TIMEOUT,
+    ErrorCode.DRAINING: codes.SERVICE_NOT_AVAILABLE,
+    ErrorCode.NOT_SUPPORTED: codes.NOT_SUPPORTED,
+    ErrorCode.INTERNAL: codes.SYSTEM_ERROR,
+}
+
+
+def response_code(failure: Failure) -> int:
+    """The response code of a refusal. DRAINING is 14, not GO_AWAY: every client version retries that on another connection."""
+    return TABLE[failure.code]
