@@ -15,7 +15,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.servers import ROOT, SIDES, Server
@@ -36,6 +36,7 @@ class Shape:
     topic: str = "bench"
 
 
+CREATE_TOPIC = Shape("create-topic", "remoting", 1, 1, 1, ())
 OWN = ("headgate",)
 ROCKETMQ = ("headgate", "apache")
 MQTT = ("headgate", "mosquitto")
@@ -89,6 +90,10 @@ def measure(side: str, shape: Shape, durability: str, scale: float) -> dict[str,
     server = SIDES[side](folder, durability)
     try:
         count = int(shape.count * scale)
+        if "remoting" in server.ports and load(server, CREATE_TOPIC, 1)["errors"]:
+            raise SystemExit(f"{side} would not make the topic")
+        if shape.mode == "grpc-receive":
+            load(server, replace(shape, mode="grpc-prime", conns=1), 1)
         if shape.before:
             first = SHAPES[shape.before]
             load(server, first, int(first.count * scale))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -74,6 +73,9 @@ func (c *grpcClient) request(method string, in io.Reader) *http.Request {
 	r.Header = http.Header{
 		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "X-Mq-Client-Id": {c.client},
 		"X-Mq-Language": {"GO"}, "X-Mq-Client-Version": {"5.0.0"}, "X-Mq-Protocol": {"v2"},
+	}
+	if method != "Telemetry" {
+		r.Header["Grpc-Timeout"] = []string{"30S"}
 	}
 	return r
 }
@@ -199,12 +201,38 @@ func (c *grpcClient) settings(o *Options) (io.Closer, error) {
 	}
 	head := make([]byte, 5)
 	if _, err := io.ReadFull(answer.Body, head); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("telemetry ended: %w, %v %v", err, answer.Header, answer.Trailer)
 	}
 	if _, err := io.ReadFull(answer.Body, make([]byte, binary.BigEndian.Uint32(head[1:]))); err != nil {
 		return nil, err
 	}
 	return writer, nil
+}
+
+// grpcPrime receives once, so that the group has a position in every queue before the topic is filled.
+func grpcPrime(o *Options, id, _ int) Result {
+	client := newGRPC(o.Addr, fmt.Sprintf("prime-%d", id))
+	stream, err := client.settings(o)
+	if err != nil {
+		return Result{Errors: 1, Note: err.Error()}
+	}
+	defer stream.Close()
+	if _, err := client.call("ReceiveMessage", receiveRequest(o)); err != nil {
+		return Result{Errors: 1, Note: err.Error()}
+	}
+	return Result{Messages: 1}
+}
+
+func receiveRequest(o *Options) []byte {
+	queue := pbBytes(nil, 1, resource(o.Topic))
+	queue = pbInt(queue, 2, 1<<64-1)
+	queue = pbBytes(queue, 4, pbBytes(nil, 1, []byte("broker-a")))
+	receive := pbBytes(nil, 1, resource(o.Group))
+	receive = pbBytes(receive, 2, queue)
+	receive = pbBytes(receive, 3, pbBytes(pbInt(nil, 1, 1), 2, []byte("*")))
+	receive = pbInt(receive, 4, 32)
+	receive = pbBytes(receive, 5, pbInt(nil, 1, 60))
+	return pbBytes(receive, 7, pbInt(nil, 1, 5))
 }
 
 // grpcReceive receives up to 32 and acknowledges each message by a call of its own, as the SDKs do.
@@ -215,15 +243,7 @@ func grpcReceive(o *Options, id, count int) Result {
 		return Result{Errors: count, Note: err.Error()}
 	}
 	defer stream.Close()
-	queue := pbBytes(nil, 1, resource(o.Topic))
-	queue = pbInt(queue, 2, 1<<64-1)
-	queue = pbBytes(queue, 4, pbBytes(nil, 1, []byte("broker-a")))
-	receive := pbBytes(nil, 1, resource(o.Group))
-	receive = pbBytes(receive, 2, queue)
-	receive = pbBytes(receive, 3, pbBytes(pbInt(nil, 1, 1), 2, []byte("*")))
-	receive = pbInt(receive, 4, 32)
-	receive = pbBytes(receive, 5, pbInt(nil, 1, 60))
-	receive = pbBytes(receive, 7, pbInt(nil, 1, 5))
+	receive := receiveRequest(o)
 	ack := pbBytes(pbBytes(nil, 1, resource(o.Group)), 2, resource(o.Topic))
 	return workers(o.Window, count, func() (int, error) {
 		answer, err := client.call("ReceiveMessage", receive)
@@ -264,7 +284,7 @@ func grpcReceive(o *Options, id, count int) Result {
 			}
 		}
 		if n == 0 {
-			return 0, errors.New("no message left to receive")
+			return 0, fmt.Errorf("received nothing: status %d, %.200q", statusOf(answer[0]), answer[0])
 		}
 		return n, nil
 	})

@@ -34,6 +34,7 @@ type Result struct {
 type worker func(o *Options, id, count int) Result
 
 var modes = map[string]worker{
+	"create-topic":  createTopic,
 	"remoting-send": remotingSend,
 	"remoting-pull": remotingPull,
 	"remoting-e2e":  remotingLatency,
@@ -42,6 +43,7 @@ var modes = map[string]worker{
 	"coap-post":     coapPost,
 	"http-ce":       httpEvents,
 	"grpc-send":     grpcSend,
+	"grpc-prime":    grpcPrime,
 	"grpc-receive":  grpcReceive,
 }
 

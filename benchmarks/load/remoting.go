@@ -293,3 +293,26 @@ func remotingLatency(o *Options, id, count int) Result {
 	}
 	return result
 }
+
+// createTopic makes a NORMAL topic with four queues, so that both sides have the same, and the consumer group.
+func createTopic(o *Options, _, _ int) Result {
+	conn, err := net.Dial("tcp", o.Addr)
+	if err != nil {
+		return Result{Errors: 1, Note: err.Error()}
+	}
+	defer conn.Close()
+	conn.Write(request(false, 17, 1, []field{
+		{"topic", o.Topic}, {"defaultTopic", "TBW102"}, {"readQueueNums", "4"}, {"writeQueueNums", "4"}, {"perm", "6"},
+		{"topicFilterType", "SINGLE_TAG"}, {"topicSysFlag", "0"}, {"order", "false"}, {"attributes", "+message.type=NORMAL"},
+	}, nil))
+	group, _ := json.Marshal(map[string]any{"groupName": o.Group, "consumeEnable": true, "retryMaxTimes": 16, "retryQueueNums": 1})
+	conn.Write(request(false, 200, 2, []field{{"bname", "broker-a"}}, group))
+	r := bufio.NewReader(conn)
+	for range 2 {
+		answer, err := readReply(r, nil, false)
+		if err != nil || answer.code != 0 {
+			return Result{Errors: 1, Note: fmt.Sprintf("code %d, %v", answer.code, err)}
+		}
+	}
+	return Result{Messages: 2}
+}
