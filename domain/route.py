@@ -35,7 +35,7 @@ class TopicQueues:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddresses:
-    """One broker: broker id -> `host:port`; id 0 is its master."""
+    """One broker: broker id -> `host:port`, "" for the node that answers; id 0 is its master."""
 
     cluster: str
     broker: str

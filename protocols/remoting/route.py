@@ -32,10 +32,10 @@ def route(_client: Client, frame: Frame) -> Outcome:
     return (QueryRoute(Ticket(frame, _routed), Arguments(frame).text("topic")),)
 
 
-def _routed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _routed(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, RouteFound)
     body: dict[str, object] = {
-        "brokerDatas": [_broker(each) for each in event.brokers],
+        "brokerDatas": [_broker(client, each) for each in event.brokers],
         "filterServerTable": {},
         "queueDatas": [
             {
@@ -53,9 +53,10 @@ def _routed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def _broker(broker: BrokerAddresses) -> Mapping[str, object]:
+def _broker(client: Client, broker: BrokerAddresses) -> Mapping[str, object]:
+    """A BrokerData bean; the empty address is this node's own."""
     bean: dict[str, object] = {
-        "brokerAddrs": {str(broker_id): where for broker_id, where in sorted(broker.addresses.items())},
+        "brokerAddrs": {str(each): where or client.facts.address for each, where in sorted(broker.addresses.items())},
         "brokerName": broker.broker,
         "cluster": broker.cluster,
         "enableActingMaster": broker.acting_master,
@@ -70,12 +71,12 @@ def cluster(_client: Client, frame: Frame) -> Outcome:
     return (QueryCluster(Ticket(frame, _clustered)),)
 
 
-def _clustered(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _clustered(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, ClusterFound)
     names: dict[str, list[str]] = {}
     for each in event.brokers:
         names.setdefault(each.cluster, []).append(each.broker)
-    body = {"brokerAddrTable": {each.broker: _broker(each) for each in event.brokers}, "clusterAddrTable": names}
+    body = {"brokerAddrTable": {each.broker: _broker(client, each) for each in event.brokers}, "clusterAddrTable": names}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
@@ -99,13 +100,13 @@ def system_topics(_client: Client, frame: Frame) -> Outcome:
     return (QueryCluster(Ticket(frame, _system)),)
 
 
-def _system(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, ClusterFound)
     names = {each.cluster for each in event.brokers} | {each.broker for each in event.brokers}
     body: dict[str, object] = {"topicList": sorted(names)}
     for each in event.brokers:
         for where in each.addresses.values():
-            body.setdefault("brokerAddr", where)
+            body.setdefault("brokerAddr", where or client.facts.address)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 

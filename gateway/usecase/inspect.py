@@ -1,0 +1,173 @@
+"""Looking at what is stored: the oldest message of a queue, whether a group has something to receive, the node's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from domain import limits
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.inspect import AwaitMessages, Earliest, Figures, MessagesWait, QueryEarliest, QueryFigures
+from domain.ports import Clock, MessageStore, Metadata, ReadResult
+from domain.record import Record
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.parking import Parking, Waiter
+
+
+class Inspecting:
+    """QueryEarliest, AwaitMessages, QueryFigures."""
+
+    def __init__(
+        self, store: MessageStore, metadata: Metadata, clock: Clock, figures: Callable[[], Mapping[str, float]]
+    ) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._figures = figures
+        self._started_ms = clock.wall_ms()
+        self._parking = Parking(clock)
+        store.listen(self)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The three of them."""
+        return {QueryEarliest: self._earliest, AwaitMessages: self._await, QueryFigures: self._query}
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """Wake whoever waits for the topic."""
+        self._parking.wake(topic, queue_id)
+
+    def freed(self, group: str, topic: str) -> None:
+        """Leases have ended: there is something again."""
+        self._parking.wake_group(group, topic)
+
+    def _query(self, session: Session, command: QueryFigures) -> None:
+        session.answer(Figures(command.ticket, self._started_ms, self._figures()))
+
+    def _earliest(self, session: Session, command: QueryEarliest) -> None:
+        failure = self._illegal(command.topic, command.queue_id)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def bounded(result: tuple[int, int] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            elif result[0] >= result[1]:
+                session.answer(Earliest(command.ticket, -1))
+            else:
+                self._store.read(command.topic, command.queue_id, result[0], 1, 1, None, read)
+
+        def read(result: ReadResult | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                first = Record(result.records[0]).store_ms if result.records else -1
+                session.answer(Earliest(command.ticket, first))
+
+        self._store.bounds(command.topic, command.queue_id, bounded)
+
+    def _illegal(self, topic: str, queue_id: int) -> Failure | None:
+        known = self._metadata.topic(topic)
+        if known is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
+        if not -1 <= queue_id < max(known.read_queues, 1):
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic} has no queue {queue_id}")
+        return None
+
+    def _await(self, session: Session, command: AwaitMessages) -> None:
+        failure = self._illegal(command.topic, command.queue_id)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+        else:
+            _Watch(self, session, command).start()
+
+    def queues(self, command: AwaitMessages) -> Sequence[int]:
+        """The queues that a watch is about."""
+        topic = self._metadata.topic(command.topic)
+        if command.queue_id >= 0 or topic is None:
+            return [command.queue_id]
+        return range(topic.read_queues)
+
+    def compare(self, command: AwaitMessages, queue_id: int, then: Callable[[bool], None]) -> None:
+        """Tell `then` whether the group's position in a queue is before its end."""
+
+        def bounded(bounds: tuple[int, int] | Failure) -> None:
+            if isinstance(bounds, Failure) or bounds[0] >= bounds[1]:
+                then(False)
+                return
+            end = bounds[1]
+            self._store.offset(
+                command.group,
+                command.topic,
+                queue_id,
+                lambda position: then(isinstance(position, Failure) or position < end),
+            )
+
+        self._store.bounds(command.topic, queue_id, bounded)
+
+    def park(self, watch: _Watch) -> Waiter | None:
+        """Hold one watch."""
+        command = watch.command
+        key = (command.group, command.topic, command.queue_id)
+        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), watch.wake, watch.give_up)
+        if waiter is not None:
+            watch.session.on_close.append(watch.abandon)
+        return waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """Take a watch out."""
+        self._parking.leave(waiter)
+
+
+class _Watch:
+    """One AwaitMessages from its first look to its answer."""
+
+    __slots__ = ("_inspecting", "_left", "_waiter", "command", "session")
+
+    def __init__(self, inspecting: Inspecting, session: Session, command: AwaitMessages) -> None:
+        self._inspecting = inspecting
+        self.session = session
+        self.command = command
+        self._waiter: Waiter | None = None
+        self._left = 0
+
+    def start(self) -> None:
+        queues = self._inspecting.queues(self.command)
+        self._left = len(queues)
+        for queue_id in queues:
+            self._inspecting.compare(self.command, queue_id, self._looked)
+
+    def _looked(self, there: bool) -> None:
+        if self._left <= 0:
+            return
+        self._left -= 1
+        if there:
+            self._left = 0
+            self._answer(there=True)
+        elif self._left == 0:
+            self._hold()
+
+    def _hold(self) -> None:
+        if self.command.wait_ms <= 0:
+            self._answer(there=False)
+            return
+        self._waiter = self._inspecting.park(self)
+        if self._waiter is None:
+            self._answer(there=False, full=True)
+
+    def wake(self) -> bool:
+        self._answer(there=True)
+        return True
+
+    def give_up(self) -> None:
+        self._answer(there=False)
+
+    def abandon(self) -> None:
+        if self._waiter is not None:
+            self._inspecting.leave(self._waiter)
+
+    def _answer(self, *, there: bool, full: bool = False) -> None:
+        if self._waiter is not None and self.abandon in self.session.on_close:
+            self.session.on_close.remove(self.abandon)
+        self.session.answer(MessagesWait(self.command.ticket, there, full))

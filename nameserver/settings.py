@@ -1,0 +1,41 @@
+"""The name server's keys and values, by namespace (RocketMQ's KVConfigManager), kept as records of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import State, StateChange
+
+SPACE: Final = "nameserver"
+NAME_BYTES_MAX: Final = 1_024
+VALUE_BYTES_MAX: Final = 65_536
+
+
+@final
+class Settings:
+    """Keys and values in the space `nameserver` of the state: `namespace NUL key`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def put(self, namespace: str, key: str, value: str | None, done: Callable[[Failure | None], None]) -> None:
+        """Set a key, or remove it with None, durably before `done`. ARGUMENT_ILLEGAL for names and values out of bounds."""
+        name = f"{namespace}\x00{key}".encode()
+        data = None if value is None else value.encode()
+        if not namespace or not key or "\x00" in namespace or len(name) > NAME_BYTES_MAX or len(data or b"") > VALUE_BYTES_MAX:
+            text = f"a namespace and a key are needed, {NAME_BYTES_MAX} bytes at most; a value has at most {VALUE_BYTES_MAX}"
+            done(Failure(ErrorCode.ARGUMENT_ILLEGAL, text))
+            return
+        self._state.put([StateChange(SPACE, name, data)], done)
+
+    def get(self, namespace: str, key: str) -> str | None:
+        """One value."""
+        value = self._state.get(SPACE, f"{namespace}\x00{key}".encode())
+        return value.decode() if value is not None else None
+
+    def all(self, namespace: str) -> dict[str, str]:
+        """Key -> value of one namespace."""
+        prefix = f"{namespace}\x00".encode()
+        return {key[len(prefix) :].decode(): value.decode() for key, value in self._state.scan(SPACE, prefix)}

@@ -1,0 +1,151 @@
+"""Routes of brokers that register from outside: leases, topics, expiry (RocketMQ's RouteInfoManager).
+
+A broker that stops renewing is gone after its lease. What it had is dropped with its last address.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+from domain.limits import MILLISECOND_NS
+from domain.route import MASTER_ID, BrokerAddresses, Registration, TopicQueues, Version
+from domain.topic import PERM_READ_WRITE, PERM_WRITE
+
+BROKERS_MAX: Final = 4_096
+
+
+@dataclass(slots=True)
+class Lease:
+    """One registered address. `until_ns`: monotonic."""
+
+    registration: Registration
+    version: Version
+    until_ns: int
+
+
+@final
+class RouteTable:
+    """Brokers and their topics.
+
+    Invariant: every broker has at least one address, every topic at least one broker, and a broker's topics are as its
+    master (or, without one, its lowest id) said them last.
+    """
+
+    def __init__(self) -> None:
+        self._leases: dict[str, dict[int, Lease]] = {}
+        self._topics: dict[str, dict[str, TopicQueues]] = {}
+
+    def register(self, registration: Registration, now: int) -> bool:
+        """Take or renew a registration; False when there is no room for another broker.
+
+        The same id at another address with newer state wins; then the newcomer is ignored, which is a success all the same.
+        """
+        ids = self._leases.get(registration.broker)
+        if ids is None:
+            if len(self._leases) >= BROKERS_MAX:
+                return False
+            ids = self._leases[registration.broker] = {}
+        for broker_id in [each for each, lease in ids.items() if lease.registration.address == registration.address]:
+            if broker_id != registration.broker_id:
+                del ids[broker_id]
+        known = ids.get(registration.broker_id)
+        if (
+            known is not None
+            and known.registration.address != registration.address
+            and known.version.state > registration.version.state
+        ):
+            return True
+        changed = known is None or known.version != registration.version
+        until = now + registration.lease_ms * MILLISECOND_NS
+        ids[registration.broker_id] = Lease(replace(registration, topics=None), registration.version, until)
+        if changed and registration.topics is not None and registration.broker_id == min(ids):
+            for name, queues in registration.topics.items():
+                self._topics.setdefault(name, {})[registration.broker] = queues
+        return True
+
+    def renew(self, broker: str, address: str, now: int) -> Version | None:
+        """The lease of an address starts anew; its version, or None when it is not registered."""
+        for lease in self._leases.get(broker, {}).values():
+            if lease.registration.address == address:
+                lease.until_ns = now + lease.registration.lease_ms * MILLISECOND_NS
+                return lease.version
+        return None
+
+    def unregister(self, broker: str, broker_id: int, address: str) -> None:
+        """A broker takes its leave."""
+        ids = self._leases.get(broker)
+        if ids is None:
+            return
+        known = ids.get(broker_id)
+        if known is not None and known.registration.address == address:
+            del ids[broker_id]
+        if not ids:
+            self._forget(broker)
+
+    def expire(self, now: int) -> None:
+        """Drop every lease that is over."""
+        for broker, ids in list(self._leases.items()):
+            for broker_id in [each for each, lease in ids.items() if lease.until_ns <= now]:
+                del ids[broker_id]
+            if not ids:
+                self._forget(broker)
+
+    def _forget(self, broker: str) -> None:
+        self._leases.pop(broker, None)
+        for name in [each for each, brokers in self._topics.items() if broker in brokers]:
+            del self._topics[name][broker]
+            if not self._topics[name]:
+                del self._topics[name]
+
+    def route(self, topic: str) -> tuple[list[TopicQueues], list[BrokerAddresses]]:
+        """Queues and brokers of a topic, by broker name; both empty when nobody has it."""
+        queues = [each for _, each in sorted(self._topics.get(topic, {}).items())]
+        return queues, [self._addresses(each.broker) for each in queues]
+
+    def brokers(self) -> list[BrokerAddresses]:
+        """All brokers, by name."""
+        return [self._addresses(name) for name in sorted(self._leases)]
+
+    def _addresses(self, broker: str) -> BrokerAddresses:
+        ids = self._leases[broker]
+        first = ids[min(ids)].registration
+        addresses = {broker_id: lease.registration.address for broker_id, lease in sorted(ids.items())}
+        return BrokerAddresses(first.cluster, broker, addresses, first.zone, first.acting_master)
+
+    def topics(self, cluster: str = "") -> list[str]:
+        """Names of topics that some broker (of `cluster` unless it is "") has, sorted."""
+        if not cluster:
+            return sorted(self._topics)
+        return sorted(
+            name for name, brokers in self._topics.items() if any(self._in(broker, cluster) for broker in brokers)
+        )
+
+    def drop_topic(self, topic: str, cluster: str = "") -> None:
+        """Forget a topic on the brokers of a cluster, "" on all."""
+        brokers = self._topics.get(topic)
+        if brokers is None:
+            return
+        for broker in [each for each in brokers if not cluster or self._in(each, cluster)]:
+            del brokers[broker]
+        if not brokers:
+            del self._topics[topic]
+
+    def _in(self, broker: str, cluster: str) -> bool:
+        return any(lease.registration.cluster == cluster for lease in self._leases[broker].values())
+
+    def master(self, broker: str) -> tuple[str, str]:
+        """(address, replication address) of a broker's master, empty when it has none."""
+        lease = self._leases.get(broker, {}).get(MASTER_ID)
+        return (lease.registration.address, lease.registration.ha_address) if lease is not None else ("", "")
+
+    def set_writable(self, broker: str, writable: bool) -> int:
+        """Change the write permission of all topics of a broker; how many there are."""
+        count = 0
+        for brokers in self._topics.values():
+            known = brokers.get(broker)
+            if known is not None:
+                perm = PERM_READ_WRITE if writable else known.perm & ~PERM_WRITE
+                brokers[broker] = replace(known, perm=perm)
+                count += 1
+        return count
