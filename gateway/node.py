@@ -32,7 +32,12 @@ from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.stream import StreamListener, bind
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.inspect import Inspecting
+from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import Policy
+from gateway.usecase.topic_change import TopicChanging
+from nameserver.settings import Settings
+from nameserver.table import RouteTable
 from protocols.adapter import Adapter, DatagramAdapter, Peer, Setting
 from protocols.registry import Opening
 from store.config import StoreConfig
@@ -104,6 +109,12 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         cluster=config.cluster,
         broker=config.broker,
         policy=Policy(**_table(Policy, config, "policy", ())),
+    )
+    keys = Settings(store.state)
+    handler.add(
+        NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
+        Inspecting(store, store.metadata, clock, store.figures),
+        TopicChanging(store.metadata, handler.topics),
     )
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms)
     streams: dict[str, Adapter] = {}
