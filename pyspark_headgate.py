@@ -6,6 +6,8 @@ nothing has to be registered by hand, and nothing heavy may be imported here: al
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pyspark
@@ -27,13 +29,14 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns when the query brings no schema of its own: those of option `columns`."""
+        _check_worker()
         from gateway.connectors.spark import column
 
         return column.struct(self.options.get("columns", ""))
 
     def reader(self, schema: StructType) -> BatchReader:
         """A batch query."""
-        _check_version()
+        _check_worker()
         from gateway.connectors.spark import column, option
         from gateway.connectors.spark.reader import BatchReader
 
@@ -41,14 +44,20 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
         """A streaming query."""
-        _check_version()
+        _check_worker()
         from gateway.connectors.spark import column, option
         from gateway.connectors.spark.reader import StreamReader
 
         return StreamReader(option.parse(dict(self.options), streaming=True), column.arrow_schema(schema))
 
 
-def _check_version() -> None:
-    """Python sources have bounded batches and Trigger.AvailableNow since 4.2."""
+def _check_worker() -> None:
+    """Say in words for a person what this worker's interpreter lacks. Raises ImportError."""
     if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 2):
         raise ImportError(f"format('headgate') needs PySpark 4.2 or later; this is {pyspark.__version__}.")
+    for module in ("pyarrow", "numpy", "orjson"):
+        if find_spec(module) is None:
+            raise ImportError(
+                f"format('headgate') runs in {sys.executable}, which has no module {module!r}. Install 'headgate[spark]' "
+                "there, or let the environment variable PYSPARK_PYTHON name an interpreter that has it, on every machine."
+            )

@@ -14,7 +14,7 @@ from domain import property as properties
 from domain import record
 from domain.message import Message
 from gateway.answer import Queue
-from protocols.remoting.frame import Frame, FrameDecoder, encode, reply
+from protocols.remoting.frame import Frame, FrameDecoder, encode
 
 BROKER = "broker-a"
 HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
@@ -95,6 +95,7 @@ class FakeBroker:
         self.first[topic, queue_id] += count
 
     def _serve(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open.add(connection)
         decoder = FrameDecoder()
         try:
@@ -188,6 +189,11 @@ class Liar:
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
+
+
+def reply(request: Frame, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = "") -> bytes:
+    """The answer to `request`, in its own encoding."""
+    return encode(code, request.opaque, fields=fields or {}, body=body, flag=1, remark=remark, serialize=request.serialize)
 
 
 def frame_of(code: int, **fields: str) -> bytes:

@@ -1,0 +1,74 @@
+"""Options and columns: what is taken, and what a person is told about the rest."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from gateway.connectors.spark import column, option
+from gateway.connectors.spark.failure import OptionError
+
+
+def test_names_come_in_any_case_and_have_defaults() -> None:
+    found = option.parse({"TOPICS": "a, b,a", "NameServer": "h:1"}, streaming=False)
+    assert (found.topics, found.nameserver, found.starting, found.ending) == (("a", "b"), "h:1", "earliest", "latest")
+    assert (found.fail_on_data_loss, found.permissive, found.trigger_rows) == (True, False, 0)
+
+
+def test_the_path_of_load_is_the_topic() -> None:
+    assert option.parse({"path": "orders"}, streaming=True).topics == ("orders",)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "Say what to read"),
+        ({"topic": "a", "subscribePattern": "b"}, "one of them"),
+        ({"topic": "a", "topics": "b"}, "are the same"),
+        ({"subscribePattern": "("}, "no regular expression"),
+        ({"topic": "a", "startingOfsets": "latest"}, "Did you mean 'startingOffsets'?"),
+        ({"topic": "a", "endingOffsets": "latest"}, "It is an option of spark.read."),
+        ({"topic": "a", "startingOffsets": "last"}, "'earliest', 'latest' or JSON such as"),
+        ({"topic": "a", "startingOffsets": "latest", "startingTimestamp": "1"}, "exclude each other"),
+        ({"topic": "a", "maxOffsetsPerTrigger": "0"}, "whole number of at least 1, not '0'"),
+        ({"topic": "a", "maxOffsetsPerTrigger": "1.5"}, "whole number"),
+        ({"topic": "a", "failOnDataLoss": "maybe"}, "'true' or 'false', not 'maybe'"),
+        ({"topic": "a", "mode": "DROPMALFORMED"}, "FAILFAST or PERMISSIVE"),
+    ],
+)
+def test_what_is_wrong_with_a_streams_options_is_said(given: dict[str, str], says: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(says)):
+        option.parse(given, streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"startingOffsets": "latest"}, "cannot be 'latest'"),
+        ({"endingOffsets": "earliest"}, "cannot be 'earliest'"),
+        ({"endingOffsets": "{}", "endingTimestamp": "1"}, "exclude each other"),
+        ({"maxOffsetsPerTrigger": "5"}, "It is an option of spark.readStream."),
+    ],
+)
+def test_what_is_wrong_with_a_batchs_options_is_said(given: dict[str, str], says: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(says)):
+        option.parse({"topic": "a"} | given, streaming=False)
+
+
+def test_columns_are_chosen_by_name_in_any_order() -> None:
+    assert column.struct("body, topic").fieldNames() == ["body", "topic"]
+    assert column.struct("").fieldNames() == [name for name in column.TYPES if name not in column.ON_REQUEST]
+    assert column.struct("ALL").fieldNames() == list(column.TYPES)
+
+
+def test_columns_that_are_not_there_are_said() -> None:
+    with pytest.raises(OptionError, match=r"no column 'Body'\. Did you mean 'body'\?"):
+        column.struct("Body")
+    with pytest.raises(OptionError, match="names a column twice"):
+        column.struct("body,body")
+    with pytest.raises(OptionError, match="Column 'body' is binary, the schema of the query says string"):
+        column.arrow_schema(StructType([StructField("body", StringType())]))
+    with pytest.raises(OptionError, match="no column 'value'"):
+        column.arrow_schema(StructType([StructField("value", LongType())]))

@@ -1,0 +1,64 @@
+"""Admission and dealing: arithmetic that must neither lose a row nor give one twice."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.answer import Queue
+from gateway.connectors.spark.plan import SMALL_ROWS, Range, admit, deal
+
+QUEUES = [Queue("b", "t", number) for number in range(8)]
+LAGS = st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 10_000))
+RANGES = st.lists(
+    st.tuples(st.sampled_from(QUEUES), st.integers(0, 9_000), st.integers(0, 9_000)), unique_by=lambda one: one[0]
+)
+
+
+@settings(max_examples=100)
+@given(LAGS, st.integers(1, 20_000))
+def test_every_lagging_queue_moves_and_none_beyond_its_end(lags: dict[Queue, int], most: int) -> None:
+    moved = admit(lags, most)
+    lagging = {queue: lag for queue, lag in lags.items() if lag > 0}
+    assert moved.keys() == lagging.keys()
+    assert all(1 <= rows <= lagging[queue] for queue, rows in moved.items())
+    assert sum(moved.values()) == max(min(most, sum(lagging.values())), min(len(lagging), sum(lagging.values())))
+
+
+def test_what_a_short_queue_leaves_goes_to_the_long_ones() -> None:
+    assert list(admit({QUEUES[0]: 5, QUEUES[1]: 1000, QUEUES[2]: 1000}, 105).values()) == [5, 50, 50]
+
+
+@settings(max_examples=100)
+@given(RANGES, st.integers(1, 5_000), st.integers(1, 40))
+def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[Queue, int, int]], rows: int, least: int) -> None:
+    ranges = [Range(queue, min(a, b), max(a, b)) for queue, a, b in given_]
+    tasks = deal(ranges, rows, least)
+    for one in ranges:
+        pieces = [(piece.start, piece.end) for task in tasks for piece in task if piece.queue == one.queue]
+        at = one.start
+        for start, end in pieces:
+            assert start == at < end
+            at = end
+        assert at == one.end
+    assert all(0 < sum(piece.end - piece.start for piece in task) <= max(rows, 1) for task in tasks)
+    total = sum(one.end - one.start for one in ranges)
+    assert len(tasks) >= min(least, 1 if total else 0)
+
+
+def test_small_queues_share_a_task_and_big_ones_are_cut() -> None:
+    small = [Range(queue, 0, SMALL_ROWS // 4) for queue in QUEUES]
+    assert [len(task) for task in deal(small, 250_000, 1)] == [4, 4]
+    assert [(one.start, one.end) for [one] in deal([Range(QUEUES[0], 0, 1000)], 400, 1)] == [(0, 333), (333, 666), (666, 1000)]
+    assert len(deal([Range(QUEUES[0], 0, 1000)], 250_000, 4)) == 4
+
+
+def test_ten_thousand_queues_are_planned_in_half_a_second() -> None:
+    queues = [Queue("broker-a", "orders", number) for number in range(10_000)]
+    began = time.monotonic()
+    moved = admit(dict.fromkeys(queues, 1_000), 5_000_000)
+    tasks = deal([Range(queue, 0, rows) for queue, rows in moved.items()], 250_000, 1)
+    assert time.monotonic() - began < 0.5
+    assert len(tasks) == 2_500
