@@ -1,0 +1,132 @@
+"""One CloudEvent: its attributes as UTF-8 bytes, its data as it came. CloudEvents 1.0.2, section 3."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+from protocols.cloudevents.instant import is_rfc3339
+
+SPECVERSION: Final = b"1.0"
+REQUIRED: Final = (b"specversion", b"id", b"source", b"type")
+TEXT_ATTRIBUTES: Final[frozenset[bytes]] = frozenset(
+    (b"specversion", b"id", b"source", b"type", b"subject", b"time", b"dataschema", b"datacontenttype")
+)
+
+_PRINTABLE = re.compile(rb"[ -~]*")
+_FORBIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
+    + "]"
+)
+_URI = re.compile(
+    rb"(?:[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*+(?:#(?:[A-Za-z0-9\-._~:/?@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*+)?"
+)
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*")
+_FIRST_SEGMENT = re.compile(rb"[^/?#]*")
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_MEDIA_TYPE = re.compile(
+    _TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*;[ \t]*(?:" + _TOKEN + rb"=(?:" + _TOKEN + rb'|"[^"\\]*+(?:\\.[^"\\]*+)*+"))?)*[ \t]*'
+)
+
+
+class CloudEventError(ValueError):
+    """Bytes that are not a CloudEvent.
+
+    attribute      the attribute or member at fault, "" when it is none
+    unsupported    True: a format that is not spoken here, rather than a bad event
+    too_large      True: the event is good but above a bound
+    """
+
+    def __init__(self, attribute: str, text: str, unsupported: bool = False, too_large: bool = False) -> None:
+        super().__init__(text)
+        self.attribute = attribute
+        self.text = text
+        self.unsupported = unsupported
+        self.too_large = too_large
+
+
+@final
+class CloudEvent:
+    """One event.
+
+    attributes   name -> value in its canonical string form, UTF-8; `datacontenttype` among them when the sender gave one
+    data         the bytes, b"" when there are none; for JSON data of a structured event the text of the member as it stood
+    is_json      True when `data` is known to be JSON text: by its media type, or by standing as JSON in an envelope
+    """
+
+    __slots__ = ("attributes", "data", "is_json")
+
+    def __init__(self, attributes: dict[bytes, bytes], data: bytes, is_json: bool) -> None:
+        self.attributes = attributes
+        self.data = data
+        self.is_json = is_json
+
+
+def is_json_type(media_type: bytes) -> bool:
+    """True for `*/json` and `*/*+json`, parameters aside (JSON event format, 3.1)."""
+    end = media_type.find(b";")
+    bare = (media_type if end < 0 else media_type[:end]).strip().lower()
+    return bare.endswith((b"/json", b"+json"))
+
+
+def is_media_type(value: bytes) -> bool:
+    """True for `type/subtype` with parameters (RFC 2046)."""
+    return _MEDIA_TYPE.fullmatch(value) is not None
+
+
+def is_uri_reference(value: bytes) -> bool:
+    """True for a non-empty URI-reference (RFC 3986, 4.1): only its characters, and what stands before a colon is a scheme."""
+    if not value or _URI.fullmatch(value) is None:
+        return False
+    first = _FIRST_SEGMENT.match(value)
+    head = first.group() if first is not None else b""
+    colon = head.find(b":")
+    return colon < 0 or _SCHEME.fullmatch(head[:colon]) is not None
+
+
+def is_absolute_uri(value: bytes) -> bool:
+    """True for a URI with a scheme and something after it."""
+    colon = value.find(b":")
+    return 0 < colon < len(value) - 1 and _SCHEME.fullmatch(value[:colon]) is not None and _URI.fullmatch(value) is not None
+
+
+def check_name(name: bytes) -> None:
+    """Raises CloudEventError unless `name` is an attribute name: `[a-z0-9]`, and not `data` (section 3, naming)."""
+    if not name.isalnum() or not name.isascii() or name.lower() != name or name == b"data":
+        shown = name.decode("utf-8", "replace")
+        raise CloudEventError(shown, f"attribute name {shown!r} is not made of a-z and 0-9, or is reserved")
+
+
+def check_value(name: bytes, value: bytes) -> None:
+    """Raises CloudEventError for bad UTF-8, control characters and non-characters (section 3.1, String)."""
+    if _PRINTABLE.fullmatch(value) is not None:
+        return
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise CloudEventError(name.decode(), f"attribute {name.decode()} is not valid UTF-8") from None
+    if _FORBIDDEN.search(text) is not None:
+        raise CloudEventError(name.decode(), f"attribute {name.decode()} holds a control character or a non-character")
+
+
+def check(attributes: dict[bytes, bytes]) -> None:
+    """Raises CloudEventError unless the required attributes are there and each core attribute has its form (section 3)."""
+    for name in REQUIRED:
+        if not attributes.get(name):
+            raise CloudEventError(name.decode(), f"attribute {name.decode()} is required and must not be empty")
+    if attributes[b"specversion"] != b"1.0":
+        raise CloudEventError("specversion", "specversion must be 1.0")
+    if not is_uri_reference(attributes[b"source"]):
+        raise CloudEventError("source", "source must be a URI-reference (RFC 3986)")
+    time = attributes.get(b"time")
+    if time is not None and not is_rfc3339(time):
+        raise CloudEventError("time", "time must be an RFC 3339 date-time")
+    schema = attributes.get(b"dataschema")
+    if schema is not None and not is_absolute_uri(schema):
+        raise CloudEventError("dataschema", "dataschema must be an absolute URI")
+    if attributes.get(b"subject") == b"":
+        raise CloudEventError("subject", "subject must not be empty")
+    content_type = attributes.get(b"datacontenttype")
+    if content_type is not None and not is_media_type(content_type):
+        raise CloudEventError("datacontenttype", "datacontenttype must be a media type (RFC 2046)")

@@ -1,0 +1,107 @@
+"""The HTTP binding (CloudEvents 1.0.2, HTTP protocol binding): which content mode, and binary mode both ways."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
+
+BINARY: Final = 0
+STRUCTURED: Final = 1
+BATCH: Final = 2
+
+STRUCTURED_JSON: Final = b"application/cloudevents+json"
+BATCH_JSON: Final = b"application/cloudevents-batch+json"
+
+_PLAIN = re.compile(rb"[ !#$&-~]*")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
+_QUOTED_PAIR = re.compile(rb"\\(.)", re.DOTALL)
+_CHARSET = re.compile(rb';[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)', re.IGNORECASE)
+_UNSAFE = re.compile(rb'[^!#$&-~]|%')
+
+
+def mode(content_type: bytes) -> int:
+    """BINARY, STRUCTURED or BATCH, by the prefix of Content-Type alone, in any case (HTTP binding, 3).
+
+    Raises CloudEventError (unsupported) for a format or a charset of the CloudEvents family that is not spoken here.
+    """
+    if content_type[:23].lower() != b"application/cloudevents":
+        return BINARY
+    bare = content_type.partition(b";")[0].strip().lower()
+    charset = _CHARSET.search(content_type)
+    if charset is not None and charset.group(1).lower() not in (b"utf-8", b"us-ascii"):
+        raise CloudEventError("", "the JSON event format is UTF-8", unsupported=True)
+    if bare == STRUCTURED_JSON:
+        return STRUCTURED
+    if bare == BATCH_JSON:
+        return BATCH
+    raise CloudEventError("", f"{bare.decode('latin-1')} is not spoken here: send JSON", unsupported=True)
+
+
+def header_value(name: bytes, value: bytes) -> bytes:
+    """One `ce-` header value -> attribute value: quoted string undone, then one round of percent-decoding (3.1.3.2).
+
+    Raises CloudEventError for a `%` without two hexadecimal digits, and for what is not valid UTF-8 afterwards.
+    """
+    if _PLAIN.fullmatch(value) is not None:
+        return value
+    if len(value) >= 2 and value[:1] == b'"' and value[-1:] == b'"':
+        value = _QUOTED_PAIR.sub(rb"\1", value[1:-1])
+    if b"%" in value:
+        value = _ESCAPE.sub(_unescape, value)
+    check_value(name, value)
+    return value
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    digits = found.group(1)
+    if digits is None:
+        raise CloudEventError("", "a percent sign in a header value is not followed by two hexadecimal digits")
+    return bytes((int(digits, 16),))
+
+
+def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: bytes) -> CloudEvent:
+    """Binary mode: lower-case header names and raw values, and the body, -> CloudEvent. Raises CloudEventError."""
+    attributes: dict[bytes, bytes] = {}
+    for header, raw in headers:
+        if header[:3] != b"ce-":
+            continue
+        name = header[3:]
+        check_name(name)
+        if name == b"datacontenttype":
+            raise CloudEventError("datacontenttype", "in binary mode Content-Type is the datacontenttype")
+        if name in attributes:
+            raise CloudEventError(name.decode(), f"attribute {name.decode()} is given twice")
+        try:
+            attributes[name] = header_value(name, raw)
+        except CloudEventError as error:
+            raise CloudEventError(name.decode(), error.text) from None
+    if content_type:
+        check_value(b"datacontenttype", content_type)
+        attributes[b"datacontenttype"] = content_type
+    check(attributes)
+    return CloudEvent(attributes, body, content_type != b"" and is_json_type(content_type))
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % found.group()[0]
+
+
+def encode(event: CloudEvent) -> list[tuple[bytes, bytes]]:
+    """Binary mode: the headers of an event, lower case, Content-Type last when it has one; its data is the body as it is.
+
+    Space, double quote, percent and everything outside U+0021 to U+007E are escaped (3.1.3.2).
+    """
+    headers = [
+        (b"ce-" + name, _UNSAFE.sub(_escape, value))
+        for name, value in event.attributes.items()
+        if name != b"datacontenttype"
+    ]
+    content_type = event.attributes.get(b"datacontenttype", b"")
+    if content_type:
+        headers.append((b"content-type", content_type))
+    elif event.is_json:
+        headers.append((b"content-type", b"application/json"))
+    return headers

@@ -1,0 +1,56 @@
+"""Instants: RFC 3339 text and epoch milliseconds."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Final
+
+INSTANT_MS_MAX: Final = 253_402_300_799_999
+
+_RFC3339 = re.compile(
+    rb"(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))"
+)
+_EPOCH_DAY: Final = 719_163
+
+
+def rfc3339_ms(text: bytes) -> int:
+    """RFC 3339 date-time -> epoch milliseconds, cut (not rounded) to the millisecond; -1 when it is not one.
+
+    A leap second counts as the first second of the next minute. Years before 1970 give -1 too: nothing here can use them.
+    """
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        return -1
+    year, month, day, hour, minute, second, fraction, sign, off_hour, off_minute = found.groups()
+    try:
+        days = datetime.date(int(year), int(month), int(day)).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return -1
+    minutes = int(hour) * 60 + int(minute)
+    if sign is not None:
+        offset = int(off_hour) * 60 + int(off_minute)
+        minutes += offset if sign == b"-" else -offset
+    ms = (days * 1440 + minutes) * 60_000 + int(second) * 1000
+    if fraction is not None:
+        ms += int((fraction + b"00")[:3])
+    return ms if ms >= 0 else -1
+
+
+def is_rfc3339(text: bytes) -> bool:
+    """True for an RFC 3339 date-time of any year."""
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        return False
+    try:
+        datetime.date(int(found.group(1)), int(found.group(2)), int(found.group(3)))
+    except ValueError:
+        return False
+    return True
+
+
+def instant_ms(text: bytes) -> int:
+    """RFC 3339 date-time or decimal epoch milliseconds -> epoch milliseconds; -1 when it is neither."""
+    if text.isdigit():
+        return int(text) if len(text) <= 15 and int(text) <= INSTANT_MS_MAX else -1
+    return rfc3339_ms(text)

@@ -1,0 +1,226 @@
+"""The JSON event format (CloudEvents 1.0.2, JSON event format): one event, a batch, both ways.
+
+The top level is scanned here, so that duplicate names are seen and `data` stays the bytes that were sent; each slice that the
+scanner cuts is then judged by orjson, which refuses bad numbers, bad escapes, lone surrogates and bad UTF-8.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+
+import orjson
+
+from protocols.cloudevents.event import (
+    TEXT_ATTRIBUTES,
+    CloudEvent,
+    CloudEventError,
+    check,
+    check_name,
+    check_value,
+    is_json_type,
+)
+
+_SPACE = re.compile(rb"[ \t\n\r]*+")
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SCALAR = re.compile(rb'[^ \t\n\r,\]}"{\[:]++')
+_NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
+
+
+def _skip(data: bytes, at: int) -> int:
+    found = _SPACE.match(data, at)
+    return at if found is None else found.end()
+
+
+def _value_end(data: bytes, at: int) -> int:
+    """End of the value that begins at `at`. Its inside is not judged here."""
+    first = data[at : at + 1]
+    if first == b'"':
+        found = _STRING.match(data, at)
+    elif first in (b"{", b"["):
+        depth = 0
+        for token in _NESTING.finditer(data, at):
+            kind = data[token.start()]
+            if kind == 0x22:
+                continue
+            depth += 1 if kind in (0x7B, 0x5B) else -1
+            if depth == 0:
+                return token.end()
+        raise CloudEventError("", "the JSON text ends in the middle of a value")
+    else:
+        found = _SCALAR.match(data, at)
+    if found is None:
+        raise CloudEventError("", f"no JSON value at byte {at}")
+    return found.end()
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """Names and raw values of one JSON object. Raises CloudEventError for anything else, and for a name given twice."""
+    at = _skip(data, 0)
+    if data[at : at + 1] != b"{":
+        raise CloudEventError("", "a JSON object is wanted")
+    found: dict[str, bytes] = {}
+    at = _skip(data, at + 1)
+    more = data[at : at + 1] != b"}"
+    while more:
+        quoted = _STRING.match(data, at)
+        if quoted is None:
+            raise CloudEventError("", f"no member name at byte {at}")
+        name = str(_load("", quoted.group()))
+        at = _skip(data, quoted.end())
+        if data[at : at + 1] != b":":
+            raise CloudEventError(name, f"no colon after member {name!r}")
+        if name in found:
+            raise CloudEventError(name, f"member {name!r} is given twice")
+        at = _skip(data, at + 1)
+        end = _value_end(data, at)
+        found[name] = data[at:end]
+        at = _skip(data, end)
+        more = data[at : at + 1] == b","
+        if more:
+            at = _skip(data, at + 1)
+        elif data[at : at + 1] != b"}":
+            raise CloudEventError("", f"no comma or closing brace at byte {at}")
+    if _skip(data, at + 1) != len(data):
+        raise CloudEventError("", "there is more after the JSON object")
+    return found
+
+
+def elements(data: bytes) -> list[bytes]:
+    """Raw elements of one JSON array. Raises CloudEventError for anything else."""
+    at = _skip(data, 0)
+    if data[at : at + 1] != b"[":
+        raise CloudEventError("", "a JSON array is wanted")
+    found: list[bytes] = []
+    at = _skip(data, at + 1)
+    more = data[at : at + 1] != b"]"
+    while more:
+        end = _value_end(data, at)
+        found.append(data[at:end])
+        at = _skip(data, end)
+        more = data[at : at + 1] == b","
+        if more:
+            at = _skip(data, at + 1)
+        elif data[at : at + 1] != b"]":
+            raise CloudEventError("", f"no comma or closing bracket at byte {at}")
+    if _skip(data, at + 1) != len(data):
+        raise CloudEventError("", "there is more after the JSON array")
+    return found
+
+
+def _load(name: str, raw: bytes) -> object:
+    try:
+        value: object = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise CloudEventError(name, f"member {name!r} is not valid JSON" if name else "the JSON text is not valid") from None
+    return value
+
+
+def _attribute(name: bytes, raw: bytes) -> bytes | None:
+    """The canonical string of one attribute value; None when it is JSON null, which means absent (JSON format, 2.2)."""
+    shown = name.decode()
+    value = _load(shown, raw)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        encoded = value.encode()
+        check_value(name, encoded)
+        return encoded
+    if name in TEXT_ATTRIBUTES:
+        raise CloudEventError(shown, f"attribute {shown} must be a string")
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, int):
+        if not -0x80000000 <= value <= 0x7FFFFFFF:
+            raise CloudEventError(shown, f"attribute {shown} is outside the 32-bit integers")
+        return b"%d" % value
+    raise CloudEventError(shown, f"attribute {shown} must be a string, a boolean or an integer")
+
+
+def _data(found: dict[str, bytes], content_type: bytes | None) -> tuple[bytes, bool]:
+    """(data, is it JSON text) of the members `data` and `data_base64` (JSON format, 3.1)."""
+    raw = found.get("data")
+    base64 = found.get("data_base64")
+    if base64 is not None and base64 != b"null":
+        if raw is not None:
+            raise CloudEventError("data", "data and data_base64 must not both be there")
+        encoded = _load("data_base64", base64)
+        if not isinstance(encoded, str):
+            raise CloudEventError("data_base64", "data_base64 must be a string")
+        try:
+            return binascii.a2b_base64(encoded, strict_mode=True), content_type is not None and is_json_type(content_type)
+        except (binascii.Error, ValueError):
+            raise CloudEventError("data_base64", "data_base64 is not valid base64") from None
+    if raw is None:
+        return b"", False
+    value = _load("data", raw)
+    if content_type is None or is_json_type(content_type):
+        return raw, True
+    if value is None:
+        return b"", False
+    if not isinstance(value, str):
+        raise CloudEventError("data", "data must be a string unless datacontenttype is JSON")
+    return value.encode(), False
+
+
+def decode(text: bytes) -> CloudEvent:
+    """One JSON event -> CloudEvent. Raises CloudEventError."""
+    found = members(text)
+    attributes: dict[bytes, bytes] = {}
+    for shown, raw in found.items():
+        if shown in ("data", "data_base64"):
+            continue
+        name = shown.encode()
+        check_name(name)
+        value = _attribute(name, raw)
+        if value is not None:
+            attributes[name] = value
+    check(attributes)
+    data, is_json = _data(found, attributes.get(b"datacontenttype"))
+    return CloudEvent(attributes, data, is_json)
+
+
+def decode_batch(text: bytes) -> list[CloudEvent | CloudEventError]:
+    """A JSON batch -> each event, or why that element is none. Raises CloudEventError when the text is no array."""
+    out: list[CloudEvent | CloudEventError] = []
+    for element in elements(text):
+        try:
+            out.append(decode(element))
+        except CloudEventError as error:
+            out.append(error)
+    return out
+
+
+def encode(event: CloudEvent) -> bytes:
+    """CloudEvent -> one JSON event. Data that is JSON stands as it is; other data as text where it may, else as base64."""
+    out: dict[str, object] = {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
+    data = event.data
+    content_type = event.attributes.get(b"datacontenttype")
+    if event.is_json and _is_valid(data):
+        out["data"] = orjson.Fragment(data)
+    elif data and content_type is not None and not is_json_type(content_type) and _is_text(data):
+        out["data"] = data.decode()
+    elif data:
+        out["data_base64"] = binascii.b2a_base64(data, newline=False).decode()
+    return orjson.dumps(out)
+
+
+def encode_batch(events: list[CloudEvent]) -> bytes:
+    """Events -> a JSON batch."""
+    return b"[" + b",".join([encode(event) for event in events]) + b"]"
+
+
+def _is_valid(data: bytes) -> bool:
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

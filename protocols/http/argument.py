@@ -1,0 +1,53 @@
+"""Parameters of a request: names of topics and groups, numbers in their bounds, header values of our own."""
+
+from __future__ import annotations
+
+from domain import address
+from domain.errors import ErrorCode
+from protocols.http.handler import Match
+from protocols.http.path import query
+from protocols.http.problem import refuse
+
+
+def topic(match: Match) -> str:
+    """The `{topic}` of a route. Raises RefusalError unless it may name a topic."""
+    name = match.names["topic"]
+    if not address.is_topic(name):
+        raise refuse(ErrorCode.TOPIC_ILLEGAL, "a topic is named with 1 to 127 of A-Z a-z 0-9 _ - % |")
+    return name
+
+
+def group(match: Match) -> str:
+    """The `{group}` of a route. Raises RefusalError unless it may name a group."""
+    name = match.names["group"]
+    if not address.is_group(name):
+        raise refuse(ErrorCode.GROUP_ILLEGAL, "a group is named with 1 to 120 of A-Z a-z 0-9 _ - % |")
+    return name
+
+
+def parameters(match: Match, *known: str) -> dict[str, str]:
+    """The query of a request. Raises RefusalError for a parameter that is not `known`: a misspelt one must not be dropped."""
+    found = query(match.query)
+    for name in found:
+        if name not in known:
+            options = f"this path knows {', '.join(known)}" if known else "this path knows none"
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"parameter {name} is unknown; {options}", parameter=name)
+    return found
+
+
+def number(name: str, text: str | None, least: int, most: int, otherwise: int) -> int:
+    """A decimal number from `least` to `most`; `otherwise` when it is absent. Raises RefusalError."""
+    if text is None:
+        return otherwise
+    if text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most:
+        return int(text)
+    raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is a whole number from {least} to {most}", parameter=name)
+
+
+def flag(name: str, text: str | None) -> bool:
+    """`true` or `false`, false when absent. Raises RefusalError."""
+    if text is None or text == "false":
+        return False
+    if text == "true":
+        return True
+    raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false", parameter=name)

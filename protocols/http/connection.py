@@ -1,0 +1,178 @@
+"""One HTTP/1.1 connection: requests in, responses out in the order of their requests (RFC 9112, section 9).
+
+    waiting   nothing of a request is there      10 s for the first one, then 60 s (keep-alive)
+    head      some of it is there                10 s in all, else 408
+    content   its head is there                  10 s, and a second more for every 32 KiB that have come, else 408
+    handled   the gateway has it                 no deadline of ours; more requests may be read meanwhile
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain import limits
+from domain.command import Command, Disconnected
+from domain.event import Event
+from protocols.adapter import Peer
+from protocols.http.exchange import Exchange
+from protocols.http.problem import RefusalError, problem
+from protocols.http.reader import Reader
+from protocols.http.request import content
+from protocols.http.response import CONTINUE, DateLine, Response, http1
+from protocols.http.router import Router
+
+KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
+LINGER_NS: Final = limits.SECOND_NS // 2
+CONTENT_BYTES_PER_S: Final = 32 * 1024
+EXCHANGES_MAX: Final = 64
+"""Unanswered requests at which reading stops."""
+
+
+@final
+class HttpConnection:
+    """Sans-IO; `protocols.adapter.Connection`. A ticket is the Exchange itself."""
+
+    __slots__ = (
+        "_began", "_date", "_exchanges", "_half_closed", "_idle_at", "_linger_at", "_now", "_out", "_peer", "_reader",
+        "_silent", "_wall_ms", "closed",
+    )  # fmt: skip
+
+    def __init__(self, router: Router, date: DateLine, wall_ms: Callable[[], int], peer: Peer, now: int) -> None:
+        self._reader = Reader(router, peer)
+        self._peer = peer
+        self._date = date
+        self._wall_ms = wall_ms
+        self._exchanges: deque[Exchange] = deque()
+        self._out: list[bytes] = []
+        self._began = 0
+        self._idle_at = now + limits.HANDSHAKE_NS
+        self._linger_at = 0
+        self._silent = True
+        self._half_closed = False
+        self._now = now
+        self.closed = False
+
+    @property
+    def reading(self) -> bool:
+        """False while too many requests wait for their answers."""
+        return len(self._exchanges) < EXCHANGES_MAX
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Bytes of requests; b"" ends them, and what is already asked is still answered."""
+        self._now = now
+        if self.closed:
+            return ()
+        if not data:
+            return self._end_of_stream()
+        if self._linger_at:
+            return ()
+        reader = self._reader
+        begun = reader.begun
+        reader.feed(data)
+        commands: list[Command] = []
+        if reader.done:
+            done, reader.done = reader.done, []
+            for exchange in done:
+                self._exchanges.append(exchange)
+                self._start(exchange, commands)
+            begun = False
+            self._silent = False
+        if reader.begun and not begun:
+            self._began = now
+        self._flush()
+        if self.closed:
+            commands.append(Disconnected("refused"))
+        return commands
+
+    def _start(self, exchange: Exchange, commands: list[Command]) -> None:
+        request, handler = exchange.request, exchange.handler
+        response = exchange.refusal
+        if request is not None and handler is not None:
+            try:
+                if request.has(b"content-encoding"):
+                    request.body = content(request, exchange.content_max)
+                command, response = handler.start(request, exchange)
+            except RefusalError as refusal:
+                command, response = None, refusal.response
+            if command is not None:
+                commands.append(command)
+            # The command has the bytes that it needs; the exchange may wait for long.
+            exchange.request = None
+        if response is not None:
+            self._respond(exchange, response)
+
+    def _respond(self, exchange: Exchange, response: Response) -> None:
+        date = self._date.at(self._wall_ms())
+        exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.old)
+        exchange.handler = None
+
+    def answer(self, event: Event, now: int) -> None:
+        """The event of a command; what concerns no request of this connection is dropped."""
+        exchange = getattr(event, "ticket", None)
+        if isinstance(exchange, Exchange) and exchange.handler is not None:
+            self._now = now
+            self._respond(exchange, exchange.handler.finish(event))
+            self._flush()
+
+    def _flush(self) -> None:
+        """Give out the responses whose turn has come."""
+        exchanges = self._exchanges
+        while exchanges and exchanges[0].output:
+            exchange = exchanges.popleft()
+            self._out.append(exchange.output)
+            if not exchange.keep_alive:
+                exchanges.clear()
+                self._linger_at = self._now + LINGER_NS if exchange.linger and not self._half_closed else 0
+                self.closed = not self._linger_at
+                return
+        if not exchanges:
+            self._idle_at = self._now + KEEP_ALIVE_NS if not self._silent else self._idle_at
+            if self._reader.expects:
+                self._reader.expects = False
+                self._out.append(CONTINUE)
+            self.closed = self.closed or self._half_closed
+
+    def _end_of_stream(self) -> Sequence[Command]:
+        self._half_closed = True
+        if self._exchanges and not self._linger_at:
+            return ()
+        self.closed = True
+        return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
+
+    def outgoing(self) -> Sequence[bytes]:
+        """Responses in order."""
+        out, self._out = self._out, []
+        return out
+
+    def deadline(self) -> int | None:
+        """See the table above."""
+        if self.closed:
+            return None
+        if self._linger_at:
+            return self._linger_at
+        reader = self._reader
+        if reader.current is not None:
+            return self._began + limits.FRAME_NS + reader.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
+        if reader.begun:
+            return self._began + limits.FRAME_NS
+        return None if self._exchanges else self._idle_at
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Too slow: 408 for a request that has begun, a plain close for none."""
+        self._now = now
+        due = self.deadline()
+        if due is None or now < due:
+            return ()
+        if not self._linger_at and self._reader.begun:
+            self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
+            commands: list[Command] = []
+            for exchange in self._reader.done:
+                self._exchanges.append(exchange)
+                self._start(exchange, commands)
+            self._reader.done = []
+            self._flush()
+            return (Disconnected("request-timeout"),) if self.closed else ()
+        self.closed = True
+        return (Disconnected("lingered" if self._linger_at else "silent" if self._silent else "idle", not self._silent),)

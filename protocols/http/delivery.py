@@ -1,0 +1,110 @@
+"""A stored message as HTTP shows it: a JSON object, or a bare body under `mq-` fields. Compressed bodies are plain here."""
+
+from __future__ import annotations
+
+import base64
+
+import orjson
+
+from domain import limits
+from domain import property as properties
+from domain.event import Leased
+from domain.filter.path import path_of
+from domain.record import Record
+from protocols.cloudevents import http as binding
+from protocols.cloudevents import json as envelope
+from protocols.cloudevents import message as mapping
+from protocols.cloudevents.event import CloudEvent
+from protocols.compression import plain
+from protocols.http.response import Fields, Response, field_value
+
+_SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
+
+
+def document(record: Record) -> dict[str, object]:
+    """One message as a JSON object: `id topic path queue offset storedMs key tag messageGroup contentType properties body`.
+
+    `attributes` are there for a CloudEvent. `body` is base64; `compressed` is there when it could not be made plain.
+    """
+    stored = record.properties
+    found = properties.decode(stored)
+    topic = record.topic
+    out: dict[str, object] = {
+        "id": found.get(properties.UNIQ_KEY, ""),
+        "topic": topic,
+        "path": path_of(topic, stored),
+        "queue": record.queue_id,
+        "offset": record.queue_offset,
+        "storedMs": record.store_ms,
+    }
+    for name, key in (
+        ("key", properties.KEYS),
+        ("tag", properties.TAGS),
+        ("messageGroup", properties.SHARDING_KEY),
+        ("contentType", properties.HG_CONTENT_TYPE),
+    ):
+        if key in found:
+            out[name] = found[key]
+    out["properties"] = {name: value for name, value in found.items() if not properties.is_reserved(name)}
+    attributes = {name[3:]: value for name, value in found.items() if name.startswith(properties.CE_PREFIX)}
+    if attributes:
+        out["attributes"] = attributes
+    body = plain(record, limits.BODY_BYTES_MAX)
+    if body is None:
+        out["compressed"] = True
+        body = record.body
+    out["body"] = base64.b64encode(body).decode()
+    return out
+
+
+def leased_document(leased: Leased) -> dict[str, object]:
+    """The same with `receipt` and `attempt`."""
+    return {"receipt": leased.receipt.text(), "attempt": leased.attempt, **document(Record(leased.record))}
+
+
+def event_of(record: Record) -> CloudEvent | None:
+    """The CloudEvent that a message is, None when it is none."""
+    body = plain(record, limits.BODY_BYTES_MAX)
+    return None if body is None else mapping.decode(record.properties, body)
+
+
+def structured(record: Record) -> bytes | None:
+    """The message as a structured CloudEvent, None when it is none."""
+    event = event_of(record)
+    return None if event is None else envelope.encode(event)
+
+
+def bare(record: Record, more: Fields) -> Response:
+    """The body alone; what else there is to say stands in `mq-` fields, and in `ce-` fields for a CloudEvent (binary mode)."""
+    stored = record.properties
+    topic = record.topic
+    event = event_of(record)
+    fields: Fields = [] if event is None else binding.encode(event)
+    if not any(name == b"content-type" for name, _ in fields):
+        content_type = properties.find(stored, b"HG_CONTENT_TYPE")
+        fields.append((b"content-type", content_type or b"application/octet-stream"))
+    fields += [
+        (b"mq-message-id", properties.find(stored, b"UNIQ_KEY")),
+        (b"mq-topic", topic.encode()),
+        (b"mq-path", path_of(topic, stored).encode()),
+        (b"mq-queue", b"%d" % record.queue_id),
+        (b"mq-offset", b"%d" % record.queue_offset),
+    ]
+    for name, key in ((b"mq-key", b"KEYS"), (b"mq-tag", b"TAGS"), (b"mq-message-group", b"__SHARDINGKEY")):
+        value = properties.find(stored, key)
+        if value:
+            fields.append((name, value))
+    user = properties.user(stored)
+    if user:
+        fields.append((b"mq-properties", orjson.dumps(user)))
+    fields += more
+    # Values in `ce-` fields are encoded already, by the rule of their own binding.
+    safe = [(name, value if name[:3] == b"ce-" else field_value(value)) for name, value in fields]
+    body = plain(record, limits.BODY_BYTES_MAX)
+    return Response(200, safe + _SANDBOX, record.body if body is None else body)
+
+
+def bare_leased(leased: Leased) -> Response:
+    """A leased message as a bare body, its receipt in `mq-receipt`."""
+    more = [(b"mq-receipt", leased.receipt.text().encode()), (b"mq-attempt", b"%d" % leased.attempt)]
+    return bare(Record(leased.record), more)

@@ -1,0 +1,90 @@
+"""The properties of one message, as a sender over `/v1` gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from domain import limits
+from domain import property as properties
+from domain.errors import ErrorCode
+from protocols.http.problem import refuse
+
+
+@final
+class Draft:
+    """What a sender says of one message besides its body; `stored` makes the properties. Its setters raise RefusalError."""
+
+    __slots__ = ("_parts", "_wall_ms")
+
+    def __init__(self, wall_ms: Callable[[], int], path: str) -> None:
+        self._wall_ms = wall_ms
+        self._parts: list[bytes] = [b"HG_PROTOCOL\x01http\x02"]
+        if path:
+            self.put(properties.ORIGIN_MQTT_TOPIC, path)
+
+    def put(self, name: str, value: str) -> None:
+        """One property whose name is the gateway's."""
+        if not properties.is_storable(name, value):
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"{name} must not be empty, nor hold U+0001 or U+0002", property=name)
+        try:
+            self._parts.append(properties.entry(name, value))
+        except UnicodeEncodeError:
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"{name} holds a lone surrogate", property=name) from None
+
+    def key(self, value: str) -> None:
+        """Keys to find it by, several with spaces between."""
+        self.put(properties.KEYS, value)
+
+    def tag(self, value: str) -> None:
+        """The tag that filters look at."""
+        if "|" in value:
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, "a tag holds no |", property="tag")
+        self.put(properties.TAGS, value)
+
+    def message_group(self, value: str) -> None:
+        """The ordering key, at most 64 bytes."""
+        if len(value.encode("utf-8", "surrogatepass")) > limits.MESSAGE_GROUP_BYTES_MAX:
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, "a message group has at most 64 bytes", property="message-group")
+        self.put(properties.SHARDING_KEY, value)
+
+    def user(self, name: str, value: str) -> None:
+        """One property of the sender's own."""
+        if properties.is_reserved(name):
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"property {name} belongs to the gateway", property=name)
+        self.put(name, value)
+
+    def user_all(self, found: object) -> None:
+        """The sender's own properties, as a JSON object of strings."""
+        if not isinstance(found, dict):
+            raise refuse(ErrorCode.PROPERTY_ILLEGAL, "properties are a JSON object of strings", property="mq-properties")
+        for name, value in found.items():
+            if not isinstance(value, str):
+                raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"property {name} must be a string", property=name)
+            self.user(name, value)
+
+    def deliver_at(self, ms: int) -> None:
+        """Not before this instant, at most 366 days away."""
+        if ms < 0 or ms - self._wall_ms() > limits.DELAY_MS_MAX:
+            raise refuse(
+                ErrorCode.DELIVERY_TIME_ILLEGAL, "a delivery time is RFC 3339 or epoch milliseconds, at most 366 days from now"
+            )
+        self.put(properties.TIMER_DELIVER_MS, str(ms))
+
+    def delay(self, delay_ms: int) -> None:
+        """Not before so many milliseconds have passed."""
+        if delay_ms:
+            self.put(properties.TIMER_DELIVER_MS, str(self._wall_ms() + delay_ms))
+
+    def ttl(self, ttl_ms: int) -> None:
+        """Of no use after so many milliseconds."""
+        if ttl_ms:
+            self.put(properties.HG_EXPIRE_MS, str(self._wall_ms() + ttl_ms))
+
+    def stored(self) -> bytes:
+        """The properties in stored form."""
+        out = b"".join(self._parts)
+        if len(out) > limits.PROPERTIES_BYTES_MAX:
+            detail = f"the properties have {len(out)} bytes as stored; {limits.PROPERTIES_BYTES_MAX} are allowed"
+            raise refuse(ErrorCode.PROPERTIES_TOO_LARGE, detail)
+        return out

@@ -1,0 +1,145 @@
+"""CloudEvents in: `POST /ce/{path…}` in binary, structured and batch mode, and the WebHook handshake as its target."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import orjson
+
+from domain import limits
+from domain.command import Command, Send
+from domain.event import Event, Sent
+from domain.message import Message, Placed
+from protocols.cloudevents import http as binding
+from protocols.cloudevents import json as envelope
+from protocols.cloudevents import message as mapping
+from protocols.cloudevents.event import CloudEvent, CloudEventError
+from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.problem import RefusalError, event_error, of_event_error, problem
+from protocols.http.request import Request
+from protocols.http.response import JSON, Response
+
+_CONTENT_BYTES_MAX: Final = (limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX)
+"""By content mode: BINARY, STRUCTURED, BATCH."""
+
+
+@final
+class Events(Handler):
+    """Events to be stored: 204 when they are, at the level that the topic promises.
+
+    `Prefer: return=representation` is answered 200 with where the event went, `Prefer: respond-async` 202 at once. A batch is
+    answered 200 with a result an event, 207 when some were refused, 400 when none could be stored. Events stand or fall alone.
+    """
+
+    __slots__ = ("_mode", "_results", "_tell")
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._results: list[dict[str, object] | None] | None = None
+        self._tell = False
+        self._mode = binding.BINARY
+
+    def takes(self, request: Request) -> int:
+        """By content mode: a body, an envelope, a batch. 415 for a format that is not spoken here."""
+        try:
+            self._mode = binding.mode(request.field(b"content-type"))
+        except CloudEventError as error:
+            raise RefusalError(of_event_error(error)) from None
+        return _CONTENT_BYTES_MAX[self._mode]
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """Read the events by their content mode."""
+        try:
+            if self._mode == binding.BINARY:
+                event = binding.decode(request.fields, request.field(b"content-type"), request.body)
+                messages = [self._message(event, request)]
+            elif self._mode == binding.STRUCTURED:
+                messages = [self._message(envelope.decode(request.body), request)]
+            else:
+                messages = self._batch(envelope.decode_batch(request.body), request)
+        except CloudEventError as error:
+            return None, of_event_error(error)
+        if not messages:
+            return None, self._batch_response([])
+        wait = True
+        if request.has(b"prefer"):
+            wait = not request.prefers(b"respond-async")
+            self._tell = request.prefers(b"return=representation")
+        command: Command = Send(ticket, messages, wait)
+        if wait:
+            return command, None
+        return command, Response(202, [(b"preference-applied", b"respond-async")])
+
+    def _message(self, event: CloudEvent, request: Request) -> Message:
+        return mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host)
+
+    def _batch(self, batch: list[CloudEvent | CloudEventError], request: Request) -> list[Message]:
+        if len(batch) > limits.BATCH_MESSAGES_MAX:
+            raise CloudEventError("", f"a batch has at most {limits.BATCH_MESSAGES_MAX} events", too_large=True)
+        results: list[dict[str, object] | None] = []
+        messages: list[Message] = []
+        for index, event in enumerate(batch):
+            if isinstance(event, CloudEvent):
+                try:
+                    messages.append(self._message(event, request))
+                    results.append(None)
+                    continue
+                except CloudEventError as error:
+                    refused = error
+            else:
+                refused = event
+            status, code = event_error(refused)
+            result: dict[str, object] = {"index": index, "status": status, "code": code.value, "detail": refused.text}
+            if refused.attribute:
+                result["attribute"] = refused.attribute
+            results.append(result)
+        self._results = results
+        return messages
+
+    def finish(self, event: Event) -> Response:
+        """Sent or Refused."""
+        if not isinstance(event, Sent):
+            return super().finish(event)
+        if self._results is not None:
+            return self._batch_response(event.placed)
+        placed = event.placed[0]
+        if self._tell:
+            body = orjson.dumps(_place(placed))
+            return Response(200, [JSON, (b"preference-applied", b"return=representation")], body)
+        return Response(204, [(b"mq-message-id", placed.message_id.encode())])
+
+    def _batch_response(self, placed: list[Placed]) -> Response:
+        results: list[dict[str, object]] = []
+        stored = iter(placed)
+        for index, refused in enumerate(self._results or ()):
+            results.append(refused if refused is not None else {"index": index, "status": 200, **_place(next(stored))})
+        failures = len(results) - len(placed)
+        if results and not placed:
+            detail = f"none of the {failures} events could be stored"
+            return problem(400, "message-illegal", detail, results=results)
+        return Response(207 if failures else 200, [JSON], orjson.dumps({"results": results}))
+
+
+def _place(placed: Placed) -> dict[str, object]:
+    return {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset}
+
+
+@final
+class Handshake(Handler):
+    """OPTIONS: consent to a WebHook sender (CloudEvents HTTP WebHook 1.0.2, section 4), or which methods there are."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """204; the WebHook fields only for an origin that the configuration lets in."""
+        fields = [(b"allow", self._match.allow)]
+        asked = {name: value for name, value in request.fields if name[:8] == b"webhook-"}
+        origin = asked.get(b"webhook-request-origin", b"")
+        desk = self._match.desk
+        allowed = desk.webhook_origins
+        if origin and ("*" in allowed or origin.decode("latin-1") in allowed):
+            fields.append((b"webhook-allowed-origin", origin))
+            if b"webhook-request-rate" in asked:
+                rate = b"%d" % desk.webhook_rate if desk.webhook_rate else b"*"
+                fields.append((b"webhook-allowed-rate", rate))
+        return None, Response(204, fields)

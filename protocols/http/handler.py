@@ -1,0 +1,95 @@
+"""What a request is carried out by, and what all of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+from domain.command import Command
+from domain.event import Event, Refused
+from protocols.http.problem import of_failure, problem
+from protocols.http.request import Request
+from protocols.http.response import Response
+
+Outcome = tuple[Command | None, Response | None]
+"""A command and no response: the response comes from `finish`. A response: the request is done, whatever the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The node's facts that handlers need.
+
+    wall_ms          epoch milliseconds
+    webhook_origins  origins that may post events after a WebHook handshake; `*` for all
+    webhook_rate     requests a minute granted in a handshake; 0: no bound
+    """
+
+    wall_ms: Callable[[], int]
+    webhook_origins: tuple[str, ...] = ("*",)
+    webhook_rate: int = 0
+
+
+@final
+class Match:
+    """A target that a route fits.
+
+    names        the values of `{name}` parts, decoded
+    topic, path  of a `{path…}` part: the domain topic and its `originMqttTopic`, "" when that is just the topic
+    query        the raw query
+    desk         what handlers share
+    allow        the methods of the route, as the Allow field says them
+    """
+
+    __slots__ = ("allow", "desk", "methods", "names", "path", "query", "topic")
+
+    def __init__(self, desk: Desk, methods: Mapping[bytes, Make], allow: bytes) -> None:
+        self.desk = desk
+        self.methods = methods
+        self.allow = allow
+        self.names: dict[str, str] = {}
+        self.topic = ""
+        self.path = ""
+        self.query = b""
+
+
+class Handler(ABC):
+    """One request being carried out: made when its head is there, started when its content is, finished by the answer.
+
+    body_max   bytes of content that it takes, as sent and as decoded; `takes` may say otherwise for one request
+    """
+
+    __slots__ = ("_match",)
+    body_max: int = 0
+
+    def __init__(self, match: Match) -> None:
+        self._match = match
+
+    def takes(self, request: Request) -> int:
+        """Bytes of content that this request may have. May raise RefusalError."""
+        return self.body_max
+
+    @abstractmethod
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """The request is complete, its content coding undone. May raise RefusalError."""
+
+    def finish(self, event: Event) -> Response:
+        """The answer to the command of `start`. Never raises. Here: what any command can be answered with."""
+        if isinstance(event, Refused):
+            return of_failure(event.failure)
+        return problem(500, "internal", "the gateway gave an answer of another kind")
+
+
+Make = Callable[[Match], Handler]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A pattern of segments and what its methods are carried out by.
+
+    A part of the pattern is a word, `{name}` with a word behind it or not, or `{path…}`: one segment or more.
+    """
+
+    pattern: str
+    methods: Mapping[bytes, Make] = field(default_factory=dict)

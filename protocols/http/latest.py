@@ -1,0 +1,64 @@
+"""`/v1/latest/{path…}`: the latest value of one exact path."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.command import DeleteLatest, Latest
+from domain.event import Done, Event, Value
+from domain.record import Record
+from protocols.cloudevents.http import STRUCTURED_JSON
+from protocols.http.argument import parameters
+from protocols.http.delivery import bare, structured
+from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.problem import problem
+from protocols.http.request import Request
+from protocols.http.response import Response
+
+
+@final
+class Reading(Handler):
+    """GET: 200 with the value as a bare body under `mq-` fields, 404 when there is none.
+
+    With `Accept: application/cloudevents+json` a value that is a CloudEvent comes as a structured one.
+    """
+
+    __slots__ = ("_structured",)
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._structured = False
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """Latest."""
+        parameters(self._match)
+        self._structured = request.accepts(STRUCTURED_JSON)
+        return Latest(ticket, self._match.path or self._match.topic), None
+
+    def finish(self, event: Event) -> Response:
+        """Value or Refused."""
+        if not isinstance(event, Value):
+            return super().finish(event)
+        if event.record is None:
+            return problem(404, "value-not-found", "this path has no latest value")
+        record = Record(event.record)
+        text = structured(record) if self._structured else None
+        return bare(record, []) if text is None else Response(200, [(b"content-type", STRUCTURED_JSON)], text)
+
+
+@final
+class Removing(Handler):
+    """DELETE: 204; the path has no latest value afterwards. No message is made."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """DeleteLatest."""
+        parameters(self._match)
+        return DeleteLatest(ticket, self._match.path or self._match.topic), None
+
+    def finish(self, event: Event) -> Response:
+        """Done or Refused."""
+        if isinstance(event, Done):
+            return Response(204, [])
+        return super().finish(event)

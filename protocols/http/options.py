@@ -1,0 +1,20 @@
+"""OPTIONS where no route has words of its own for it (RFC 9110, 9.3.7)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from protocols.http.handler import Handler, Outcome
+from protocols.http.request import Request
+from protocols.http.response import Response
+
+
+@final
+class Options(Handler):
+    """Answers which methods there are."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """204 with Allow."""
+        return None, Response(204, [(b"allow", self._match.allow)])

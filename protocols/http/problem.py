@@ -1,0 +1,72 @@
+"""Refusals in HTTP's words: RFC 9457 problem documents with a stable `code`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from domain.errors import ErrorCode, Failure
+from protocols.cloudevents.event import CloudEventError
+from protocols.http.response import Fields, Response
+from protocols.http.status import PHRASE, RETRY_AFTER_S, STATUS
+
+PROBLEM: Final = (b"content-type", b"application/problem+json")
+
+
+class RefusalError(Exception):
+    """A request that is not carried out; `response` says so. Raised and caught inside this package."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+def problem(status: int, code: str, detail: str, fields: Fields | None = None, **facts: object) -> Response:
+    """A problem document. `code` is stable; `detail` is for a person; `facts` are members of its own."""
+    document: dict[str, object] = {
+        "type": f"urn:headgate:problem:{code}",
+        "title": PHRASE[status],
+        "status": status,
+        "code": code,
+        "detail": detail,
+        **facts,
+    }
+    out = [PROBLEM]
+    if fields:
+        out.extend(fields)
+    if status == 401:
+        out.append((b"www-authenticate", b"Bearer"))
+    after = RETRY_AFTER_S.get(status)
+    if after is not None:
+        out.append((b"retry-after", b"%d" % after))
+    return Response(status, out, orjson.dumps(document))
+
+
+def of_failure(failure: Failure) -> Response:
+    """The problem document of a domain failure."""
+    code = failure.code
+    return problem(STATUS[code], code.value, failure.text or code.value.replace("-", " "))
+
+
+def of_event_error(error: CloudEventError) -> Response:
+    """The problem document of bytes that are no CloudEvent; it names the attribute at fault."""
+    if error.unsupported:
+        fields = [(b"accept", b"application/cloudevents+json, application/cloudevents-batch+json")]
+        return problem(415, ErrorCode.MEDIA_TYPE.value, error.text, fields)
+    status, code = event_error(error)
+    if error.attribute:
+        return problem(status, code.value, error.text, attribute=error.attribute)
+    return problem(status, code.value, error.text)
+
+
+def event_error(error: CloudEventError) -> tuple[int, ErrorCode]:
+    """Status and code of one bad event."""
+    if error.too_large:
+        return 413, ErrorCode.MESSAGE_TOO_LARGE if error.attribute == "data" else ErrorCode.PROPERTIES_TOO_LARGE
+    return 400, ErrorCode.MESSAGE_ILLEGAL
+
+
+def refuse(code: ErrorCode, detail: str, **facts: object) -> RefusalError:
+    """A refusal with the status that belongs to `code`."""
+    return RefusalError(problem(STATUS[code], code.value, detail, None, **facts))

@@ -1,0 +1,71 @@
+"""`GET /v1/topics/{topic}/queues/{queue}?offset=&max=`: read by offset, beside all groups."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import orjson
+
+from domain import limits
+from domain.command import Pull
+from domain.event import Event, Pulled
+from domain.filter import tag as tags
+from domain.record import Record
+from protocols.cloudevents.http import BATCH_JSON
+from protocols.http.argument import number, parameters, topic
+from protocols.http.delivery import document, structured
+from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.request import Request
+from protocols.http.response import JSON, Response
+
+OFFSET_MAX: Final = (1 << 63) - 1
+
+
+@final
+class Pulling(Handler):
+    """200 with `{"messages", "next", "min", "max", "status"}`; `next` is where to go on, also when the offset was out of range.
+
+    Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag`.
+    With `Accept: application/cloudevents-batch+json` the CloudEvents among them come as a batch, `next` in `mq-next-offset`.
+    """
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._batch = False
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """Pull, of no group."""
+        asked = parameters(self._match, "offset", "max", "wait_ms", "tag")
+        self._batch = request.accepts(BATCH_JSON)
+        command = Pull(
+            ticket,
+            "",
+            topic(self._match),
+            number("queue", self._match.names["queue"], 0, limits.QUEUES_PER_TOPIC_MAX - 1, 0),
+            number("offset", asked.get("offset"), 0, OFFSET_MAX, 0),
+            number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, limits.RECEIVE_MESSAGES_MAX),
+            limits.PULL_BYTES_MAX,
+            number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0),
+            tags.parse(asked.get("tag", "*")),
+        )
+        return command, None
+
+    def finish(self, event: Event) -> Response:
+        """Pulled or Refused."""
+        if not isinstance(event, Pulled):
+            return super().finish(event)
+        records = [Record(record) for record in event.records]
+        if self._batch:
+            found = [one for one in map(structured, records) if one is not None]
+            fields = [(b"content-type", BATCH_JSON), (b"mq-next-offset", b"%d" % event.next_offset)]
+            return Response(200, fields, b"[" + b",".join(found) + b"]")
+        out = {
+            "messages": [document(record) for record in records],
+            "next": event.next_offset,
+            "min": event.min_offset,
+            "max": event.max_offset,
+            "status": event.status,
+        }
+        return Response(200, [JSON], orjson.dumps(out))

@@ -1,0 +1,246 @@
+"""Requests out of HTTP/1.1 bytes: llhttp's strict grammar, and the bounds that it does not keep (RFC 9112).
+
+llhttp refuses both lengths at once, repeated lengths, line folding, bare CR and LF, NUL, bad chunks and a space before a colon.
+Kept here: the size of the head, of chunk framing and of trailers, one Host, the version, and what a route takes as content.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from httptools import (
+    HttpParserCallbackError,
+    HttpParserError,
+    HttpParserInvalidMethodError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+)
+
+from protocols.adapter import Peer
+from protocols.http.exchange import Exchange
+from protocols.http.problem import RefusalError, problem
+from protocols.http.request import Request, head_fault
+from protocols.http.response import Fields, Response
+from protocols.http.router import Router
+
+HEAD_BYTES_MAX: Final = 16 * 1024
+TARGET_BYTES_MAX: Final = 8 * 1024
+DISCARDED_BYTES_MAX: Final = 64 * 1024
+FRAMING_BYTES_MAX: Final = 64 * 1024
+FRAMING_PER_BYTE_MAX: Final = 8
+
+
+class _StopError(Exception):
+    """Raised in a callback to stop the parser; `fault` of the reader says why."""
+
+
+@final
+class Reader:
+    """Reads the requests of one connection. `feed` appends to `done`; after a fault nothing more is read.
+
+    done     requests that are complete, or refused; whoever reads takes them out
+    stopped  the last of `done` is a fault (syntax, size, content that is not wanted): nothing more is read
+    begun    some of the next request has arrived
+    current  its head has arrived, its content is not complete
+    expects  it waits for 100 (Continue)
+    size     content bytes of the current request so far
+    """
+
+    __slots__ = (
+        "_body", "_content_max", "_ended", "_fed", "_fields", "_head_bytes", "_muted", "_parser", "_peer", "_router", "_target",
+        "_upgrading", "begun", "current", "done", "expects", "size", "stopped",
+    )  # fmt: skip
+
+    def __init__(self, router: Router, peer: Peer) -> None:
+        self._router = router
+        self._peer = peer
+        self._parser = HttpRequestParser(self)
+        self._muted = False
+        self._upgrading = False
+        self._ended = False
+        self._target = b""
+        self._fields: Fields = []
+        self._head_bytes = 0
+        self._content_max = 0
+        self._fed = 0
+        self._body: bytes | bytearray = b""
+        self.size = 0
+        self.begun = False
+        self.current: Exchange | None = None
+        self.expects = False
+        self.done: list[Exchange] = []
+        self.stopped = False
+
+    def feed(self, data: bytes) -> None:
+        """Parse bytes. Never raises for what a peer sends; bytes after the last request are dropped."""
+        if self.stopped or self._ended:
+            return
+        if self.begun:
+            self._fed += len(data)
+        try:
+            while data and not self._ended:
+                try:
+                    self._parser.feed_data(data)
+                    data = b""
+                except HttpParserUpgrade as upgrade:
+                    data = data[upgrade.args[0] :]
+                    self._decline_upgrade()
+        except HttpParserCallbackError as error:
+            if not isinstance(error.__context__, _StopError):
+                raise
+            return
+        except HttpParserInvalidMethodError:
+            self.refuse(problem(501, "method-unknown", "this is no method of HTTP"))
+            return
+        except HttpParserError as error:
+            self.refuse(problem(400, "request-syntax", str(error)))
+            return
+        if self.begun:
+            self._check_framing()
+
+    def _check_framing(self) -> None:
+        if self.current is None:
+            if self._fed > HEAD_BYTES_MAX:
+                self.refuse(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
+        elif self._fed > HEAD_BYTES_MAX + FRAMING_BYTES_MAX + self.size * (1 + FRAMING_PER_BYTE_MAX):
+            self.refuse(problem(400, "request-syntax", "there is more chunk framing than content"))
+
+    def _decline_upgrade(self) -> None:
+        """The request asked for another protocol and gets HTTP/1.1 (RFC 9110, 7.8). llhttp has stopped after its head.
+
+        A second parser takes over at the content: it is fed a head with the same framing, unheard.
+        """
+        exchange = self.current
+        if exchange is None or exchange.request is None:
+            return
+        self._upgrading = False
+        self._parser = HttpRequestParser(self)
+        framing = exchange.request.field(b"transfer-encoding")
+        line = b"transfer-encoding: " + framing if framing else b"content-length: " + self._length(exchange.request)
+        self._muted = True
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n" + line + b"\r\n\r\n")
+
+    @staticmethod
+    def _length(request: Request) -> bytes:
+        return request.field(b"content-length") or b"0"
+
+    def refuse(self, response: Response, linger: bool = False) -> None:
+        """End the reading with a refused exchange, in place of the current one."""
+        if self._ended or self.stopped:
+            return
+        exchange = self.current or Exchange(None, False, False)
+        exchange.handler = None
+        exchange.refusal = response
+        exchange.keep_alive = False
+        exchange.linger = linger
+        self.current = None
+        self.begun = self.expects = False
+        self.stopped = True
+        self.done.append(exchange)
+
+    def _stop(self, response: Response, linger: bool = False) -> None:
+        self.refuse(response, linger)
+        raise _StopError
+
+    # llhttp's callbacks
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        if not self._muted:
+            self.begun = True
+            self._fed = 0
+            self._target = b""
+            self._fields = []
+            self._head_bytes = 0
+
+    def on_url(self, piece: bytes) -> None:
+        """The request target, perhaps in pieces."""
+        if not self._muted:
+            self._target += piece
+            if len(self._target) > TARGET_BYTES_MAX:
+                self._stop(problem(414, "target-too-long", f"the request target is above {TARGET_BYTES_MAX} bytes"), True)
+
+    def on_header(self, name: bytes, value: bytes | None) -> None:
+        """One header field; also one trailer field, which is dropped."""
+        if self._muted:
+            return
+        value = value or b""
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > HEAD_BYTES_MAX:
+            self._stop(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"), True)
+        if self.current is None:
+            self._fields.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """The head is there: find who carries the request out, and refuse it here when nobody does."""
+        if self._muted:
+            self._muted = False
+            return
+        if self._ended:
+            raise _StopError
+        parser = self._parser
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._stop(problem(505, "version-unknown", "HTTP/1.1 is spoken here"))
+        request = Request(parser.get_method(), self._target, self._fields, self._peer)
+        old = version == "1.0"
+        if old and request.has(b"transfer-encoding"):
+            self._stop(problem(400, "request-syntax", "HTTP/1.0 has no Transfer-Encoding"))
+        if not old and not request.has(b"host"):
+            self._stop(problem(400, "request-syntax", "a request has one Host"))
+        exchange = Exchange(request, parser.should_keep_alive(), old)
+        self.size = 0
+        self._body = b""
+        self.current = exchange
+        self._upgrading = request.has(b"upgrade") and parser.should_upgrade()
+        if request.method == b"CONNECT":
+            self._stop(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
+        framing = request.field(b"transfer-encoding")
+        if framing and framing.lower() != b"chunked":
+            self._stop(problem(501, "transfer-coding-unknown", "the only transfer coding here is chunked"))
+        try:
+            handler = self._router.find(request)
+            limit = handler.takes(request)
+            refused = head_fault(request, limit)
+        except RefusalError as refusal:
+            refused = refusal.response
+        if refused is None:
+            exchange.handler = handler
+            exchange.content_max = self._content_max = limit
+            self.expects = not old and request.has(b"expect")
+            return
+        length = self._length(request)
+        if framing or request.has(b"expect") or len(length) > 12 or int(length) > DISCARDED_BYTES_MAX:
+            self._stop(refused, True)
+        exchange.refusal = refused
+        self._content_max = DISCARDED_BYTES_MAX
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of content, its chunking undone."""
+        self.expects = False
+        size = self.size + len(data)
+        if size > self._content_max:
+            limit = self._content_max
+            self._stop(problem(413, "message-too-large", f"the content is above {limit} bytes", limit=limit), True)
+        if self.size == 0:
+            self._body = data
+        elif self.current is not None and self.current.handler is not None:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += data
+        self.size = size
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        exchange = self.current
+        if self._upgrading or exchange is None:
+            return
+        self.begun = False
+        self.expects = False
+        self.current = None
+        if not exchange.keep_alive:
+            self._ended = True
+        if exchange.handler is not None and exchange.request is not None:
+            exchange.request.body = bytes(self._body) if self.size else b""
+        self._body = b""
+        self.done.append(exchange)

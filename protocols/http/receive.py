@@ -1,0 +1,71 @@
+"""`POST /v1/groups/{group}/topics/{topic}:receive`: lease messages, waiting for them when asked to."""
+
+from __future__ import annotations
+
+from typing import final
+
+import orjson
+
+from domain import limits
+from domain.command import Receive
+from domain.errors import ErrorCode
+from domain.event import Event, Received
+from domain.filter import tag as tags
+from protocols.http.argument import flag, group, number, parameters, topic
+from protocols.http.delivery import bare_leased, leased_document
+from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.problem import refuse
+from protocols.http.request import Request
+from protocols.http.response import JSON, Response
+
+INVISIBLE_MS = 30_000
+INVISIBLE_MS_MIN = 10
+BARE = b"application/octet-stream"
+
+
+@final
+class Receiving(Handler):
+    """200 with messages, 204 when there were none in time.
+
+    Parameters: `max` (1 to 32, 1), `wait_ms` (to 30 s, 0), `invisible_ms` (10 ms to 12 h, 30 s), `tag` (`A || B`), `queue`,
+    `from` (`first` or `last`: where a group begins that has no position yet; first), `ordered` (true: one by one a queue).
+    With `max=1` and `Accept: application/octet-stream` the message is the bare body and `mq-` fields.
+    """
+
+    __slots__ = ("_bare",)
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._bare = False
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """Receive."""
+        asked = parameters(self._match, "max", "wait_ms", "invisible_ms", "tag", "queue", "from", "ordered")
+        begin = asked.get("from", "first")
+        if begin not in ("first", "last"):
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "from is first or last", parameter="from")
+        limit = number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, 1)
+        self._bare = limit == 1 and request.accepts(BARE)
+        command = Receive(
+            ticket,
+            group(self._match),
+            topic(self._match),
+            limit,
+            number("invisible_ms", asked.get("invisible_ms"), INVISIBLE_MS_MIN, limits.INVISIBLE_MS_MAX, INVISIBLE_MS),
+            number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0),
+            number("queue", asked.get("queue"), 0, limits.QUEUES_PER_TOPIC_MAX - 1, -1),
+            tags.parse(asked.get("tag", "*")),
+            from_first=begin == "first",
+            ordered=flag("ordered", asked.get("ordered")),
+        )
+        return command, None
+
+    def finish(self, event: Event) -> Response:
+        """Received or Refused."""
+        if not isinstance(event, Received):
+            return super().finish(event)
+        if not event.messages:
+            return Response(204, [])
+        if self._bare:
+            return bare_leased(event.messages[0])
+        return Response(200, [JSON], orjson.dumps({"messages": [leased_document(leased) for leased in event.messages]}))

@@ -1,0 +1,98 @@
+"""One request: what both HTTP versions read, and what is asked of every request before its body (RFC 9110)."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, final
+
+from domain.errors import ErrorCode
+from protocols.adapter import Peer
+from protocols.http.problem import problem, refuse
+from protocols.http.response import Fields, Response
+
+_ONCE: Final = frozenset((b"host", b"content-type", b"content-length", b"expect", b"authorization"))
+_LISTS: Final = frozenset((b"content-encoding", b"transfer-encoding", b"prefer", b"accept", b"upgrade"))
+_KNOWN: Final = _ONCE | _LISTS
+_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+
+
+@final
+class Request:
+    """One request.
+
+    fields   all header fields in order, names in lower case, values raw
+    body     the content, complete and still encoded when `start` of a handler has not been called yet
+    """
+
+    __slots__ = ("_known", "body", "fields", "method", "peer", "repeated", "target")
+
+    def __init__(self, method: bytes, target: bytes, fields: Fields, peer: Peer) -> None:
+        self.method = method
+        self.target = target
+        self.fields = fields
+        self.peer = peer
+        self.body = b""
+        self.repeated = b""
+        known: dict[bytes, bytes] = {}
+        for name, value in fields:
+            if name in _KNOWN:
+                if name not in known:
+                    known[name] = value
+                elif name in _LISTS:
+                    known[name] = known[name] + b", " + value
+                else:
+                    self.repeated = name
+        self._known = known
+
+    def field(self, name: bytes) -> bytes:
+        """The value of one of the fields that are looked at here by name; b"" when it is absent."""
+        return self._known.get(name, b"")
+
+    def prefers(self, preference: bytes) -> bool:
+        """True when Prefer (RFC 7240) holds `preference`."""
+        value = self._known.get(b"prefer")
+        return value is not None and preference in [one.partition(b";")[0].strip().lower() for one in value.split(b",")]
+
+    def accepts(self, media_type: bytes) -> bool:
+        """True when Accept names exactly `media_type`: a wish that the client made on purpose."""
+        value = self._known.get(b"accept")
+        return value is not None and media_type in [one.partition(b";")[0].strip().lower() for one in value.split(b",")]
+
+    def has(self, name: bytes) -> bool:
+        """True when the field is there, even empty."""
+        return name in self._known
+
+
+def head_fault(request: Request, body_max: int) -> Response | None:
+    """What is wrong with a request before its body is read; None when nothing is."""
+    if request.repeated:
+        return problem(400, "request-syntax", f"field {request.repeated.decode('latin-1')} is given twice")
+    length = request.field(b"content-length")
+    if length and (len(length) > 12 or not length.isdigit() or int(length) > body_max):
+        detail = f"the content is above {body_max} bytes" if body_max else "this path takes no content"
+        return problem(413, ErrorCode.MESSAGE_TOO_LARGE.value, detail, limit=body_max)
+    expect = request.field(b"expect")
+    if expect and expect.lower() != b"100-continue":
+        return problem(417, "expectation-failed", "only 100-continue can be expected")
+    encoding = request.field(b"content-encoding")
+    if encoding and encoding.lower() not in (b"gzip", b"x-gzip", b"deflate", b"identity"):
+        detail = f"content coding {encoding.decode('latin-1')} is not spoken here"
+        return problem(415, ErrorCode.MEDIA_TYPE.value, detail, [(b"accept-encoding", b"gzip, deflate")])
+    return None
+
+
+def content(request: Request, body_max: int) -> bytes:
+    """The body with its content coding undone, at most `body_max` bytes. Raises RefusalError."""
+    encoding = request.field(b"content-encoding")
+    if not encoding or encoding.lower() == b"identity":
+        return request.body
+    stream = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        out = stream.decompress(request.body, body_max + 1)
+    except zlib.error:
+        raise refuse(ErrorCode.MESSAGE_ILLEGAL, "the content is not what Content-Encoding says") from None
+    if len(out) > body_max:
+        raise refuse(ErrorCode.MESSAGE_TOO_LARGE, f"the content is above {body_max} bytes when decoded", limit=body_max)
+    if not stream.eof or stream.unused_data:
+        raise refuse(ErrorCode.MESSAGE_ILLEGAL, "the content is cut short, or there is more after it")
+    return out

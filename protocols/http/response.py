@@ -1,0 +1,94 @@
+"""A response as a value, and its HTTP/1.1 form (RFC 9112, section 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+from protocols.http.status import PHRASE
+
+Fields = list[tuple[bytes, bytes]]
+
+JSON: Final = (b"content-type", b"application/json")
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+_LINES: Final = {code: b"HTTP/1.1 %d %s\r\n" % (code, phrase.encode()) for code, phrase in PHRASE.items()}
+_DAYS: Final = (b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed")
+_MONTHS: Final = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+_UNSAFE: Final = re.compile(rb"[^!-$&-~ ]|^ | $")
+
+
+@final
+class Response:
+    """Status, header fields (names in lower case, no length, no date) and the whole body."""
+
+    __slots__ = ("body", "fields", "status")
+
+    def __init__(self, status: int, fields: Fields, body: bytes = b"") -> None:
+        self.status = status
+        self.fields = fields
+        self.body = body
+
+
+@final
+class DateLine:
+    """The Date field, made once a second (RFC 9110, 6.6.1)."""
+
+    __slots__ = ("_second", "value")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self.value = b""
+
+    def at(self, wall_ms: int) -> bytes:
+        """IMF-fixdate of a wall clock reading."""
+        second = wall_ms // 1000
+        if second != self._second:
+            self._second = second
+            self.value = imf_date(second)
+        return self.value
+
+
+def imf_date(second: int) -> bytes:
+    """Epoch seconds -> `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7)."""
+    days, rest = divmod(second, 86_400)
+    # Days from civil, turned round: eras of 400 years that begin on 1 March.
+    shifted = days + 719_468
+    era, of_era = divmod(shifted, 146_097)
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    day_of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    year = year_of_era + era * 400 + (1 if month <= 2 else 0)
+    return b"%s, %02d %s %04d %02d:%02d:%02d GMT" % (
+        _DAYS[days % 7], day, _MONTHS[month - 1], year, rest // 3600, rest // 60 % 60, rest % 60,
+    )  # fmt: skip
+
+
+def field_value(value: bytes) -> bytes:
+    """Any bytes as a safe field value: controls, non-ASCII, `%` and outer spaces are percent-encoded."""
+    return _UNSAFE.sub(_escape, value)
+
+
+def _escape(found: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % found.group()[0]
+
+
+def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, old: bool) -> bytes:
+    """The bytes of a response. `old`: the request was HTTP/1.0, so that keeping the connection must be said."""
+    status = response.status
+    body = response.body
+    parts = [_LINES[status], b"date: ", date]
+    for name, value in response.fields:
+        parts += (b"\r\n", name, b": ", value)
+    if status != 204:
+        parts.append(b"\r\ncontent-length: %d" % len(body))
+    if not keep_alive:
+        parts.append(b"\r\nconnection: close")
+    elif old:
+        parts.append(b"\r\nconnection: keep-alive")
+    parts.append(b"\r\n\r\n")
+    if not head_only:
+        parts.append(body)
+    return b"".join(parts)

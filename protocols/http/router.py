@@ -1,0 +1,116 @@
+"""Method and target -> handler: one small table, walked once a target and then remembered."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from protocols.http import events, latest, produce, pull, receive, settle, topics
+from protocols.http.handler import Desk, Handler, Match, Route
+from protocols.http.options import Options
+from protocols.http.path import decode, destination, split
+from protocols.http.problem import RefusalError, problem
+from protocols.http.request import Request
+
+REMEMBERED_MAX: Final = 1_024
+REMEMBERED_BYTES_MAX: Final = 256
+
+ROUTES: Final = (
+    Route("ce/{path…}", {b"POST": events.Events, b"OPTIONS": events.Handshake}),
+    Route("v1/topics", {b"GET": topics.List}),
+    Route("v1/topics/{topic}", {b"GET": topics.Describe}),
+    Route("v1/topics/{topic}/queues", {b"GET": topics.Queues}),
+    Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.Pulling}),
+    Route("v1/topics/{path…}/messages", {b"POST": produce.Produce}),
+    Route("v1/topics/{path…}/messages:batch", {b"POST": produce.ProduceBatch}),
+    Route("v1/groups/{group}/topics/{topic}:receive", {b"POST": receive.Receiving}),
+    Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.Acknowledging}),
+    Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.GivingBack}),
+    Route("v1/groups/{group}/topics/{topic}:extend", {b"POST": settle.Extending}),
+    Route("v1/latest/{path…}", {b"GET": latest.Reading, b"DELETE": latest.Removing}),
+)
+
+
+@final
+class Router:
+    """Finds handlers. Targets without a query are remembered, up to a bound."""
+
+    __slots__ = ("_desk", "_patterns", "_remembered")
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._patterns = [(route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in ROUTES]
+        self._remembered: dict[bytes, Match] = {}
+
+    def find(self, request: Request) -> Handler:
+        """The handler of a request. Raises RefusalError: 400 for a bad target, 404, 405 with Allow."""
+        target = request.target
+        match = self._remembered.get(target)
+        if match is None:
+            if target == b"*" and request.method == b"OPTIONS":
+                return Options(Match(self._desk, {}, b"OPTIONS"))
+            match = self._match(target)
+            if not match.query and len(target) <= REMEMBERED_BYTES_MAX:
+                if len(self._remembered) >= REMEMBERED_MAX:
+                    self._remembered.clear()
+                self._remembered[target] = match
+        make = match.methods.get(request.method)
+        if make is None and request.method == b"HEAD":
+            make = match.methods.get(b"GET")
+        if make is not None:
+            return make(match)
+        if request.method == b"OPTIONS":
+            return Options(match)
+        method = request.method.decode("latin-1")
+        raise RefusalError(problem(405, "method-not-allowed", f"{method} is not for this path", [(b"allow", match.allow)]))
+
+    def _match(self, target: bytes) -> Match:
+        segments, query = split(target)
+        for route, parts, allow in self._patterns:
+            found = _fit(parts, segments)
+            if found is None:
+                continue
+            names, levels = found
+            match = Match(self._desk, route.methods, allow)
+            match.query = query
+            match.names = {name: decode(raw) for name, raw in names}
+            if levels:
+                match.topic, match.path = destination(levels)
+            return match
+        raise RefusalError(problem(404, "path-unknown", "nothing is served at this path"))
+
+
+def _allow(route: Route) -> bytes:
+    methods = set(route.methods) | {b"OPTIONS"}
+    if b"GET" in methods:
+        methods.add(b"HEAD")
+    return b", ".join(sorted(methods))
+
+
+def _fit(parts: list[bytes], segments: list[bytes]) -> tuple[list[tuple[str, bytes]], list[bytes]] | None:
+    """The named segments and the levels of a path, still raw; None when the pattern does not fit."""
+    many = next((at for at, part in enumerate(parts) if part == b"{path\xe2\x80\xa6}"), -1)
+    levels: list[bytes] = []
+    if many >= 0:
+        extra = len(segments) - len(parts)
+        if extra < 0:
+            return None
+        levels = segments[many : many + extra + 1]
+        segments = [*segments[:many], b"", *segments[many + extra + 1 :]]
+    elif len(segments) != len(parts):
+        return None
+    names: list[tuple[str, bytes]] = []
+    for at, (part, segment) in enumerate(zip(parts, segments, strict=True)):
+        if at == many:
+            continue
+        if part[:1] != b"{":
+            if part != segment:
+                return None
+            continue
+        name, _, tail = part[1:].partition(b"}")
+        if tail:
+            if not segment.endswith(tail):
+                return None
+            names.append((name.decode(), segment[: -len(tail)]))
+        else:
+            names.append((name.decode(), segment))
+    return names, levels
