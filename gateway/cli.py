@@ -49,9 +49,12 @@ def up(
 ) -> None:
     """Start everything in one process."""
     options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
+    from gateway.runtime.compiled import activate
+
+    compiled = activate()
     from gateway.runtime.process import run
 
-    raise typer.Exit(run(_load(options, config)))
+    raise typer.Exit(run(_load(options, config), compiled))
 
 
 @settings.command("show")

@@ -16,24 +16,27 @@ if TYPE_CHECKING:
     from gateway.config import Config
 
 
-def run(config: Config) -> int:
-    """Serve until SIGTERM or SIGINT. Raises ConfigError and StoreError before anything is served."""
+def run(config: Config, compiled: str) -> int:
+    """Serve until SIGTERM or SIGINT; `compiled` says what runs as machine code.
+
+    Raises ConfigError and StoreError before anything is served.
+    """
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     _raise_file_limit()
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(Node(config), loop))
+        return loop.run_until_complete(_serve(Node(config), loop, compiled))
     finally:
         loop.close()
 
 
-async def _serve(node: Node, loop: asyncio.AbstractEventLoop) -> int:
+async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> int:
     wanted = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, wanted.set)
     await node.start()
-    announce(node)
+    announce(node, compiled)
     await wanted.wait()
     await node.stop()
     return 0
@@ -46,12 +49,13 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def announce(node: Node) -> None:
+def announce(node: Node, compiled: str) -> None:
     """Print what listens where, what an acknowledgement promises, and what is missing."""
     level = node.config.durability
     lines = [f"  {name:<11} {address:<24} {about}" for name, address, about in node.lines()]
     print("\n".join(["Headgate is ready.", *lines]))
     print(f"  durability  {level.value}: an acknowledged message survives {level.survives}")
-    print(f"  data        {node.config.data}", flush=True)
+    print(f"  data        {node.config.data}")
+    print(f"  running     {compiled}", flush=True)
     for name, why in node.parts.missing.items():
         print(f"headgate: protocol {name} is not available: {why}", file=sys.stderr, flush=True)

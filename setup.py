@@ -1,0 +1,177 @@
+"""What is compiled, and how. Everything else about the package is in pyproject.toml.
+
+    pip install .                      compiled modules go into the wheel, where a compiler and libnghttp2 are there
+    python setup.py compile            compiled modules go into .compiled/, for a working tree (./up, make compile)
+
+The sources are the `.py` files as they stand, and one binding in Cython. Each group is all or nothing: without a compiler,
+or without libnghttp2, the node is slower, never broken. HEADGATE_PURE=1 compiles nothing; HEADGATE_REQUIRE_COMPILED=1 fails
+where it cannot. The compiled modules of a working tree are used only while `.compiled/inputs.sha256` still describes the
+sources that they were made of (gateway/runtime/compiled.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from setuptools import Command, Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError
+
+ROOT = Path(__file__).resolve().parent
+
+LEAVES = (
+    "domain/property.py",
+    "domain/receipt.py",
+    "domain/record.py",
+    "domain/message.py",
+)
+"""Compiled by mypyc: synchronous, annotated, over ints and bytes; each is faster for it and passes its tests."""
+
+BINDING = "protocols/http2/engine_nghttp2.pyx"
+
+OUTPUT = ROOT / ".compiled"
+PURE = os.environ.get("HEADGATE_PURE") == "1"
+REQUIRED = os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1"
+
+
+def leaves() -> list[Extension]:
+    """The extensions of all leaves, one mypyc group."""
+    from mypyc.build import mypycify
+
+    paths = [path for path in LEAVES if (ROOT / path).exists()]
+    flags = ["--strict", "--python-version", f"{sys.version_info[0]}.{sys.version_info[1]}"]
+    return list(mypycify([*flags, *paths], opt_level="3", debug_level="0", group_name="headgate"))
+
+
+def binding() -> list[Extension]:
+    """The binding to libnghttp2."""
+    from Cython.Build import cythonize
+
+    if not (ROOT / BINDING).exists():
+        return []
+    name = BINDING.removesuffix(".pyx").replace("/", ".")
+    extension = Extension(name, [BINDING], libraries=["nghttp2"], extra_compile_args=["-O2"])
+    return list(cythonize([extension], build_dir="build/cython", language_level=3, quiet=True))
+
+
+GROUPS = {"leaves": leaves, "nghttp2": binding}
+
+
+def inputs_of(group: str) -> list[str]:
+    """Every source file that a group's machine code was made from: what its modules import of ours, and so on."""
+    waiting = list(LEAVES) if group == "leaves" else [BINDING]
+    found = {"setup.py"}
+    while waiting:
+        path = waiting.pop()
+        if path in found or not (ROOT / path).exists():
+            continue
+        found.add(path)
+        if path.endswith(".py"):
+            for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
+                waiting += [name.replace(".", "/") + ".py" for name in _imported(node)]
+                waiting += [name.replace(".", "/") + "/__init__.py" for name in _imported(node)]
+    return sorted(found)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [name.name for name in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+        return [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+    return []
+
+
+class BuildGroups(build_ext):
+    """build_ext that builds group by group; a group that fails leaves nothing behind."""
+
+    done: dict[str, list[str]]
+    why: dict[str, str]
+
+    def finalize_options(self) -> None:
+        """As ever; the extensions themselves are made in `run`, for that starts mypyc and Cython."""
+        super().finalize_options()
+        self.done, self.why = {}, {}
+
+    def run(self) -> None:
+        """Build every group that can be built."""
+        self.extensions = []
+        if self.editable_mode or PURE:
+            return
+        for group, make in GROUPS.items():
+            try:
+                self.extensions = make()
+                if self.extensions:
+                    self._build()
+                    self.done[group] = [extension.name for extension in self.extensions]
+            except (BaseError, ImportError, OSError, SystemExit) as error:
+                self._give_up(group, error)
+        self.extensions = []
+
+    def _build(self) -> None:
+        self.distribution.ext_modules = self.extensions
+        command = build_ext(self.distribution)
+        command.build_lib, command.build_temp, command.inplace = self.build_lib, self.build_temp, self.inplace
+        command.ensure_finalized()
+        command.run()
+
+    def get_outputs(self) -> list[str]:
+        """What was built."""
+        names = [name for group in self.done.values() for name in group]
+        return [str(Path(self.build_lib, self.get_ext_filename(name))) for name in names]
+
+    def _give_up(self, group: str, error: BaseException) -> None:
+        for extension in self.extensions:
+            Path(self.build_lib, self.get_ext_filename(extension.name)).unlink(missing_ok=True)
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if REQUIRED:
+            raise SystemExit(f"headgate: {group} could not be compiled: {reason}") from error
+        self.why[group] = reason
+        print(f"headgate: {group} not compiled, the pure modules are used and slower: {reason}", file=sys.stderr)
+
+
+class Compile(Command):
+    """Compile into .compiled/, with a record of the sources."""
+
+    user_options: ClassVar[list[tuple[str, str, str]]] = []
+
+    def initialize_options(self) -> None:
+        """There are none."""
+
+    def finalize_options(self) -> None:
+        """There are none."""
+
+    def run(self) -> None:
+        """Build into a fresh folder and put it in the old one's place."""
+        os.chdir(ROOT)
+        fresh = OUTPUT.with_name(".compiled.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        build = self.get_finalized_command("build_ext", create=True)
+        build.build_lib, build.build_temp, build.inplace = str(fresh), "build/compile", False
+        build.run()
+        fresh.mkdir(exist_ok=True)
+        names = [name for group in build.done for name in inputs_of(group)] or inputs_of("leaves")
+        sums = [f"{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}  {name}\n" for name in sorted(set(names))]
+        (fresh / "inputs.sha256").write_text("".join(sums))
+        record = {
+            "python": sys.implementation.cache_tag,
+            "groups": {group: {"modules": names, "inputs": inputs_of(group)} for group, names in build.done.items()},
+            "why": build.why if not PURE else dict.fromkeys(GROUPS, "HEADGATE_PURE=1"),
+        }
+        (fresh / "record.json").write_text(json.dumps(record, indent=1))
+        shutil.rmtree(OUTPUT, ignore_errors=True)
+        fresh.rename(OUTPUT)
+        count = sum(len(names) for names in build.done.values())
+        print(f"headgate: {count} modules compiled into {OUTPUT.name}/")
+
+
+setup(
+    cmdclass={"build_ext": BuildGroups, "compile": Compile},
+    ext_modules=[Extension("placeholder", [])],
+)
