@@ -1,0 +1,123 @@
+"""Messages that are not due yet, as messages of a system topic: SCHEDULE_TOPIC_XXXX by level, rmq_sys_wheel_timer by time.
+
+A timer's queue id is its bucket of 2^20 ms (17 minutes), its row carries the milliseconds within it, its property TIMER_OUT_MS the
+whole time. Where it goes then stands in REAL_TOPIC and REAL_QID.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain import limits
+from domain import property as properties
+from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
+from domain.errors import ErrorCode, Failure
+from domain.message import Message
+from domain.record import Record
+
+TIMER_OUT_MS: Final = "TIMER_OUT_MS"
+BUCKET_BITS: Final = 20
+BUCKET_MASK: Final = (1 << BUCKET_BITS) - 1
+LEVELS_MS: Final = (
+    1_000, 5_000, 10_000, 30_000, 60_000, 120_000, 180_000, 240_000, 300_000, 360_000, 420_000, 480_000, 540_000, 600_000,
+    1_200_000, 1_800_000, 3_600_000, 7_200_000,
+)  # fmt: skip
+_TIMER_KEYS = (properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC)
+_ALL_KEYS = (properties.DELAY, *_TIMER_KEYS, properties.REAL_TOPIC, properties.REAL_QID, TIMER_OUT_MS)
+
+
+def may_be_parked(stored: bytes) -> bool:
+    """A quick look that never misses a message with a delay."""
+    return b"DELAY" in stored or b"TIMER_DELIVER_MS" in stored
+
+
+def is_parking_topic(topic: str) -> bool:
+    """True for the topics that hold parked messages."""
+    return topic == SCHEDULE_TOPIC or topic == TIMER_TOPIC
+
+
+def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
+    """What to append instead of `message`: itself when it is due already, else its parked form, due at or after `after_ms`.
+
+    DELAY wins over TIMER_*, a level above 18 counts as 18, level 0 and times that are past as no delay (ScheduleMessageService,
+    TimerMessageStore). DELIVERY_TIME_ILLEGAL: not a number, or beyond the longest delay.
+    """
+    stored = message.properties
+    level_text = properties.find(stored, b"DELAY")
+    if level_text:
+        level = _number(level_text)
+        if level is None:
+            return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, "DELAY is not a number")
+        if level <= 0:
+            return _moved(message, message.topic, message.queue_id, properties.without(stored, _ALL_KEYS))
+        return _parked(message, SCHEDULE_TOPIC, min(level, len(LEVELS_MS)) - 1, {})
+    due = _due(stored, now_ms)
+    if due is None:
+        return message
+    if isinstance(due, Failure):
+        return due
+    if due - now_ms > limits.DELAY_MS_MAX:
+        return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, "a message can be delayed by at most 366 days")
+    if due <= now_ms:
+        return _moved(message, message.topic, message.queue_id, properties.without(stored, _ALL_KEYS))
+    return until(message, max(due, after_ms))
+
+
+def until(message: Message, due_ms: int) -> Message:
+    """`message` parked until `due_ms`."""
+    return _parked(message, TIMER_TOPIC, due_ms >> BUCKET_BITS, {TIMER_OUT_MS: str(due_ms)})
+
+
+def _due(stored: bytes, now_ms: int) -> int | Failure | None:
+    for key, unit in zip(_TIMER_KEYS, (0, 1, 1_000), strict=True):
+        text = properties.find(stored, key.encode())
+        if text:
+            number = _number(text)
+            if number is None:
+                return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, f"{key} is not a number")
+            return number if unit == 0 else now_ms + number * unit
+    return None
+
+
+def _number(text: bytes) -> int | None:
+    digits = text[1:] if text[:1] == b"-" else text
+    return int(text) if digits.isdigit() and len(digits) <= 18 else None
+
+
+def _parked(message: Message, topic: str, queue_id: int, values: dict[str, str]) -> Message:
+    stored = properties.with_values(
+        message.properties,
+        {properties.REAL_TOPIC: message.topic, properties.REAL_QID: str(message.queue_id), **values},
+    )
+    return _moved(message, topic, queue_id, stored)
+
+
+def _moved(message: Message, topic: str, queue_id: int, stored: bytes) -> Message:
+    return Message(
+        topic, message.body, stored, queue_id=queue_id, message_id=message.message_id, sys_flag=message.sys_flag,
+        flag=message.flag, born_ms=message.born_ms, born_host=message.born_host, reconsume_times=message.reconsume_times,
+        prepared_offset=message.prepared_offset, retain=message.retain,
+    )  # fmt: skip
+
+
+def due_of(stored: bytes) -> int:
+    """When a timer of rmq_sys_wheel_timer is due."""
+    return int(properties.find(stored, TIMER_OUT_MS.encode()) or b"0")
+
+
+def message_of(record: Record, topic: str, queue_id: int, stored: bytes) -> Message:
+    """A record as a message again, elsewhere."""
+    return Message(
+        topic, record.body, stored, queue_id=queue_id, message_id=properties.text(stored, properties.UNIQ_KEY),
+        sys_flag=record.sys_flag, flag=record.flag, born_ms=record.born_ms, born_host=record.born_host,
+        reconsume_times=record.reconsume_times, prepared_offset=record.prepared_offset,
+    )  # fmt: skip
+
+
+def delivered(data: bytes) -> Message:
+    """A parked record -> the message as it goes to its real topic."""
+    record = Record(data)
+    stored = record.properties
+    topic = properties.text(stored, properties.REAL_TOPIC)
+    queue_id = _number(properties.find(stored, b"REAL_QID")) or 0
+    return message_of(record, topic, queue_id, properties.without(stored, _ALL_KEYS))

@@ -1,0 +1,132 @@
+"""Lease tables as state: the key names one, the value is all of it, or what has changed since its last value.
+
+    flags 1 (1: all of it) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | attempt id 2 + n
+    a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4 | first ms 8
+    a settled range: from 8 | to 8
+
+Every value tells the newest state of each offset that it names, so reading the log twice from some point does no harm.
+"""
+
+from __future__ import annotations
+
+import struct
+from heapq import heapify
+from typing import Final
+
+from store.lease.ranges import Ranges
+from store.lease.table import Lease, LeaseTable
+
+WHOLE: Final = 1
+
+_FRONT = struct.Struct(">BqqqIIH")
+_LEASE = struct.Struct(">qIqqIq")
+_RANGE = struct.Struct(">qq")
+
+
+def key(group: str, topic: str, queue_id: int) -> bytes:
+    """The state key of one table; topic first, so that a topic's tables lie together."""
+    return f"{topic}\x00{group}\x00{queue_id}".encode()
+
+
+def parse_key(data: bytes) -> tuple[str, str, int]:
+    """State key -> (group, topic, queue id)."""
+    topic, group, queue_id = data.decode().split("\x00")
+    return group, topic, int(queue_id)
+
+
+def is_idle(table: LeaseTable) -> bool:
+    """True when floor, head and pop time are all there is to say."""
+    return not table.leases and not len(table.settled)
+
+
+def whole(table: LeaseTable) -> bytes:
+    """All of a table. Does not touch what has changed."""
+    settled = list(zip(table.settled.starts, table.settled.ends, strict=True))
+    return _encode(table, WHOLE, sorted(table.leases), settled)
+
+
+def changes(table: LeaseTable) -> tuple[bytes, bool]:
+    """What has changed since the last call, and whether that is all of the table."""
+    everything = table.reset_since or is_idle(table) or len(table.changed) >= len(table.leases) + len(table.settled)
+    if everything:
+        value = whole(table)
+    else:
+        ranges: list[tuple[int, int]] = []
+        held: list[int] = []
+        settled = table.settled
+        for offset in sorted(table.changed):
+            if offset in table.leases:
+                held.append(offset)
+            elif offset >= table.floor and (not ranges or offset >= ranges[-1][1]):
+                at = settled.around(offset)
+                if at is not None:
+                    ranges.append(at)
+        value = _encode(table, 0, held, ranges)
+    table.changed.clear()
+    table.reset_since = False
+    return value, everything
+
+
+def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tuple[int, int]]) -> bytes:
+    runs: list[bytes] = []
+    at = 0
+    while at < len(offsets):
+        first = offsets[at]
+        lease = table.leases[first]
+        run = at + 1
+        while run < len(offsets) and offsets[run] == first + run - at and _alike(lease, table.leases[offsets[run]]):
+            run += 1
+        runs.append(_LEASE.pack(first, run - at, lease.pop_ms, lease.end_ms, lease.attempts, lease.first_ms))
+        at = run
+    attempt = table.attempt_id.encode()
+    front = _FRONT.pack(flags, table.floor, table.head, table.pop_ms, len(runs), len(settled), len(attempt))
+    return b"".join((front, attempt, *runs, *(_RANGE.pack(start, end) for start, end in settled)))
+
+
+def _alike(one: Lease, other: Lease) -> bool:
+    return (
+        one.pop_ms == other.pop_ms
+        and one.end_ms == other.end_ms
+        and one.attempts == other.attempts
+        and one.first_ms == other.first_ms
+    )
+
+
+def apply(table: LeaseTable, value: bytes) -> None:
+    """Bring `table` to what `value` says. Call `ready` when the last value has been applied."""
+    flags, floor, head, pop_ms, leases, ranges, length = _FRONT.unpack_from(value)
+    at = _FRONT.size
+    table.attempt_id = value[at : at + length].decode()
+    at += length
+    if flags & WHOLE:
+        table.leases.clear()
+        table.settled = Ranges()
+    for _ in range(leases):
+        first, count, pop, end_ms, attempts, first_ms = _LEASE.unpack_from(value, at)
+        at += _LEASE.size
+        for offset in range(first, first + count):
+            table.leases[offset] = Lease(pop, end_ms, attempts, first_ms)
+    for _ in range(ranges):
+        start, end = _RANGE.unpack_from(value, at)
+        at += _RANGE.size
+        if end - start <= len(table.leases):
+            for offset in range(start, end):
+                table.leases.pop(offset, None)
+        else:
+            for offset in [held for held in table.leases if start <= held < end]:
+                del table.leases[offset]
+        table.settled.add(start, end)
+    if floor > table.floor:
+        for offset in [held for held in table.leases if held < floor]:
+            del table.leases[offset]
+    table.settled.pop_from(floor)
+    table.floor, table.head, table.pop_ms = floor, head, pop_ms
+
+
+def ready(table: LeaseTable) -> None:
+    """All values are applied: leases that have ended meanwhile become free with the next `expire`."""
+    table.changed.clear()
+    table.returned.clear()
+    table.ends = [(lease.end_ms, offset) for offset, lease in table.leases.items()]
+    heapify(table.ends)
+    table.reset_since = False

@@ -1,0 +1,53 @@
+"""A set of offsets kept as ranges: what is settled above the floor."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import final
+
+
+@final
+class Ranges:
+    """Disjoint half-open ranges, never touching each other, ascending."""
+
+    __slots__ = ("ends", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __contains__(self, offset: int) -> bool:
+        at = bisect_right(self.starts, offset) - 1
+        return at >= 0 and offset < self.ends[at]
+
+    def around(self, offset: int) -> tuple[int, int] | None:
+        """The range that holds `offset`."""
+        at = bisect_right(self.starts, offset) - 1
+        return (self.starts[at], self.ends[at]) if at >= 0 and offset < self.ends[at] else None
+
+    def add(self, start: int, end: int) -> None:
+        """Add [start, end)."""
+        starts, ends = self.starts, self.ends
+        low = bisect_right(starts, start) - 1
+        if low < 0 or ends[low] < start:
+            low += 1
+        high = low
+        while high < len(starts) and starts[high] <= end:
+            start = min(start, starts[high])
+            end = max(end, ends[high])
+            high += 1
+        starts[low:high] = [start]
+        ends[low:high] = [end]
+
+    def pop_from(self, offset: int) -> int:
+        """Take away all below `offset` and the range that begins at or spans it; the first offset from `offset` not in the set."""
+        starts, ends = self.starts, self.ends
+        at = bisect_right(starts, offset)
+        if at and ends[at - 1] > offset:
+            offset = ends[at - 1]
+        del starts[:at]
+        del ends[:at]
+        return offset

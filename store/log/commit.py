@@ -1,0 +1,294 @@
+"""Group commit: the only way into the log. All appends of one loop turn are one write; all writes during a sync share the next.
+
+    append ... append -> turn: one write -> `page` answers -> sync (one at a time) -> `flushed` answers
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain import record
+from domain.errors import ErrorCode, Failure
+from domain.message import Message, Placed
+from domain.ports import Clock, StateChange, Timer
+from store.config import StoreConfig
+from store.log import batch
+from store.log.cache import TailCache
+from store.log.segment import Segments
+from store.queue.queue import Queue
+from store.state import change
+
+Done = Callable[[list[Placed] | Failure], None]
+
+
+@final
+class Pending:
+    """One append that waits for its level."""
+
+    __slots__ = ("asked_ns", "changes", "done", "placed")
+
+    def __init__(self, done: Done | None, placed: list[Placed], changes: Sequence[StateChange], asked_ns: int) -> None:
+        self.done = done
+        self.placed = placed
+        self.changes = changes
+        self.asked_ns = asked_ns
+
+
+@final
+class Effects:
+    """What becomes true together when a batch has reached one level: queues grow, appends are answered."""
+
+    __slots__ = ("arrivals", "pending", "position")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.arrivals: dict[Queue, list[bytes]] = {}
+        self.pending: list[Pending] = []
+
+
+@final
+class OpenBatch:
+    """The batch that this turn's appends go into. `end` is where the next record will stand, `reserved` for the state record."""
+
+    __slots__ = ("base", "changes", "end", "flushed", "page", "parts", "places", "reserved")
+
+    def __init__(self, base: int) -> None:
+        self.base = base
+        self.end = base + batch.HEADER_BYTES
+        self.parts: list[bytes] = []
+        self.places: list[int] = []
+        self.changes: list[StateChange] = []
+        self.reserved = change.RECORD_BYTES
+        self.page = Effects(base)
+        self.flushed = Effects(base)
+
+
+@final
+class GroupCommit:
+    """Writes and syncs. `reached(effects)` is called when a level holds, in log order within a level.
+
+    After a failed write or sync nothing is written any more: what a failed fsync left on the disk is not known, and asking
+    again would be told a lie. `broken` says what happened; what waited is failed; reading goes on.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        cache: TailCache,
+        clock: Clock,
+        config: StoreConfig,
+        reached: Callable[[Effects], None],
+        before_write: Callable[[], None],
+    ) -> None:
+        self._segments = segments
+        self._cache = cache
+        self._clock = clock
+        self._config = config
+        self._reached = reached
+        self._before_write = before_write
+        self._open: OpenBatch | None = None
+        self._sealed: list[OpenBatch | None] = []
+        self._unsynced: deque[tuple[int, Effects]] = deque()
+        self._scheduled = False
+        self._base = segments.active.base
+        self._syncing = False
+        self._flush_timer: Timer | None = None
+        self._late_timer: Timer | None = None
+        self._sync_waiters: list[tuple[int, Callable[[], None]]] = []
+        self.broken: Failure | None = None
+        self.end = segments.end
+        self.written = segments.end
+        self.synced = segments.first
+        self.store_ms = 0
+        self.writes = 0
+        self.syncs = 0
+        self.sync_ns = 0
+        self.written_bytes = 0
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes accepted but not yet answered at their level."""
+        return self.end - (self.synced if self._unsynced else self.written)
+
+    def room(self, size: int, state: int = 0) -> OpenBatch:
+        """The open batch, with room for `size` more bytes of records and `state` of changes in its segment, which a batch never leaves."""
+        current = self._open
+        if current is not None and current.end + current.reserved + size + state - self._base <= self._config.segment_bytes:
+            current.reserved += state
+            return current
+        if current is not None:
+            self._seal(current)
+        if self.end + batch.HEADER_BYTES + change.RECORD_BYTES + size + state - self._base > self._config.segment_bytes:
+            self.roll()
+        current = self._open = OpenBatch(self.end)
+        current.reserved += state
+        self.end = current.end
+        self.wake()
+        return current
+
+    def wake(self) -> None:
+        """See to it that this turn ends with a write, for what `before_write` will add."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._clock.call_soon(self._turn)
+
+    def stamp(self) -> int:
+        """Store time in ms: the wall clock, but never going back, so that a queue can be searched by it."""
+        now = self._clock.wall_ms()
+        if now > self.store_ms:
+            self.store_ms = now
+        return self.store_ms
+
+    def roll(self) -> None:
+        """Close the segment behind what has been accepted and begin the next one; nothing when it is empty."""
+        if self._open is not None:
+            self._seal(self._open)
+        if self.end == self._base:
+            return
+        self._sealed.append(None)
+        self.end += batch.FILLER_BYTES
+        self._base = self.end
+        self.wake()
+
+    def when_synced(self, done: Callable[[], None]) -> None:
+        """Call `done` when all that is written now is durable; never when the store breaks before."""
+        self._sync_waiters.append((self.written, done))
+        if self.synced >= self.written:
+            self._clock.call_soon(self._wake_sync_waiters)
+        else:
+            self._sync()
+
+    def _seal(self, current: OpenBatch) -> None:
+        self._open = None
+        if current.changes:
+            body = change.encode(current.changes)
+            message = Message(change.STATE_TOPIC, body, queue_id=0)
+            current.parts.append(record.encode(message, 0, current.end, self.store_ms, self._config.store_host))
+            current.end += len(current.parts[-1])
+        self.end = current.end
+        self._sealed.append(current)
+
+    def _turn(self) -> None:
+        self._before_write()
+        self._scheduled = False
+        if self._open is not None:
+            self._seal(self._open)
+        self._write_sealed()
+
+    def _write_sealed(self) -> None:
+        while self._sealed:
+            current = self._sealed.pop(0)
+            try:
+                if self.broken is None:
+                    self._write(current)
+            except OSError as error:
+                self._break("write", error)
+            if current is None:
+                continue
+            if self.broken is not None:
+                self._fail(current.page)
+                self._fail(current.flushed)
+                continue
+            if current.flushed.pending or current.flushed.arrivals:
+                self._unsynced.append((current.end, current.flushed))
+            if current.page.pending or current.page.arrivals:
+                self._reached(current.page)
+        if self._unsynced:
+            self._sync()
+        elif self._flush_timer is None and self.broken is None and self.written > self.synced:
+            due = self._clock.monotonic_ns() + self._config.flush_interval_ms * 1_000_000
+            self._flush_timer = self._clock.call_at(due, self._flush)
+
+    def _write(self, current: OpenBatch | None) -> None:
+        if current is None:
+            self._segments.append(batch.FILLER)
+            self.written = self._segments.end
+            self._segments.roll(self.written)
+            return
+        state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
+        data = batch.encode(current.parts, current.base, self.store_ms, state_at)
+        self._segments.append(data)
+        self.writes += 1
+        self.written_bytes += len(data)
+        self.written = current.end
+        self._segments.active.newest_ms = self.store_ms
+        records = current.parts[:-1] if current.changes else current.parts
+        self._cache.add(current.places, records, len(data))
+
+    def _flush(self) -> None:
+        self._flush_timer = None
+        if self.written > self.synced:
+            self._sync()
+
+    def _sync(self) -> None:
+        if self._syncing or self.broken is not None:
+            return
+        self._syncing = True
+        target = self.written
+        began = self._clock.monotonic_ns()
+        if self._late_timer is None:
+            self._late_timer = self._clock.call_at(began + self._config.flush_timeout_ms * 1_000_000, self._late)
+
+        def synced(error: OSError | None) -> None:
+            self._syncing = False
+            if self._late_timer is not None:
+                self._late_timer.cancel()
+                self._late_timer = None
+            if error is not None:
+                self._break("sync", error)
+                return
+            self.syncs += 1
+            self.sync_ns += self._clock.monotonic_ns() - began
+            self.synced = max(self.synced, target)
+            ready: list[Effects] = []
+            while self._unsynced and self._unsynced[0][0] <= target:
+                ready.append(self._unsynced.popleft()[1])
+            if self._unsynced:
+                self._sync()
+            for effects in ready:
+                self._reached(effects)
+            self._wake_sync_waiters()
+
+        self._segments.sync(synced)
+
+    def _wake_sync_waiters(self) -> None:
+        ready = [done for position, done in self._sync_waiters if position <= self.synced]
+        self._sync_waiters = [waiter for waiter in self._sync_waiters if waiter[0] > self.synced]
+        for done in ready:
+            done()
+        if self._sync_waiters:
+            self._sync()
+
+    def _late(self) -> None:
+        self._late_timer = None
+        now = self._clock.monotonic_ns()
+        limit = self._config.flush_timeout_ms * 1_000_000
+        failure = Failure(ErrorCode.FLUSH_TIMEOUT, f"stored, but not flushed within {self._config.flush_timeout_ms} ms")
+        told: list[Done] = []
+        for _, effects in self._unsynced:
+            for pending in effects.pending:
+                if pending.done is not None and now - pending.asked_ns >= limit:
+                    told.append(pending.done)
+                    pending.done = None
+        if self._syncing:
+            self._late_timer = self._clock.call_at(now + limit // 4, self._late)
+        for done in told:
+            done(failure)
+
+    def _break(self, what: str, error: OSError) -> None:
+        if self.broken is None:
+            reason = f"{what} of the log failed ({error.strerror or error}): the store takes no more writes until it is restarted"
+            self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
+        for _, effects in self._unsynced:
+            self._fail(effects)
+        self._unsynced.clear()
+        self._sync_waiters.clear()
+
+    def _fail(self, effects: Effects) -> None:
+        assert self.broken is not None
+        for pending in effects.pending:
+            done, pending.done = pending.done, None
+            if done is not None:
+                done(self.broken)

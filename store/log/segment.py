@@ -1,0 +1,160 @@
+"""The log as bytes: segment files named by the position of their first byte, read and appended by position."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from domain.errors import StoreError
+from domain.ports import Disk, File
+from store.log import batch
+from store.log.batch import Header
+
+FOLDER: Final = "log"
+
+
+@final
+class Segment:
+    """One file. Positions from `base` to `end`; `newest_ms` is when its last batch was written, 0 when it is not known yet."""
+
+    __slots__ = ("base", "end", "file", "newest_ms")
+
+    def __init__(self, base: int, file: File) -> None:
+        self.base = base
+        self.end = base + file.size()
+        self.file = file
+        self.newest_ms = 0
+
+
+def file_name(folder: str, base: int) -> str:
+    """20 decimal digits, as RocketMQ names its commit-log files."""
+    return f"{folder}/{base:020d}"
+
+
+@final
+class Segments:
+    """A run of segments without holes. The last one is written; raises StoreError on opening when a middle one is missing."""
+
+    def __init__(self, disk: Disk, folder: str, start: int = 0) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._unsynced: list[Segment] = []
+        names = [name for name in disk.names(folder) if len(name) == 20 and name.isdigit()]
+        self.all: list[Segment] = [Segment(int(name), disk.open(f"{folder}/{name}")) for name in names]
+        if not self.all:
+            self.all.append(Segment(start, disk.open(file_name(folder, start))))
+        self._bases = [segment.base for segment in self.all]
+
+    @property
+    def first(self) -> int:
+        """The lowest position still there."""
+        return self._bases[0]
+
+    @property
+    def active(self) -> Segment:
+        """The segment that is written."""
+        return self.all[-1]
+
+    @property
+    def end(self) -> int:
+        """The position after the last byte."""
+        return self.all[-1].end
+
+    def require_whole(self, below: int) -> None:
+        """Raises StoreError when bytes below `below`, known to have been durable, are missing."""
+        for at, segment in enumerate(self.all):
+            follows = self.all[at + 1].base if at + 1 < len(self.all) else segment.end
+            if segment.base < below and segment.end != follows and segment.end < below:
+                raise StoreError(
+                    f"{file_name(self._folder, segment.base)} ends at {segment.end}, but {follows} was durable:"
+                    " restore the file, or move the data directory away"
+                )
+        if self.end < below:
+            raise StoreError(f"{self._folder} ends at {self.end}, but {below} was durable: restore its last file")
+
+    def append(self, data: bytes) -> None:
+        """Write at the end. Raises OSError."""
+        segment = self.all[-1]
+        segment.file.append(data)
+        segment.end += len(data)
+        if not self._unsynced or self._unsynced[-1] is not segment:
+            self._unsynced.append(segment)
+
+    def roll(self, base: int) -> Segment:
+        """Begin a new segment at `base`, the end of the last one. Raises OSError."""
+        segment = Segment(base, self._disk.open(file_name(self._folder, base)))
+        self.all.append(segment)
+        self._bases.append(base)
+        return segment
+
+    def at(self, position: int) -> Segment | None:
+        """The segment that holds `position`, None when it is gone or not yet there."""
+        index = bisect_right(self._bases, position) - 1
+        if index < 0 or position >= self.all[index].end:
+            return None
+        return self.all[index]
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`, within one segment; b"" when it is not there."""
+        segment = self.at(position)
+        return b"" if segment is None else segment.file.read(position - segment.base, size)
+
+    def sync(self, done: Callable[[OSError | None], None]) -> None:
+        """Make all that was appended before this call durable, oldest file first; one call at a time."""
+        todo, self._unsynced = self._unsynced, []
+
+        def step(error: OSError | None) -> None:
+            if error is not None or not todo:
+                done(error)
+            else:
+                todo.pop(0).file.sync(step)
+
+        if not todo:
+            todo.append(self.all[-1])
+        step(None)
+
+    def cut(self, end: int) -> None:
+        """Take away all from `end` on."""
+        while len(self.all) > 1 and self.all[-1].base >= end:
+            self._drop(len(self.all) - 1)
+        last = self.all[-1]
+        if last.end > end:
+            last.file.truncate(end - last.base)
+            last.end = end
+        self._unsynced = [last]
+
+    def drop_first(self) -> None:
+        """Delete the oldest segment; never the one that is written."""
+        self._drop(0)
+
+    def _drop(self, index: int) -> None:
+        segment = self.all.pop(index)
+        del self._bases[index]
+        self._unsynced = [other for other in self._unsynced if other is not segment]
+        segment.file.close()
+        self._disk.remove(file_name(self._folder, segment.base))
+
+    def walk(self, position: int) -> Iterator[Header]:
+        """Headers of the batches from `position` on, unverified, until the first place where none fits."""
+        while True:
+            segment = self.at(position)
+            if segment is None:
+                return
+            front = segment.file.read(position - segment.base, batch.HEADER_BYTES)
+            if batch.is_filler(front):
+                position += batch.FILLER_BYTES
+                if position != segment.end:
+                    return
+                continue
+            header = batch.header(front, position)
+            if header is None or position + header.size > segment.end:
+                return
+            yield header
+            segment.newest_ms = max(segment.newest_ms, header.written_ms)
+            position += header.size
+
+    def close(self) -> None:
+        """Give the handles back."""
+        for segment in self.all:
+            segment.file.close()

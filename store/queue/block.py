@@ -1,0 +1,63 @@
+"""A block of the queue index: rows of consecutive offsets of one queue.
+
+    magic 4 | CRC-32 of header and name 4 | epoch of the topic 8 | first offset 8 | queue id 4 | rows 4 | last physical offset 8
+    length of the name 2 | name | rows
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, final
+
+from store.queue.row import ROW_BYTES
+
+MAGIC: Final = 0x48474958
+HEADER_BYTES: Final = 42
+NAME_BYTES_MAX: Final = 1_024
+ROWS_MAX: Final = 512
+
+_FRONT = struct.Struct(">II")
+_FACTS = struct.Struct(">qqiIqH")
+
+
+@final
+class Block:
+    """A decoded block header. `rows_at`: bytes from the start of the block to its first row."""
+
+    __slots__ = ("count", "epoch", "first", "last_physical", "queue_id", "rows_at", "topic")
+
+    def __init__(
+        self, topic: str, queue_id: int, epoch: int, first: int, count: int, last_physical: int, rows_at: int
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.epoch = epoch
+        self.first = first
+        self.count = count
+        self.last_physical = last_physical
+        self.rows_at = rows_at
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole block."""
+        return self.rows_at + self.count * ROW_BYTES
+
+
+def encode(topic: str, queue_id: int, epoch: int, first: int, last_physical: int, rows: bytes | bytearray) -> bytes:
+    """Rows -> block."""
+    name = topic.encode()
+    facts = _FACTS.pack(epoch, first, queue_id, len(rows) // ROW_BYTES, last_physical, len(name)) + name
+    return b"".join((_FRONT.pack(MAGIC, zlib.crc32(facts)), facts, rows))
+
+
+def header(data: bytes) -> Block | None:
+    """The block header at the start of `data`; None when none is there, or when `data` ends before the name does."""
+    if len(data) < HEADER_BYTES:
+        return None
+    magic, crc = _FRONT.unpack_from(data)
+    epoch, first, queue_id, count, last_physical, length = _FACTS.unpack_from(data, 8)
+    rows_at = HEADER_BYTES + length
+    if magic != MAGIC or len(data) < rows_at or zlib.crc32(data[8:rows_at]) != crc:
+        return None
+    return Block(data[HEADER_BYTES:rows_at].decode(), queue_id, epoch, first, count, last_physical, rows_at)

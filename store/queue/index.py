@@ -1,0 +1,266 @@
+"""The shared queue index: blocks of rows of all queues in a few files, and every queue's way to its own blocks."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, final
+
+from domain.ports import Disk
+from store.config import StoreConfig
+from store.log.segment import Segments
+from store.queue import block
+from store.queue.queue import Queue, TopicEntry
+from store.queue.row import ROW, ROW_BYTES, Row
+
+FOLDER: Final = "index"
+
+
+@final
+class QueueIndex:
+    """Topics, their queues and their rows.
+
+    Rows stay in memory until a queue has a block full of them, or until all queues together have `tail_rows_max`: then the
+    queues whose oldest row is the oldest write theirs out as smaller blocks. A small block is merged with the one before it
+    when that is not much larger, so a queue of n messages has about n / 512 blocks, and each row is written a few times at most.
+    """
+
+    def __init__(self, disk: Disk, config: StoreConfig, end: int) -> None:
+        """Open the files; what they hold beyond `end` is cut off, unless they already end before it."""
+        self._config = config
+        self._files = Segments(disk, FOLDER)
+        self._files.cut(min(end, self._files.end))
+        self.topics: dict[str, TopicEntry] = {}
+        self._unwritten: dict[Queue, None] = {}
+        self.tail_rows = 0
+        self.blocks = 0
+
+    @property
+    def end(self) -> int:
+        """The place after the last block."""
+        return self._files.end
+
+    def entry(self, topic: str) -> TopicEntry:
+        """The entry of `topic`, made when there is none."""
+        found = self.topics.get(topic)
+        if found is None:
+            found = self.topics[topic] = TopicEntry(topic, None, self._default_flushed(), 0)
+        return found
+
+    def _default_flushed(self) -> bool:
+        return self._config.durability.value == "flushed"
+
+    def queue(self, topic: str, queue_id: int) -> Queue | None:
+        """One queue, None when it was never written."""
+        entry = self.topics.get(topic)
+        return None if entry is None else entry.queues.get(queue_id)
+
+    def add(self, queue: Queue, row: bytes) -> None:
+        """A row for `queue.next`; the caller keeps `next` and, when `tail` was None, has it set by this."""
+        tail = queue.tail
+        if tail is None:
+            queue.tail = bytearray(row)
+            queue.tail_first = queue.next
+            self._unwritten[queue] = None
+        else:
+            tail += row
+        queue.next += 1
+        self.tail_rows += 1
+
+    def spill(self) -> None:
+        """Write out the oldest tails when memory is above its bound. Raises OSError."""
+        if self.tail_rows > self._config.tail_rows_max:
+            for queue in list(self._unwritten):
+                self.write_out(queue)
+                if self.tail_rows <= self._config.tail_rows_max // 2:
+                    return
+
+    def write_below(self, position: int, most: int) -> bool:
+        """Write out at most `most` queues that hold rows of records before `position`; True when none is left."""
+        for queue in list(islice(self._unwritten, most)):
+            tail = queue.tail
+            assert tail is not None
+            if ROW.unpack_from(tail)[0] >= position:
+                return True
+            self.write_out(queue)
+        return not self._unwritten
+
+    def write_out(self, queue: Queue) -> None:
+        """Move the rows of `queue` from memory to a block. Raises OSError."""
+        tail = queue.tail
+        if tail is None:
+            return
+        count = len(tail) // ROW_BYTES
+        rows = bytes(tail)
+        first = queue.tail_first
+        last = ROW.unpack_from(rows, len(rows) - ROW_BYTES)[0]
+        rows, first = self._merge(queue, rows, first)
+        entry = queue.entry
+        data = block.encode(entry.name, queue.id, entry.epoch, first, last, rows)
+        if self._files.end - self._files.active.base + len(data) > self._config.index_segment_bytes:
+            self._files.roll(self._files.end)
+        place = self._files.end
+        self._files.append(data)
+        if queue.starts is None or queue.places is None:
+            queue.starts, queue.places = array("q"), array("q")
+        queue.starts.append(first)
+        queue.places.append(place)
+        self.blocks += 1
+        self.tail_rows -= count
+        queue.tail = None
+        queue.tail_first = queue.next
+        del self._unwritten[queue]
+
+    def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int]:
+        """Take the last blocks of `queue` into `rows` while they are small."""
+        while queue.starts and queue.places is not None:
+            before = queue.starts[-1]
+            count = first - before
+            ours = len(rows) // ROW_BYTES
+            if count > 2 * ours or count + ours > block.ROWS_MAX or queue.places[-1] < self._files.first:
+                break
+            older = self._block_rows(queue, len(queue.starts) - 1, before, count)
+            if len(older) != count * ROW_BYTES:
+                break
+            rows, first = older + rows, before
+            queue.starts.pop()
+            queue.places.pop()
+            self.blocks -= 1
+        return rows, first
+
+    def _block_rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
+        assert queue.starts is not None and queue.places is not None
+        at = block.HEADER_BYTES + len(queue.entry.name.encode()) + (offset - queue.starts[index]) * ROW_BYTES
+        return self._files.read(queue.places[index] + at, count * ROW_BYTES)
+
+    def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
+        """Rows from `offset` on, at most `limit`, possibly fewer where a block ends. The range is within first and next."""
+        tail = queue.tail
+        if tail is not None and offset >= queue.tail_first:
+            at = (offset - queue.tail_first) * ROW_BYTES
+            return list(ROW.iter_unpack(tail[at : at + limit * ROW_BYTES]))
+        starts = queue.starts
+        if not starts:
+            return []
+        index = bisect_right(starts, offset) - 1
+        if index < 0:
+            return []
+        end = starts[index + 1] if index + 1 < len(starts) else queue.tail_first
+        found = list(ROW.iter_unpack(self._block_rows(queue, index, offset, min(limit, end - offset))))
+        if len(found) < limit and offset + len(found) < queue.next and found:
+            found += self.rows(queue, offset + len(found), limit - len(found))
+        return found
+
+    def search(self, queue: Queue, low: int, high: int, past: Callable[[Row], bool]) -> int:
+        """The lowest offset in [low, high) whose row is `past` something that rows grow towards; `high` when none is."""
+        while low < high:
+            middle = (low + high) // 2
+            row = self.rows(queue, middle, 1)
+            if row and past(row[0]):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def trim(self, queue: Queue, first: int) -> None:
+        """Offsets below `first` are gone: forget the blocks that hold nothing else."""
+        if first <= queue.first:
+            return
+        queue.first = first
+        starts, places = queue.starts, queue.places
+        if starts is not None and places is not None:
+            keep = max(bisect_right(starts, first) - 1, 0)
+            if first >= queue.tail_first:
+                keep = len(starts)
+            if keep:
+                del starts[:keep]
+                del places[:keep]
+                self.blocks -= keep
+        if queue.tail is not None and first >= queue.next:
+            self._forget_tail(queue)
+
+    def _forget_tail(self, queue: Queue) -> None:
+        self.tail_rows -= queue.tail_rows()
+        queue.tail = None
+        queue.tail_first = queue.next
+        del self._unwritten[queue]
+
+    def drop(self, queue: Queue) -> None:
+        """Forget a queue."""
+        if queue.tail is not None:
+            self._forget_tail(queue)
+        self.blocks -= len(queue.starts or ())
+        queue.entry.queues.pop(queue.id, None)
+
+    def load(self, position: int, epochs: Callable[[str], int]) -> None:
+        """Read the headers of all blocks; rows of records from `position` on are left to be read from the log again."""
+        place = self._files.first
+        while place < self._files.end:
+            segment = self._files.at(place)
+            assert segment is not None
+            found = block.header(segment.file.read(place - segment.base, block.HEADER_BYTES + block.NAME_BYTES_MAX))
+            if found is None or place + found.size > segment.end:
+                self._files.cut(place)
+                return
+            self._take(found, place, position, epochs(found.topic))
+            place += found.size
+
+    def _take(self, found: block.Block, place: int, position: int, epoch: int) -> None:
+        if found.epoch < epoch:
+            return
+        entry = self.entry(found.topic)
+        if found.epoch != entry.epoch:
+            if found.epoch < entry.epoch:
+                return
+            for queue in list(entry.queues.values()):
+                self.drop(queue)
+            entry.epoch = found.epoch
+        queue_or_none = entry.queues.get(found.queue_id)
+        if queue_or_none is None:
+            queue_or_none = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
+        queue = queue_or_none
+        starts = queue.starts
+        if starts is None or queue.places is None:
+            starts, queue.places = array("q"), array("q")
+            queue.starts = starts
+        if queue.tail is not None:
+            self._forget_tail(queue)
+        while starts and starts[-1] >= found.first:
+            starts.pop()
+            queue.places.pop()
+            self.blocks -= 1
+        if found.last_physical < position:
+            starts.append(found.first)
+            queue.places.append(place)
+            self.blocks += 1
+            queue.next = queue.visible = queue.tail_first = found.first + found.count
+            return
+        queue.next = queue.visible = queue.tail_first = found.first
+        rows = self._files.read(place + found.rows_at, found.count * ROW_BYTES)
+        for at in range(0, len(rows), ROW_BYTES):
+            if ROW.unpack_from(rows, at)[0] >= position:
+                break
+            self.add(queue, rows[at : at + ROW_BYTES])
+        queue.visible = queue.next
+
+    def drop_files(self, oldest: int) -> None:
+        """Delete index files of which every block's last record stands before `oldest`."""
+        while len(self._files.all) > 1:
+            segment = self._files.all[0]
+            place = 0
+            while place < segment.end - segment.base:
+                found = block.header(segment.file.read(place, block.HEADER_BYTES + block.NAME_BYTES_MAX))
+                if found is None or found.last_physical >= oldest:
+                    return
+                place += found.size
+            self._files.drop_first()
+
+    def sync(self, done: Callable[[OSError | None], None]) -> None:
+        """Make the blocks durable."""
+        self._files.sync(done)
+
+    def close(self) -> None:
+        """Give the handles back."""
+        self._files.close()

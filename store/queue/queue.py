@@ -1,0 +1,54 @@
+"""One queue as the index holds it: a few numbers, the newest rows, and where the blocks of older ones are."""
+
+from __future__ import annotations
+
+from array import array
+from typing import final
+
+from domain.topic import Durability, Topic
+from store.queue.row import ROW_BYTES
+
+
+@final
+class TopicEntry:
+    """A topic as the hot path sees it. `epoch`: records before this position belong to a deleted topic of the same name."""
+
+    __slots__ = ("epoch", "flushed", "name", "queues", "topic")
+
+    def __init__(self, name: str, topic: Topic | None, flushed: bool, epoch: int) -> None:
+        self.name = name
+        self.topic = topic
+        self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
+        self.epoch = epoch
+        self.queues: dict[int, Queue] = {}
+
+
+@final
+class Queue:
+    """One queue.
+
+    first <= visible <= next: the lowest offset still there, the next one to become readable, the next one to be given out.
+    tail       rows of the offsets from `tail_first` to `next`; None when there are none
+    starts     first offsets of the blocks in the index, ascending; places: where in the index each begins
+    flushed    the level that what is not yet visible waits for
+    segment    base of the log segment that holds the newest message, -1 when there is none
+    """
+
+    __slots__ = ("entry", "first", "flushed", "id", "next", "places", "segment", "starts", "tail", "tail_first", "visible")
+
+    def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0) -> None:
+        self.entry = entry
+        self.id = queue_id
+        self.first = first
+        self.visible = first
+        self.next = first
+        self.tail: bytearray | None = None
+        self.tail_first = first
+        self.starts: array[int] | None = None
+        self.places: array[int] | None = None
+        self.flushed = False
+        self.segment = -1
+
+    def tail_rows(self) -> int:
+        """Rows in memory."""
+        return 0 if self.tail is None else len(self.tail) // ROW_BYTES

@@ -1,0 +1,40 @@
+"""Which log segment still holds the newest word on a thing: what must be written again before that segment may go."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, final
+
+Thing = TypeVar("Thing")
+
+
+@final
+class Anchors(Generic[Thing]):
+    """Things in the order of the segments (by base position) that hold their newest record."""
+
+    __slots__ = ("_bases",)
+
+    def __init__(self) -> None:
+        self._bases: dict[Thing, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._bases)
+
+    def touch(self, thing: Thing, base: int) -> None:
+        """The newest record of `thing` is now in the segment at `base`, the newest one."""
+        bases = self._bases
+        if bases.get(thing) != base:
+            bases.pop(thing, None)
+            bases[thing] = base
+
+    def forget(self, thing: Thing) -> None:
+        """`thing` is no more."""
+        self._bases.pop(thing, None)
+
+    def below(self, base: int) -> list[Thing]:
+        """Things of which the newest record is in a segment before the one at `base`, oldest first."""
+        found: list[Thing] = []
+        for thing, at in self._bases.items():
+            if at >= base:
+                break
+            found.append(thing)
+        return found

@@ -1,0 +1,61 @@
+"""State changes as the body of a state record: `space 1 + n | key 2 + n | value 4 + n`, repeated; length -1 removes the key."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from domain.ports import StateChange
+
+STATE_TOPIC: Final = "rmq_sys_headgate_state"
+RECORD_BYTES: Final = 160
+
+_KEY = struct.Struct(">H")
+_VALUE = struct.Struct(">i")
+
+
+def size(changes: Iterable[StateChange]) -> int:
+    """Bytes that `changes` will take in the body of a state record."""
+    total = 0
+    for item in changes:
+        total += 7 + len(item.space) + len(item.key)
+        if item.value is not None:
+            total += len(item.value)
+    return total
+
+
+def encode(changes: Iterable[StateChange]) -> bytes:
+    """Changes -> body. Spaces are ASCII of at most 255 letters, keys at most 65,535 bytes."""
+    out: list[bytes] = []
+    for item in changes:
+        space = item.space.encode("ascii")
+        out.append(bytes((len(space),)))
+        out.append(space)
+        out.append(_KEY.pack(len(item.key)))
+        out.append(item.key)
+        if item.value is None:
+            out.append(_VALUE.pack(-1))
+        else:
+            out.append(_VALUE.pack(len(item.value)))
+            out.append(item.value)
+    return b"".join(out)
+
+
+def decode(body: bytes) -> Iterator[StateChange]:
+    """Body -> changes, in order. The body comes from a batch whose CRC holds."""
+    at = 0
+    end = len(body)
+    while at < end:
+        cut = at + 1 + body[at]
+        space = body[at + 1 : cut].decode("ascii")
+        (length,) = _KEY.unpack_from(body, cut)
+        key = body[cut + 2 : cut + 2 + length]
+        at = cut + 2 + length
+        (length,) = _VALUE.unpack_from(body, at)
+        at += 4
+        if length < 0:
+            yield StateChange(space, key, None)
+        else:
+            yield StateChange(space, key, body[at : at + length])
+            at += length

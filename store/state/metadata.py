@@ -1,0 +1,105 @@
+"""Topics and groups: state like any other, with its objects kept ready for the hot path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, final
+
+from domain.errors import Failure
+from domain.ports import StateChange
+from domain.topic import Durability, Group, Topic
+from store.state.view import GROUP, TOPIC, Append, answering
+
+
+def encode_topic(topic: Topic) -> bytes:
+    """Topic -> state value, with its keys sorted."""
+    fields = asdict(topic)
+    fields["durability"] = topic.durability.value
+    return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
+
+
+def decode_topic(value: bytes) -> Topic:
+    """State value -> Topic; fields of a later version are left out."""
+    fields: dict[str, Any] = json.loads(value)
+    known = {name: fields[name] for name in Topic.__dataclass_fields__ if name in fields}
+    if "durability" in known:
+        known["durability"] = Durability(known["durability"])
+    return Topic(**known)
+
+
+def encode_group(group: Group) -> bytes:
+    """Group -> state value, with its keys sorted."""
+    return json.dumps(asdict(group), separators=(",", ":"), sort_keys=True).encode()
+
+
+def decode_group(value: bytes) -> Group:
+    """State value -> Group; fields of a later version are left out."""
+    fields: dict[str, Any] = json.loads(value)
+    return Group(**{name: fields[name] for name in Group.__dataclass_fields__ if name in fields})
+
+
+@final
+class Catalogue:
+    """The `Metadata` port."""
+
+    def __init__(self, durability: Durability, append: Append, drop_topic: Callable[[str], list[StateChange]]) -> None:
+        """`drop_topic` forgets a topic's queues and leases, and tells what the log has to know of it."""
+        self._durability = durability
+        self._append = append
+        self._drop_topic = drop_topic
+        self._topics: dict[str, Topic] = {}
+        self._groups: dict[str, Group] = {}
+
+    def topic(self, name: str) -> Topic | None:
+        """One topic."""
+        return self._topics.get(name)
+
+    def topics(self) -> list[Topic]:
+        """All, by name."""
+        return [self._topics[name] for name in sorted(self._topics)]
+
+    def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
+        """Create or replace."""
+        self._append([StateChange(TOPIC, topic.name.encode(), encode_topic(topic))], answering(done))
+
+    def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
+        """Delete, with its messages' index. Its queues are empty from this call on."""
+        changes = self._drop_topic(name)
+        self._append([StateChange(TOPIC, name.encode(), None), *changes], answering(done))
+
+    def group(self, name: str) -> Group | None:
+        """One group."""
+        return self._groups.get(name)
+
+    def groups(self) -> list[Group]:
+        """All, by name."""
+        return [self._groups[name] for name in sorted(self._groups)]
+
+    def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
+        """Create or replace."""
+        self._append([StateChange(GROUP, group.name.encode(), encode_group(group))], answering(done))
+
+    def delete_group(self, name: str, done: Callable[[None | Failure], None]) -> None:
+        """Delete. Its positions go with MessageStore.drop_group."""
+        self._append([StateChange(GROUP, name.encode(), None)], answering(done))
+
+    def default_durability(self) -> Durability:
+        """What new topics get."""
+        return self._durability
+
+    def apply(self, change: StateChange) -> Topic | None:
+        """A change of a topic or group that has become durable; returns the topic that was put."""
+        name = change.key.decode()
+        if change.space == GROUP:
+            if change.value is None:
+                self._groups.pop(name, None)
+            else:
+                self._groups[name] = decode_group(change.value)
+            return None
+        if change.value is None:
+            self._topics.pop(name, None)
+            return None
+        topic = self._topics[name] = decode_topic(change.value)
+        return topic
