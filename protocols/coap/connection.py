@@ -1,0 +1,264 @@
+"""The endpoint: order in time between datagrams, the duplicate table, requests being executed, and messages of our own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain.command import Command, Latest
+from domain.event import Event
+from domain.limits import MILLISECOND_NS
+from protocols.adapter import Peer, Setting
+from protocols.coap import message, observe, option, upload
+from protocols.coap.blockwise import Assemblies, Pinned
+from protocols.coap.config import CoapConfig
+from protocols.coap.exchange import CREDIT_BYTES_MAX, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
+from protocols.coap.message import Pairs
+from protocols.coap.observe import Observation, Observations
+from protocols.coap.option import Fault, Options
+from protocols.coap.outcome import Outcomes
+from protocols.coap.peers import Remotes
+from protocols.coap.replier import Replier
+from protocols.coap.resource import Resources
+from protocols.coap.responder import Check
+
+SWEEP_NS: Final = 10_000_000_000
+SILENCE_NS: Final = 3_600_000_000_000
+KNOWN_OPTIONS_MAX: Final = 8_192
+KNOWN_OPTION_BYTES_MAX: Final = 512
+
+
+@final
+class CoapEndpoint:
+    """One bound socket and all its peers.
+
+    known    options by their bytes: peers repeat themselves, and reading options is most of the work
+    slow     confirmable requests in order of arrival, with the time at which each gets an empty ACK
+    """
+
+    __slots__ = (
+        "ack_delay_ns", "assemblies", "config", "known", "observations", "outcomes", "pinned", "remotes", "replier",
+        "resources", "silence_ns", "slow", "sweep_ns", "transmitter",
+    )  # fmt: skip
+
+    def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
+        self.config = config
+        self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
+        self.known: dict[bytes, Options] = {}
+        self.remotes = Remotes(config.peers_max, setting.entropy, now)
+        self.assemblies = Assemblies(config.block1_peer_bytes_max, config.block1_total_bytes_max)
+        self.pinned = Pinned(config.pinned_bytes_max)
+        self.observations = Observations(config, self.pinned, setting.wall_ms)
+        self.replier = Replier(config, setting.entropy)
+        self.transmitter = self.replier.transmitter
+        self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
+        self.resources = Resources(self.replier, self.outcomes)
+        self.slow: deque[tuple[int, Exchange]] = deque()
+        self.silence_ns = now + SILENCE_NS
+        self.sweep_ns = now + SWEEP_NS
+
+    # The endpoint as the shell sees it
+
+    def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
+        """One datagram. What a peer sends never raises."""
+        size = len(data)
+        if size < 4 or data[0] >> 6 != 1 or not peer.port:
+            self.replier.count("malformed")
+            return ()
+        remote = self.remotes.young.get(peer.born_host)
+        if remote is None:
+            remote = self.remotes.add(peer, now)
+        remote.credit = min(remote.credit + size * self.config.amplification, CREDIT_BYTES_MAX)
+        kind = data[0] >> 4 & 3
+        code = data[1]
+        if kind >= message.ACK or not 0 < code < 32:
+            return self._no_request(data, remote, kind, code, now)
+        mid = data[2] << 8 | data[3]
+        recent = self.replier.recent_con if kind == message.CON else self.replier.recent_non
+        answer = recent.answers.get(remote.key | mid)
+        if answer is not None:
+            self._duplicate(remote, kind, answer, now)
+            return ()
+        start = 4 + (data[0] & 15)
+        if start > 12 or start > size:
+            return self._format_error(remote, kind, mid)
+        marker = data.find(b"\xff", start)
+        options = self.known.get(data[start:marker] if marker >= 0 else data[start:])
+        if options is None:
+            found = message.split(data, start)
+            if found is None:
+                return self._format_error(remote, kind, mid)
+            pairs, end = found
+            marker = end if end < size else -1
+            options = self._learn(pairs, data[start:end])
+        if marker == size - 1:
+            return self._format_error(remote, kind, mid)
+        exchange = Exchange(remote, kind == message.CON, code, mid, data[4:start], options)
+        self.replier.executing += 1
+        return self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", size, now)
+
+    def answer(self, event: Event, now: int) -> None:
+        """An event for one of our tickets; others are not ours and say nothing here."""
+        self.outcomes.answered(event, now)
+
+    def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
+        """Datagrams to be sent, in order."""
+        out = self.transmitter.out
+        if out:
+            self.transmitter.out = []
+        return out
+
+    def deadline(self) -> int | None:
+        """The next slow request, retransmission or sweep; 0 when a command waits to be handed out."""
+        if self.outcomes.later:
+            return 0
+        slow = self.slow
+        while slow and slow[0][1].settled:
+            slow.popleft()
+        due = self.transmitter.deadline()
+        if slow and (due is None or slow[0][0] < due):
+            due = slow[0][0]
+        if due is None or self.sweep_ns < due:
+            busy = self.replier.recent_con.order or self.replier.recent_non.order or self.assemblies.open or self.pinned.values
+            if busy or self.observations.count:
+                due = self.sweep_ns
+        return due
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Acknowledge what takes long, send again what was not acknowledged, forget what is old."""
+        slow = self.slow
+        while slow and (slow[0][0] <= now or slow[0][1].settled):
+            exchange = slow.popleft()[1]
+            if not exchange.settled and not exchange.acknowledged:
+                self.replier.acknowledge(exchange)
+        commands: list[Command] = []
+        for remote, owner in self.transmitter.expire(now):
+            self.replier.count("unanswered")
+            if isinstance(owner, Exchange):
+                self.outcomes.undelivered(owner)
+            else:
+                commands.extend(self.outcomes.cancel(gone, now) for gone in self.observations.all_of(remote))
+        if self.sweep_ns <= now:
+            commands.extend(self._sweep(now))
+        commands.extend(self.outcomes.later)
+        self.outcomes.later.clear()
+        return commands
+
+    # Requests
+
+    def _request(self, exchange: Exchange, payload: bytes, size: int, now: int) -> Sequence[Command]:
+        options = exchange.options
+        fault = options.fault
+        if fault is not None:
+            if fault.code == message.BAD_OPTION and not exchange.confirmable:
+                self.replier.release(exchange)
+                return self._reset(exchange.remote, exchange.mid, "critical-option")
+            self.outcomes.fault(exchange, fault, now)
+            return ()
+        if size > self.config.datagram_bytes_max:
+            self.outcomes.fault(exchange, Fault(message.TOO_LARGE, "use Block1"), now)
+            return ()
+        if self.replier.executing > self.config.requests_max:
+            self.replier.overload(exchange, "requests", now)
+            return ()
+        if options.echo and self.replier.echoes.proves(exchange.remote, options.echo, now):
+            exchange.remote.verified_ns = now + VERIFIED_NS
+        if exchange.code != message.GET and not self.replier.enter(exchange, now):
+            return ()
+        if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT):
+            whole = upload.assemble(self.assemblies, self.config.block1_bytes_max, exchange, payload, now)
+            if whole is None:
+                self.replier.reply(exchange, message.CONTINUE, [], b"", now)
+                return ()
+            if isinstance(whole, Fault):
+                self.outcomes.fault(exchange, whole, now)
+                return ()
+            payload = whole
+        commands = self.resources.handle(exchange, payload, now)
+        if exchange.confirmable and not exchange.settled:
+            self.slow.append((now + self.ack_delay_ns, exchange))
+        return commands
+
+    def _learn(self, pairs: Pairs, raw: bytes) -> Options:
+        """Read options, and remember them for the next request that carries the same bytes."""
+        options = option.read(pairs, raw)
+        if options.plain and len(raw) <= KNOWN_OPTION_BYTES_MAX:
+            if len(self.known) >= KNOWN_OPTIONS_MAX:
+                self.known.clear()
+            self.known[raw] = options
+        return options
+
+    def _duplicate(self, remote: Remote, kind: int, answer: bytes, now: int) -> None:
+        """A request that has come before: the same answer, unless it is not there yet or was non-confirmable (section 4.5)."""
+        self.replier.count("duplicate")
+        if kind == message.CON and answer and (remote.credit >= len(answer) or self.replier.room(remote, now) >= len(answer)):
+            self.transmitter.send(remote, answer)
+
+    # What is not a request
+
+    def _no_request(self, data: bytes, remote: Remote, kind: int, code: int, now: int) -> Sequence[Command]:
+        """Empty messages, responses, reserved codes (sections 4.2, 4.3, 12.1)."""
+        mid = data[2] << 8 | data[3]
+        packet = message.decode(data)
+        if packet is None or code >> 5 in (1, 6, 7):
+            return self._format_error(remote, kind, mid)
+        if kind == message.CON:
+            return self._reset(remote, mid, "ping" if code == message.EMPTY else "unexpected-response")
+        if kind == message.NON or code != message.EMPTY:
+            self.replier.count("ignored")
+            return ()
+        owner = self.transmitter.acknowledged(remote, mid, now)
+        if owner is None:
+            remote.stray += 1
+            self.replier.count("stray")
+            return ()
+        if kind == message.ACK and remote.stray < STRAY_ACKS_MAX:
+            remote.verified_ns = now + VERIFIED_NS
+        if not isinstance(owner, Observation) or owner.cancelled:
+            if isinstance(owner, Exchange) and kind == message.RST:
+                self.outcomes.undelivered(owner)
+            return ()
+        if kind == message.RST:
+            return (self.outcomes.cancel(owner, now),)
+        owner.confirmed_ns = now
+        if owner.backlog:
+            self.transmitter.confirm(remote, owner, now)
+        return ()
+
+    def _format_error(self, remote: Remote, kind: int, mid: int) -> Sequence[Command]:
+        """Not a CoAP message: reset when it asked for an answer, else silence (section 4.2, 4.3)."""
+        if kind == message.CON:
+            return self._reset(remote, mid, "format-error")
+        self.replier.count("format-error")
+        return ()
+
+    def _reset(self, remote: Remote, mid: int, why: str) -> Sequence[Command]:
+        self.replier.count(why)
+        self.transmitter.send(remote, message.empty(message.RST, mid))
+        return ()
+
+    def _sweep(self, now: int) -> list[Command]:
+        self.sweep_ns = now + SWEEP_NS
+        for table in (self.replier.recent_con, self.replier.recent_non, self.assemblies, self.pinned):
+            table.expire(now)
+        if now < self.silence_ns:
+            return []
+        self.silence_ns = now + SILENCE_NS
+        silent = self.observations.silent(now - observe.CHECK_NS, now)
+        return [Latest(Check(observation), observation.path) for observation in silent]
+
+
+@final
+class CoapAdapter:
+    """CoAP over UDP."""
+
+    name = "coap"
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.config = CoapConfig.of(setting.options)
+
+    def bind(self, now: int) -> CoapEndpoint:
+        """State for one bound socket."""
+        return CoapEndpoint(self.setting, self.config, now)

@@ -1,0 +1,240 @@
+"""Events -> responses and notifications. Knows no datagrams."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.command import Command, DeleteLatest, Extend, Send, Unwatch
+from domain.errors import Failure
+from domain.event import Delivered, Done, Event, Received, Refused, Sent, Settled, Value
+from domain.message import RETAIN_NONE, RETAIN_SET
+from protocols.coap import blockwise, message, option, status, translate
+from protocols.coap.blockwise import Pinned
+from protocols.coap.config import CoapConfig
+from protocols.coap.exchange import Exchange
+from protocols.coap.message import Pairs
+from protocols.coap.observe import Observation, Observations
+from protocols.coap.option import Fault
+from protocols.coap.responder import Check, Condition, Lease, Responder
+from protocols.coap.translate import Publication, Reception, Representation
+
+SILENT: Final = 2 | 8 | 16
+"""No-Response that waives everything (RFC 7967 section 2.1)."""
+
+
+@final
+class Outcomes:
+    """What the commands of one endpoint come to.
+
+    `later` collects commands that an event leads to (the store half of a conditional request); the endpoint hands them out.
+    """
+
+    __slots__ = ("_record", "_seen", "config", "later", "leases", "observations", "pinned", "responder", "wall_ms")
+
+    def __init__(
+        self, config: CoapConfig, responder: Responder, observations: Observations, pinned: Pinned, wall_ms: Callable[[], int]
+    ) -> None:
+        self.config = config
+        self.responder = responder
+        self.observations = observations
+        self.pinned = pinned
+        self.wall_ms = wall_ms
+        self.later: list[Command] = []
+        self.leases: OrderedDict[bytes, Lease] = OrderedDict()
+        self._record = b""
+        self._seen: Representation | None = None
+
+    def answered(self, event: Event, now: int) -> None:
+        """An event for one of our tickets."""
+        if isinstance(event, Sent):
+            self._sent(event, now)
+        elif isinstance(event, Delivered):
+            self._delivered(event, now)
+        elif isinstance(event, Value):
+            self._value(event, now)
+        elif isinstance(event, Received):
+            self._received(event, now)
+        elif isinstance(event, Refused):
+            self._refused(event, now)
+        elif isinstance(event, Done):
+            if isinstance(event.ticket, Exchange):
+                self.responder.reply(event.ticket, message.DELETED, [], b"", now)
+        elif isinstance(event, Settled) and isinstance(event.ticket, Exchange):
+            failure = event.outcomes[0]
+            if failure is None:
+                self.responder.reply(event.ticket, message.DELETED, [], b"", now)
+            else:
+                self._failure(event.ticket, failure, now)
+
+    def undelivered(self, exchange: Exchange) -> None:
+        """A separate answer was never acknowledged: a leased message in it goes back at once."""
+        lease = exchange.intent
+        if isinstance(lease, Lease):
+            self.later.append(Extend(exchange, lease.group, lease.topic, [lease.receipt], 0))
+
+    def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
+        """The command that stores `body`; one that nobody wants to hear of is settled here and now."""
+        retain = RETAIN_SET if exchange.code == message.PUT else RETAIN_NONE
+        stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms())
+        if not exchange.confirmable and exchange.options.no_response & SILENT == SILENT:
+            self.responder.release(exchange)
+            return Send(exchange, [stored], False)
+        return Send(exchange, [stored])
+
+    def cancel(self, observation: Observation, now: int) -> Unwatch:
+        """End an observation: it is forgotten here, and the command says so to the gateway."""
+        self.observations.remove(observation)
+        self.responder.abandon(observation, now)
+        return Unwatch(observation)
+
+    def _sent(self, event: Sent, now: int) -> None:
+        exchange = event.ticket
+        if not isinstance(exchange, Exchange):
+            return
+        plan = exchange.options.plan
+        if exchange.code == message.PUT:
+            created = exchange.options.if_none_match
+            self.responder.reply(exchange, message.CREATED if created else message.CHANGED, [], b"", now)
+        elif not isinstance(plan, Publication) or plan.no_id:
+            self.responder.reply(exchange, message.CHANGED, [], b"", now)
+        else:
+            name = event.placed[0].message_id.encode()
+            if exchange.block1 == option.ABSENT:
+                location = plan.location + message.option(option.LOCATION_PATH, option.LOCATION_PATH, name)
+                self.responder.emit(exchange, message.CREATED, location, b"", now)
+            else:
+                pairs: Pairs = [(option.LOCATION_PATH, level.encode()) for level in exchange.options.path]
+                pairs.append((option.LOCATION_PATH, name))
+                self.responder.reply(exchange, message.CREATED, pairs, b"", now)
+
+    def _value(self, event: Value, now: int) -> None:
+        ticket = event.ticket
+        value = None if event.record is None else translate.representation(event.record, self.wall_ms())
+        if isinstance(ticket, Check):
+            if not ticket.observation.cancelled:
+                self.observations.queue(ticket.observation, value if value is not None else translate.NOTHING)
+                self.responder.notify(ticket.observation, now)
+            return
+        if not isinstance(ticket, Exchange):
+            return
+        intent = ticket.intent
+        if isinstance(intent, Condition):
+            self._conditional(ticket, intent, value, now)
+        elif isinstance(intent, Observation) and not intent.cancelled:
+            self._registered(ticket, intent, value, now)
+        elif value is None:
+            self.fault(ticket, Fault(message.NOT_FOUND, "no value"), now)
+        else:
+            self.content(ticket, value, option.ABSENT, now)
+
+    def _conditional(self, exchange: Exchange, condition: Condition, value: Representation | None, now: int) -> None:
+        options = exchange.options
+        matched = value is not None and (b"" in options.if_match or value.etag in options.if_match)
+        if (options.if_match and not matched) or (options.if_none_match and value is not None):
+            self.fault(exchange, Fault(message.PRECONDITION_FAILED, "the value is another"), now)
+            return
+        exchange.intent = None
+        plan = options.plan
+        if exchange.code == message.DELETE:
+            self.later.append(DeleteLatest(exchange, "/".join(options.path[1:])))
+        elif isinstance(plan, Publication):
+            self.later.append(self.store(exchange, plan, condition.body))
+
+    def _registered(self, exchange: Exchange, observation: Observation, value: Representation | None, now: int) -> None:
+        self.content(exchange, value if value is not None else translate.NOTHING, self.observations.next_sequence(), now)
+        if observation.cancelled:
+            return
+        if value is not None:
+            self.observations.drop(observation, value.etag)
+        observation.started = True
+        if observation.backlog:
+            self.responder.notify(observation, now)
+
+    def _delivered(self, event: Delivered, now: int) -> None:
+        observation = event.ticket
+        if not isinstance(observation, Observation) or observation.cancelled:
+            return
+        for record in event.records:
+            if record is not self._record:
+                self._record = record
+                self._seen = translate.representation(record, self.wall_ms())
+            if self._seen is not None:
+                self.observations.queue(observation, self._seen)
+        if observation.started and observation.backlog:
+            self.responder.notify(observation, now)
+
+    def _received(self, event: Received, now: int) -> None:
+        exchange = event.ticket
+        if not isinstance(exchange, Exchange) or not isinstance(exchange.intent, Reception):
+            return
+        asked = exchange.intent
+        value = translate.representation(event.messages[0].record, self.wall_ms()) if event.messages else None
+        if value is None:
+            self.fault(exchange, Fault(message.NOT_FOUND, "no message"), now)
+            return
+        receipt = event.messages[0].receipt
+        etag = translate.etag_of(receipt.text().encode())
+        exchange.intent = self.leases[etag] = Lease(asked.group, asked.topic, receipt)
+        if len(self.leases) > self.config.receipts_max:
+            self.leases.popitem(last=False)
+        self.content(exchange, Representation(etag, value.format, value.expire_ms, value.body), option.ABSENT, now)
+
+    def _refused(self, event: Refused, now: int) -> None:
+        if isinstance(event.ticket, Exchange):
+            self._failure(event.ticket, event.failure, now)
+        elif isinstance(event.ticket, Observation):
+            self.observations.remove(event.ticket)
+
+    def _failure(self, exchange: Exchange, failure: Failure, now: int) -> None:
+        self.fault(exchange, Fault(status.CODES[failure.code], failure.text), now)
+
+    def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
+        """Refuse a request, with the options that its code asks for and a diagnostic for people."""
+        pairs: Pairs = []
+        if status.has_retry(fault.code):
+            pairs.append((option.MAX_AGE, message.uint(status.RETRY_AFTER_S)))
+        if fault.code == message.TOO_LARGE:
+            pairs.append((option.SIZE1, message.uint(self.config.block1_bytes_max)))
+        self.responder.reply(exchange, fault.code, pairs, fault.text.encode(), now)
+
+    def content(self, exchange: Exchange, value: Representation, observe: int, now: int) -> None:
+        """2.05, 2.03 or what speaks against it: all of the value, or the largest block that the peer may be sent."""
+        options = exchange.options
+        wall_ms = self.wall_ms()
+        if value.etag and value.etag in options.etags:
+            pairs = translate.validity(value, wall_ms)
+            if observe != option.ABSENT:
+                pairs.append((option.OBSERVE, message.uint(observe)))
+            self.responder.reply(exchange, message.VALID, pairs, b"", now)
+            return
+        if not translate.accepts(options, value):
+            self._end(exchange, now)
+            self.fault(exchange, Fault(message.NOT_ACCEPTABLE, "the value is of another format"), now)
+            return
+        number = 0
+        exponent = blockwise.exponent_of(self.config.block_bytes)
+        if options.block2 != option.ABSENT:
+            number = options.block2 >> 4
+            exponent = options.block2 & 7 if number else min(exponent, options.block2 & 7)
+        if number and number << (exponent + 4) >= len(value.body):
+            self.fault(exchange, Fault(message.BAD_REQUEST, "the value has no such block"), now)
+            return
+        room = self.responder.room(exchange.remote, now) - message.HEADER_BYTES - len(exchange.token) - 1
+        pairs, payload = translate.content(value, observe, number, exponent, wall_ms)
+        while len(message.join(pairs)) + len(payload) > room:
+            if number or not exponent:
+                self._end(exchange, now)
+                self.responder.challenge(exchange, now)
+                return
+            exponent -= 1
+            pairs, payload = translate.content(value, observe, number, exponent, wall_ms)
+        if len(payload) < len(value.body):
+            self.pinned.put((exchange.remote.key, exchange.path), value, len(value.body), now)
+        self.responder.reply(exchange, message.CONTENT, pairs, payload, now)
+
+    def _end(self, exchange: Exchange, now: int) -> None:
+        """An error response ends an observation (RFC 7641 section 4.2)."""
+        if isinstance(exchange.intent, Observation):
+            self.later.append(self.cancel(exchange.intent, now))

@@ -1,0 +1,74 @@
+"""Addresses that have spoken lately, bounded, and the proof that somebody is really there (RFC 9175, section 2)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, final
+
+from domain.ports import Entropy
+from protocols.adapter import Peer
+from protocols.coap.exchange import Remote
+
+LAP_NS: Final = 247_000_000_000
+ECHO_WINDOW_NS: Final = 120_000_000_000
+ECHO_BYTES: Final = 8
+
+
+@final
+class Remotes:
+    """Remote by address, in two generations: who was silent for a whole one and has nothing open is forgotten.
+
+    A generation ends after 247 s, or when half of `peers_max` addresses are in it.
+    """
+
+    __slots__ = ("entropy", "half", "old", "since_ns", "young")
+
+    def __init__(self, peers_max: int, entropy: Entropy, now: int) -> None:
+        self.half = max(1, peers_max // 2)
+        self.entropy = entropy
+        self.young: dict[bytes, Remote] = {}
+        self.old: dict[bytes, Remote] = {}
+        self.since_ns = now
+
+    def add(self, peer: Peer, now: int) -> Remote:
+        """The remote of an address that is not among the young: promoted, or new."""
+        if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
+            self._turn(now)
+        remote = self.old.pop(peer.born_host, None)
+        if remote is None:
+            remote = Remote((peer.host, peer.port), peer.born_host, int.from_bytes(self.entropy.token(2), "big"))
+        self.young[peer.born_host] = remote
+        return remote
+
+    def _turn(self, now: int) -> None:
+        kept = {born_host: remote for born_host, remote in self.old.items() if not remote.idle}
+        self.old = self.young
+        self.old.update(kept)
+        self.young = {}
+        self.since_ns = now
+
+
+@final
+class Echoes:
+    """Echo option values that prove an address without keeping anything: a keyed hash of the address and of the time.
+
+    A value is good for 2 to 4 minutes.
+    """
+
+    __slots__ = ("secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+
+    def value(self, remote: Remote, now: int) -> bytes:
+        """What the peer shall send back."""
+        return self._value(remote, now // ECHO_WINDOW_NS)
+
+    def proves(self, remote: Remote, echo: bytes, now: int) -> bool:
+        """True when `echo` was given to this address lately."""
+        window = now // ECHO_WINDOW_NS
+        return echo == self._value(remote, window) or echo == self._value(remote, window - 1)
+
+    def _value(self, remote: Remote, window: int) -> bytes:
+        text = remote.born_host + (window & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big")
+        return hashlib.blake2s(text, digest_size=ECHO_BYTES, key=self.secret).digest()

@@ -1,0 +1,128 @@
+"""Answers to requests: piggybacked, separate or non-confirmable, once each, kept for duplicates, and small until proved."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.ports import Entropy
+from protocols.coap import message, option, status
+from protocols.coap.config import CoapConfig
+from protocols.coap.dedup import EXCHANGE_LIFETIME_S, NON_LIFETIME_S, Answers
+from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.message import Pairs
+from protocols.coap.observe import Observation
+from protocols.coap.peers import Echoes
+from protocols.coap.transmitter import Transmitter
+
+UDP_PAYLOAD_MAX: Final = 65_507
+
+
+@final
+class Replier:
+    """The way out of an endpoint, and the duplicate tables on it.
+
+    executing   requests that have no answer yet
+    counts      what was dropped or refused, and why: malformed, duplicate, challenged, requests, unanswered, …
+    """
+
+    __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
+
+    def __init__(self, config: CoapConfig, entropy: Entropy) -> None:
+        self.config = config
+        self.counts: dict[str, int] = {}
+        self.executing = 0
+        self.echoes = Echoes(entropy.token(16))
+        self.transmitter = Transmitter(entropy)
+        self.recent_con = Answers(EXCHANGE_LIFETIME_S, config.answers_max - config.answers_max // 8, config.answers_bytes_max)
+        self.recent_non = Answers(NON_LIFETIME_S, max(1, config.answers_max // 8), config.answers_bytes_max)
+
+    def enter(self, exchange: Exchange, now: int) -> bool:
+        """Note a request in the duplicate table; when it is full the request is refused."""
+        recent = self.recent_con if exchange.confirmable else self.recent_non
+        if recent.begin(exchange.remote.key | exchange.mid, now):
+            exchange.key = exchange.remote.key | exchange.mid
+            return True
+        self.overload(exchange, "duplicate-table", now)
+        return False
+
+    def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
+        """Answer a request, once."""
+        if exchange.block1 != option.ABSENT:
+            pairs = [*pairs, (option.BLOCK1, message.uint(exchange.block1))]
+        self.emit(exchange, code, message.join(pairs) if pairs else b"", payload, now)
+
+    def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
+        """Answer with encoded options: piggybacked, separate, or non-confirmable (RFC 7252 sections 5.2.1 to 5.2.3)."""
+        if exchange.settled:
+            return
+        exchange.settled = True
+        self.executing -= 1
+        remote = exchange.remote
+        if exchange.options.no_response and exchange.options.no_response >> (code >> 5) - 1 & 1:
+            if exchange.confirmable and not exchange.acknowledged:
+                self.acknowledge(exchange)
+            return
+        token = exchange.token
+        if remote.verified_ns <= now and self.config.amplification:
+            room = remote.credit - 4 - len(token) - len(options)
+            if payload and len(payload) >= room:  # a diagnostic: content has been cut to size by who made it
+                payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
+            if room < 0:
+                options = b""
+        if exchange.acknowledged:
+            exchange.separate = (code, options, payload)
+            self.transmitter.confirm(remote, exchange, now)
+            return
+        mid = exchange.mid if exchange.confirmable else remote.next_mid(now)
+        if mid < 0:
+            self.count("no-message-id")
+            return
+        head = bytes(((0x60 if exchange.confirmable else 0x50) | len(token), code, mid >> 8, mid & 255))
+        data = b"".join((head, token, options, b"\xff", payload)) if payload else head + token + options
+        self.transmitter.send(remote, data)
+        if exchange.key >= 0:
+            (self.recent_con if exchange.confirmable else self.recent_non).settle(exchange.key, data)
+
+    def challenge(self, exchange: Exchange, now: int) -> None:
+        """4.01 with an Echo value that proves the address."""
+        self.count("challenged")
+        self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.remote, now))], b"", now)
+
+    def room(self, remote: Remote, now: int) -> int:
+        """Bytes that may be sent to this address now: few, until it has proved that it is there."""
+        return remote.credit if remote.verified_ns <= now and self.config.amplification else UDP_PAYLOAD_MAX
+
+    def notify(self, observation: Observation, now: int) -> None:
+        """Send what the observation has to say when it is its turn."""
+        self.transmitter.confirm(observation.remote, observation, now)
+
+    def abandon(self, observation: Observation, now: int) -> None:
+        """The observation has gone."""
+        self.transmitter.forget(observation.remote, observation, now)
+
+    def overload(self, exchange: Exchange, why: str, now: int) -> None:
+        """No room: 5.03 with Max-Age for a confirmable request, nothing for another."""
+        self.count(why)
+        if exchange.confirmable:
+            pairs: Pairs = [(option.MAX_AGE, message.uint(status.RETRY_AFTER_S))]
+            self.reply(exchange, message.UNAVAILABLE, pairs, b"", now)
+        else:
+            self.release(exchange)
+
+    def release(self, exchange: Exchange) -> None:
+        """The exchange ends without an answer."""
+        if not exchange.settled:
+            exchange.settled = True
+            self.executing -= 1
+
+    def acknowledge(self, exchange: Exchange) -> None:
+        """An empty ACK: the request has come, its answer takes time (section 5.2.2)."""
+        exchange.acknowledged = True
+        data = message.empty(message.ACK, exchange.mid)
+        self.transmitter.send(exchange.remote, data)
+        if exchange.key >= 0:
+            self.recent_con.settle(exchange.key, data)
+
+    def count(self, why: str) -> None:
+        """One more dropped or refused for this reason."""
+        self.counts[why] = self.counts.get(why, 0) + 1

@@ -1,0 +1,133 @@
+"""Requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` -> commands. Knows no datagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from domain.command import Acknowledge, Command, DeleteLatest, Latest, Receive, Watch
+from protocols.coap import blockwise, media, message, option, translate, wellknown
+from protocols.coap.exchange import Exchange
+from protocols.coap.option import Fault
+from protocols.coap.outcome import Outcomes
+from protocols.coap.responder import Condition, Responder
+from protocols.coap.translate import Publication, Reception, Representation
+
+
+@final
+class Resources:
+    """The resources of one endpoint. What can be answered at once is, by `outcomes`; the rest becomes commands."""
+
+    __slots__ = ("observations", "outcomes", "pinned", "responder")
+
+    def __init__(self, responder: Responder, outcomes: Outcomes) -> None:
+        self.responder = responder
+        self.outcomes = outcomes
+        self.observations = outcomes.observations
+        self.pinned = outcomes.pinned
+
+    def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
+        """A whole request whose options are in order."""
+        code = exchange.code
+        if code in (message.POST, message.PUT):
+            return self._publish(exchange, body, now)
+        if code == message.GET:
+            return self._get(exchange, now)
+        if code == message.DELETE:
+            return self._delete(exchange, now)
+        self.outcomes.fault(exchange, Fault(message.METHOD_NOT_ALLOWED, "GET, POST, PUT and DELETE"), now)
+        return ()
+
+    def _publish(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
+        options = exchange.options
+        plan = options.plan if options.plan is not None else translate.publication(options)
+        if not isinstance(plan, Publication):
+            assert isinstance(plan, Fault)
+            self.outcomes.fault(exchange, plan, now)
+            return ()
+        if options.if_match or options.if_none_match:
+            exchange.intent = Condition(body)
+            return (Latest(exchange, plan.path),)
+        return (self.outcomes.store(exchange, plan, body),)
+
+    def _delete(self, exchange: Exchange, now: int) -> Sequence[Command]:
+        options = exchange.options
+        asked = translate.reception(options)
+        if isinstance(asked, Fault):
+            self.outcomes.fault(exchange, asked, now)
+            return ()
+        if asked is not None:
+            return self._acknowledge(exchange, asked, now)
+        path = translate.path_of(options)
+        if isinstance(path, Fault):
+            self.outcomes.fault(exchange, path, now)
+            return ()
+        if path == "$SYS" or path.startswith("$SYS/"):
+            self.outcomes.fault(exchange, Fault(message.FORBIDDEN, "$SYS is the server's own"), now)
+            return ()
+        if options.if_match or options.if_none_match:
+            exchange.intent = Condition(b"")
+            return (Latest(exchange, path),)
+        return (DeleteLatest(exchange, path),)
+
+    def _acknowledge(self, exchange: Exchange, asked: Reception, now: int) -> Sequence[Command]:
+        for etag in exchange.options.if_match:
+            lease = self.outcomes.leases.get(etag)
+            if lease is not None and lease.group == asked.group and lease.topic == asked.topic:
+                return (Acknowledge(exchange, lease.group, lease.topic, [lease.receipt]),)
+        why = Fault(message.PRECONDITION_FAILED, "If-Match must carry the ETag of a message received")
+        self.outcomes.fault(exchange, why, now)
+        return ()
+
+    def _get(self, exchange: Exchange, now: int) -> Sequence[Command]:
+        options = exchange.options
+        if options.block2 != option.ABSENT and options.block2 & 7 == blockwise.RESERVED_EXPONENT:
+            self.outcomes.fault(exchange, Fault(message.BAD_REQUEST, "Block2 with size exponent 7"), now)
+            return ()
+        if options.path == wellknown.PATH:
+            body = wellknown.links(options.query)
+            links = Representation(translate.etag_of(body), media.LINK_FORMAT, 0, body)
+            self.outcomes.content(exchange, links, option.ABSENT, now)
+            return ()
+        asked = translate.reception(options)
+        path = translate.path_of(options)
+        if isinstance(asked, Fault) or isinstance(path, Fault):
+            fault = asked if isinstance(asked, Fault) else path
+            assert isinstance(fault, Fault)
+            self.outcomes.fault(exchange, fault, now)
+            return ()
+        exchange.path = path if asked is None else f"{path}?{asked.group}"
+        number = options.block2 >> 4 if options.block2 != option.ABSENT else 0
+        if number:
+            value = self.pinned.get((exchange.remote.key, exchange.path), now)
+            if isinstance(value, Representation):
+                self.outcomes.content(exchange, value, option.ABSENT, now)
+                return ()
+        if asked is not None:
+            if number:
+                self.outcomes.fault(exchange, Fault(message.REQUEST_INCOMPLETE, "this message is not being read any more"), now)
+                return ()
+            if not self.responder.enter(exchange, now):
+                return ()
+            exchange.intent = asked
+            return (Receive(exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms),)
+        if number or options.observe not in (0, 1):
+            return (Latest(exchange, path),)
+        return self._observe(exchange, path, now)
+
+    def _observe(self, exchange: Exchange, path: str, now: int) -> Sequence[Command]:
+        commands: list[Command] = []
+        known = self.observations.find(exchange.remote, exchange.token)
+        if known is not None and (exchange.options.observe == 1 or known.path != path):
+            commands.append(self.outcomes.cancel(known, now))
+            known = None
+        if exchange.options.observe == 0:
+            if known is None:
+                known = self.observations.add(exchange.remote, exchange.token, path, exchange.options, now)
+                if known is not None:
+                    commands.append(Watch(known, path))
+            else:
+                known.options = exchange.options
+            exchange.intent = known
+        commands.append(Latest(exchange, path))
+        return commands

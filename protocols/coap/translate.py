@@ -1,0 +1,254 @@
+"""Meaning: what the path, the queries and the format of a request say about a message, and what a stored message looks like
+to a CoAP client. Knows no datagrams.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, final
+
+from domain import address, limits
+from domain import property as properties
+from domain.message import Message
+from domain.record import Record
+from protocols import compression
+from protocols.coap import blockwise, media, message, option
+from protocols.coap.message import Pairs
+from protocols.coap.option import Fault, Options
+
+ROOT: Final = "mq"
+MAX_AGE_S: Final = 60
+INVISIBLE_MS: Final = 30_000
+_FORBIDDEN: Final = "/+#\x00\x01\x02"
+
+
+def path_of(options: Options) -> str | Fault:
+    """The MQTT topic that `/mq/…` names: one Uri-Path option is one level, nothing is escaped or folded."""
+    levels = options.path
+    if not levels or levels[0] != ROOT:
+        return Fault(message.NOT_FOUND, "resources are /mq/{topic} and /.well-known/core")
+    path = "/".join(levels[1:])
+    if path == "":
+        return Fault(message.NOT_FOUND, "name a topic: /mq/{topic}")
+    for level in levels[1:]:
+        if level in (".", "..") or any(char in level for char in _FORBIDDEN):
+            return Fault(message.BAD_REQUEST, "a path segment may not be . or .. nor hold / + # U+0000 U+0001 U+0002")
+    if not address.is_path(path):
+        return Fault(message.BAD_REQUEST, "the path is too long or too deep")
+    return path
+
+
+@final
+class Publication:
+    """What POST and PUT with certain options mean, whatever the payload. Made once for the same option bytes.
+
+    properties    stored form, complete but for what depends on the clock
+    location      encoded Location-Path options of the path, to be followed by one for the message id
+    delay_ms, ttl_ms   0: none
+    no_id         answer 2.04 without the message id
+    """
+
+    __slots__ = ("delay_ms", "location", "no_id", "path", "properties", "topic", "ttl_ms")
+
+    def __init__(self, path: str, stored: bytes, location: bytes, delay_ms: int, ttl_ms: int, no_id: bool) -> None:
+        self.path = path
+        self.topic = address.topic_of_path(path)
+        self.properties = stored
+        self.location = location
+        self.delay_ms = delay_ms
+        self.ttl_ms = ttl_ms
+        self.no_id = no_id
+
+    def message(self, body: bytes, born_host: bytes, retain: int, wall_ms: int) -> Message:
+        """The message with this payload."""
+        stored = self.properties
+        if self.delay_ms or self.ttl_ms:
+            if self.delay_ms:
+                stored += properties.entry(properties.TIMER_DELIVER_MS, str(wall_ms + self.delay_ms))
+            if self.ttl_ms:
+                stored += properties.entry(properties.HG_EXPIRE_MS, str(wall_ms + self.delay_ms + self.ttl_ms))
+        return Message(self.topic, body, stored, born_host=born_host, retain=retain)
+
+
+def publication(options: Options) -> Publication | Fault:
+    """Options of POST or PUT -> what they mean, or why they mean nothing. Remembered in `options.plan`."""
+    plan = options.plan
+    if plan is None:
+        plan = options.plan = _publication(options)
+    assert isinstance(plan, (Publication, Fault))
+    return plan
+
+
+def _publication(options: Options) -> Publication | Fault:
+    path = path_of(options)
+    if isinstance(path, Fault):
+        return path
+    if path == "$SYS" or path.startswith("$SYS/"):
+        return Fault(message.FORBIDDEN, "$SYS is the server's own")
+    values = _queries(options.query)
+    if isinstance(values, Fault):
+        return values
+    pairs: list[tuple[str, str]] = [(properties.HG_PROTOCOL, "coap")]
+    if path != address.topic_of_path(path):
+        pairs.append((properties.ORIGIN_MQTT_TOPIC, path))
+    if options.content_format != option.ABSENT:
+        pairs.append((properties.HG_CONTENT_TYPE, media.content_type(options.content_format)))
+    durations = {"delay_ms": 0, "ttl_ms": 0}
+    for name, value in values.items():
+        if name in durations:
+            number = _duration(value, limits.DELAY_MS_MAX)
+            if number < 0:
+                return Fault(message.BAD_REQUEST, f"{name} must be milliseconds from 0 to {limits.DELAY_MS_MAX}")
+            durations[name] = number
+        elif name == "mg" and len(value.encode()) > limits.MESSAGE_GROUP_BYTES_MAX:
+            return Fault(message.BAD_REQUEST, f"mg has at most {limits.MESSAGE_GROUP_BYTES_MAX} bytes")
+        elif name != "no-id":
+            key = _NAMES.get(name, f"q.{name}")
+            if not properties.is_storable(key, value):
+                return Fault(message.BAD_REQUEST, f"query {name!r} needs a value, without U+0001 and U+0002")
+            pairs.append((key, value))
+    stored = properties.encode(pairs)
+    if len(stored) > limits.PROPERTIES_BYTES_MAX:
+        return Fault(message.BAD_REQUEST, "queries are too long together")
+    location = message.join([(option.LOCATION_PATH, level.encode()) for level in options.path])
+    return Publication(path, stored, location, durations["delay_ms"], durations["ttl_ms"], "no-id" in values)
+
+
+_NAMES: Final = {"key": properties.KEYS, "tag": properties.TAGS, "mg": properties.SHARDING_KEY}
+
+
+def _queries(queries: list[str]) -> dict[str, str] | Fault:
+    values: dict[str, str] = {}
+    for text in queries:
+        name, _, value = text.partition("=")
+        if name == "" or name in values:
+            return Fault(message.BAD_REQUEST, "a query is repeated or has no name")
+        values[name] = value
+    return values
+
+
+def _duration(text: str, most: int) -> int:
+    """Milliseconds from 0 to `most`, or -1."""
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        return -1
+    number = int(text)
+    return number if number <= most else -1
+
+
+@final
+class Reception:
+    """What GET with `group=` asks for: one message of `topic` for `group`."""
+
+    __slots__ = ("group", "invisible_ms", "topic", "wait_ms")
+
+    def __init__(self, group: str, topic: str, wait_ms: int, invisible_ms: int) -> None:
+        self.group = group
+        self.topic = topic
+        self.wait_ms = wait_ms
+        self.invisible_ms = invisible_ms
+
+
+def reception(options: Options) -> Reception | Fault | None:
+    """The queries `group`, `wait_ms` (or `wait`, seconds) and `invisible_ms` of GET and DELETE; None without `group`.
+
+    Queries with other names are ignored.
+    """
+    if not any(text.startswith("group=") for text in options.query):
+        return None
+    values = _queries(options.query)
+    if isinstance(values, Fault):
+        return values
+    group = values["group"]
+    if not address.is_group(group):
+        return Fault(message.BAD_REQUEST, "group names a consumer group: 1 to 120 of A-Z a-z 0-9 % | _ -")
+    if len(options.path) != 2 or options.path[0] != ROOT or not address.is_topic(options.path[1]):
+        return Fault(message.BAD_REQUEST, "a group receives from a whole topic: /mq/{topic}?group=")
+    wait_ms = _duration(values["wait"], limits.WAIT_MS_MAX // 1000) * 1000 if "wait" in values else 0
+    if "wait_ms" in values:
+        wait_ms = _duration(values["wait_ms"], limits.WAIT_MS_MAX)
+    invisible_ms = _duration(values.get("invisible_ms", str(INVISIBLE_MS)), limits.INVISIBLE_MS_MAX)
+    if wait_ms < 0 or invisible_ms <= 0:
+        return Fault(message.BAD_REQUEST, "wait is at most 30 s, invisible_ms from 1 ms to 12 h")
+    return Reception(group, options.path[1], wait_ms, invisible_ms)
+
+
+@final
+class Representation:
+    """A stored message as a CoAP resource.
+
+    etag          8 bytes derived from the message id; b"" for "there is nothing"
+    format        Content-Format, ABSENT when its media type has no number
+    expire_ms     wall clock, 0: never
+    """
+
+    __slots__ = ("body", "etag", "expire_ms", "format")
+
+    def __init__(self, etag: bytes, media_format: int, expire_ms: int, body: bytes) -> None:
+        self.etag = etag
+        self.format = media_format
+        self.expire_ms = expire_ms
+        self.body = body
+
+
+NOTHING: Final = Representation(b"", option.ABSENT, 0, b"")
+
+
+def representation(data: bytes, wall_ms: int) -> Representation | None:
+    """A record -> what a client sees of it; None when it has expired or its body cannot be made plain."""
+    record = Record(data)
+    stored = record.properties
+    expire = properties.find(stored, b"HG_EXPIRE_MS")
+    expire_ms = int(expire) if expire.isdigit() and len(expire) < 19 else 0
+    if expire_ms and expire_ms <= wall_ms:
+        return None
+    body = compression.plain(record, limits.BODY_BYTES_MAX)
+    if body is None:
+        return None
+    name = properties.find(stored, b"UNIQ_KEY") or b"%d" % record.physical_offset
+    media_type = properties.text(stored, properties.HG_CONTENT_TYPE)
+    number = media.content_format(media_type) if media_type else option.ABSENT
+    return Representation(etag_of(name), number, expire_ms, body)
+
+
+def etag_of(name: bytes) -> bytes:
+    """8 bytes that stand for a message id or for a receipt."""
+    return hashlib.blake2b(name, digest_size=8).digest()
+
+
+def accepts(options: Options, value: Representation) -> bool:
+    """True when the client takes this format (Accept, RFC 7252 section 5.10.4); without one a value counts as octets."""
+    if options.accept == option.ABSENT or value is NOTHING:
+        return True
+    return options.accept == (media.OCTET_STREAM if value.format == option.ABSENT else value.format)
+
+
+def content(value: Representation, observe: int, number: int, exponent: int, wall_ms: int) -> tuple[Pairs, bytes]:
+    """Options and payload of 2.05 for block `number` of `value`, or for all of it when it fits into that one block.
+
+    observe    sequence number of a notification, ABSENT when it is none. The block exists: the caller has looked.
+    """
+    pairs = validity(value, wall_ms)
+    if observe != option.ABSENT:
+        pairs.append((option.OBSERVE, message.uint(observe)))
+    if value.format != option.ABSENT:
+        pairs.append((option.CONTENT_FORMAT, message.uint(value.format)))
+    size = 1 << (exponent + 4)
+    total = len(value.body)
+    if number == 0 and total <= size:
+        return pairs, value.body
+    start = number * size
+    more = start + size < total
+    pairs.append((option.BLOCK2, message.uint(blockwise.block(number, more, exponent))))
+    if number == 0:
+        pairs.append((option.SIZE2, message.uint(total)))
+    return pairs, value.body[start : start + size]
+
+
+def validity(value: Representation, wall_ms: int) -> Pairs:
+    """ETag and Max-Age of a value: what 2.03 says of it, and the beginning of 2.05."""
+    pairs: Pairs = []
+    if value.etag:
+        pairs.append((option.ETAG, value.etag))
+    if value.expire_ms:
+        pairs.append((option.MAX_AGE, message.uint(max(0, min((value.expire_ms - wall_ms) // 1000, 0xFFFFFFFF)))))
+    return pairs

@@ -1,0 +1,45 @@
+"""Requests whose body comes in blocks."""
+
+from __future__ import annotations
+
+from protocols.coap import blockwise, message, option, translate
+from protocols.coap.blockwise import Assemblies
+from protocols.coap.exchange import Exchange
+from protocols.coap.option import Fault
+
+
+def assemble(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: bytes, now: int) -> bytes | Fault | None:
+    """One block of a body (RFC 7959 section 2.5): the whole body with the last one, None when more must come,
+    a fault when the body is lost.
+
+    Bodies are kept apart by peer, method, path, queries and Request-Tag (RFC 9175 section 3). `exchange.block1` is set to what
+    the answer repeats.
+    """
+    options = exchange.options
+    number = options.block1 >> 4
+    more = bool(options.block1 & 8)
+    exponent = options.block1 & 7
+    start = number << (exponent + 4)
+    exchange.block1 = options.block1
+    plan = translate.publication(options)
+    fault: Fault | None = plan if isinstance(plan, Fault) else None
+    if fault is not None:
+        exchange.block1 = option.ABSENT
+    elif exponent == blockwise.RESERVED_EXPONENT:
+        exchange.block1 = option.ABSENT
+        fault = Fault(message.BAD_REQUEST, "Block1 with size exponent 7")
+    elif (more and len(payload) != 1 << (exponent + 4)) or len(payload) > 1 << (exponent + 4):
+        fault = Fault(message.BAD_REQUEST, "the payload is not one block")
+    elif start + len(payload) > body_max or options.size1 > body_max:
+        fault = Fault(message.TOO_LARGE, f"at most {body_max} bytes")
+    key = (exchange.remote.key, exchange.code, tuple(options.path), tuple(options.query), tuple(options.request_tag))
+    if fault is not None:
+        assemblies.drop(key)
+    else:
+        if not number:
+            assemblies.begin(key, exchange.remote.key, now)
+        if not assemblies.add(key, start, payload):
+            fault = Fault(message.REQUEST_INCOMPLETE, "a block is missing: begin again")
+    if fault is not None:
+        return fault
+    return None if more else assemblies.finish(key)

@@ -1,0 +1,42 @@
+"""`/.well-known/core`: what is here, in link format (RFC 6690, RFC 7252 section 7)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PATH: Final = [".well-known", "core"]
+
+# target, attributes in order; a list is written as one quoted string of words
+_LINKS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
+    ("/mq", (("rt", "headgate.mq"), ("if", "core.b"), ("ct", "0 40 42 50 60"), ("title", "/mq/{topic}"), ("obs", ""))),
+    ("/.well-known/core", (("ct", "40"),)),
+)
+
+
+def links(query: list[str]) -> bytes:
+    """The link list, filtered by `name=value`; `*` at the end of the value stands for any ending. No link: empty."""
+    kept = [
+        _text(target, attributes) for target, attributes in _LINKS if all(_matches(target, attributes, text) for text in query)
+    ]
+    return ",".join(kept).encode()
+
+
+def _matches(target: str, attributes: tuple[tuple[str, str], ...], text: str) -> bool:
+    name, _, wanted = text.partition("=")
+    if name == "href":
+        return _fits(target, wanted)
+    for key, value in attributes:
+        if key == name:
+            return any(_fits(word, wanted) for word in (value.split() if name in ("rt", "if", "ct") else [value]))
+    return False
+
+
+def _fits(value: str, wanted: str) -> bool:
+    return value.startswith(wanted[:-1]) if wanted.endswith("*") else value == wanted
+
+
+def _text(target: str, attributes: tuple[tuple[str, str], ...]) -> str:
+    parts = [f"<{target}>"]
+    for key, value in attributes:
+        parts.append(f'{key}="{value}"' if value else key)
+    return ";".join(parts)

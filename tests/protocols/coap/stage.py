@@ -1,0 +1,211 @@
+"""An endpoint with a small gateway of dictionaries behind it, virtual time, and datagrams in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain import property as properties
+from domain import record
+from domain.address import host_bytes
+from domain.command import (
+    Acknowledge,
+    Command,
+    DeleteLatest,
+    Extend,
+    Latest,
+    Receive,
+    Send,
+    Unwatch,
+    Watch,
+)
+from domain.errors import Failure
+from domain.event import Delivered, Done, Event, Leased, Received, Refused, Sent, Settled, Value, Watched
+from domain.filter.path import path_of
+from domain.message import RETAIN_SET, Message, Placed
+from domain.receipt import Receipt
+from protocols.adapter import Peer, Setting
+from protocols.coap import message, option
+from protocols.coap.connection import CoapAdapter
+from protocols.coap.message import Packet, Pairs
+
+SECOND = 1_000_000_000
+
+
+class Dice:
+    """Entropy that counts."""
+
+    def __init__(self) -> None:
+        self.serial = 0
+
+    def random(self) -> float:
+        return 0.5
+
+    def token(self, size: int) -> bytes:
+        self.serial += 1
+        return self.serial.to_bytes(size, "big")
+
+
+def peer(port: int = 40_000, host: str = "192.0.2.1") -> Peer:
+    return Peer(host, port, host_bytes(host, port))
+
+
+class Stage:
+    """`hold`: commands wait in `held` until `play`. `refuse`: what every Send gets instead of success."""
+
+    def __init__(self, **options: int) -> None:
+        self.now = 1000 * SECOND
+        self.wall_ms = 1_700_000_000_000
+        setting = Setting("c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms, options)
+        self.endpoint = CoapAdapter(setting).bind(self.now)
+        self.log: list[tuple[Message, bytes]] = []
+        self.latest: dict[str, bytes] = {}
+        self.watches: list[Watch] = []
+        self.leased: dict[str, Receipt] = {}
+        self.queue: list[bytes] = []
+        self.commands: list[Command] = []
+        self.hold = False
+        self.held: list[Command] = []
+        self.refuse: Failure | None = None
+        self.mid = 0
+
+    def push(self, data: bytes, source: Peer | None = None) -> list[Packet]:
+        """One datagram in; what goes out, decoded."""
+        self._run(self.endpoint.receive(data, source or peer(), self.now))
+        return self.out()
+
+    def raw(self, data: bytes, source: Peer | None = None) -> list[bytes]:
+        self._run(self.endpoint.receive(data, source or peer(), self.now))
+        return self.out_raw()
+
+    def request(
+        self, code: int, path: str, payload: bytes = b"", *, kind: int = message.CON, token: bytes = b"tk", mid: int = -1,
+        pairs: Pairs = (), query: Sequence[str] = (), source: Peer | None = None,
+    ) -> list[Packet]:  # fmt: skip
+        return self.push(self.build(code, path, payload, kind=kind, token=token, mid=mid, pairs=pairs, query=query), source)
+
+    def build(
+        self, code: int, path: str, payload: bytes = b"", *, kind: int = message.CON, token: bytes = b"tk", mid: int = -1,
+        pairs: Pairs = (), query: Sequence[str] = (),
+    ) -> bytes:  # fmt: skip
+        options: Pairs = [(option.URI_PATH, level.encode()) for level in path.split("/")]
+        options += [(option.URI_QUERY, text.encode()) for text in query]
+        if mid < 0:
+            self.mid += 1
+            mid = self.mid
+        return message.encode(kind, code, mid, token, message.join([*options, *pairs]), payload)
+
+    def out_raw(self) -> list[bytes]:
+        return [data for data, _ in self.endpoint.outgoing()]
+
+    def out(self) -> list[Packet]:
+        packets = []
+        for data in self.out_raw():
+            packet = message.decode(data)
+            assert packet is not None
+            packets.append(packet)
+        return packets
+
+    def advance(self, seconds: float) -> list[Packet]:
+        """Let time pass, with every deadline on its way."""
+        end = self.now + int(seconds * SECOND)
+        while True:
+            due = self.endpoint.deadline()
+            if due is None or due > end:
+                break
+            self.now = max(self.now, due)
+            self._run(self.endpoint.expire(self.now))
+        self.now = end
+        self.wall_ms += int(seconds * 1000)
+        return self.out()
+
+    def settle(self) -> None:
+        """Hand out commands that events have led to."""
+        while self.endpoint.deadline() == 0:
+            self._run(self.endpoint.expire(self.now))
+
+    def play(self) -> list[Packet]:
+        """Carry out what was held."""
+        held, self.held = self.held, []
+        for command in held:
+            self._handle(command)
+        self.settle()
+        return self.out()
+
+    def publish(self, path: str, body: bytes, retain: bool = False, stored: bytes = b"") -> bytes:
+        """A message by another protocol."""
+        topic = path.split("/", maxsplit=1)[0]
+        if topic != path:
+            stored += properties.entry(properties.ORIGIN_MQTT_TOPIC, path)
+        _, data = self._append(Message(topic, body, stored, retain=RETAIN_SET if retain else 0))
+        return data
+
+    def _run(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            self.commands.append(command)
+            if self.hold:
+                self.held.append(command)
+            else:
+                self._handle(command)
+        self.settle()
+
+    def _append(self, stored: Message) -> tuple[Placed, bytes]:
+        serial = len(self.log)
+        name = stored.message_id or f"ID{serial:030d}"
+        stored.properties = properties.with_values(stored.properties, {properties.UNIQ_KEY: name})
+        stored.queue_id = 0
+        data = record.encode(stored, serial, serial * 1000, self.wall_ms, host_bytes("127.0.0.1", 10911))
+        self.log.append((stored, data))
+        path = path_of(stored.topic, stored.properties)
+        if stored.retain == RETAIN_SET:
+            self.latest[path] = data
+        for watch in self.watches:
+            if watch.pattern == path:
+                self._answer(Delivered(watch.ticket, [data]))
+        return Placed(0, serial, serial * 1000, self.wall_ms, name), data
+
+    def _answer(self, event: Event) -> None:
+        self.endpoint.answer(event, self.now)
+
+    def _handle(self, command: Command) -> None:
+        if isinstance(command, Send):
+            if self.refuse is not None:
+                self._answer(Refused(command.ticket, self.refuse))
+                return
+            placed = [self._append(stored)[0] for stored in command.messages]
+            if command.wait:
+                self._answer(Sent(command.ticket, placed))
+        elif isinstance(command, Latest):
+            self._answer(Value(command.ticket, self.latest.get(command.path)))
+        elif isinstance(command, DeleteLatest):
+            self.latest.pop(command.path, None)
+            self._answer(Done(command.ticket))
+        elif isinstance(command, Watch):
+            self.watches.append(command)
+            self._answer(Watched(command.ticket))
+        elif isinstance(command, Unwatch):
+            self.watches = [watch for watch in self.watches if watch.ticket is not command.ticket]
+        elif isinstance(command, Receive):
+            self._receive(command)
+        elif isinstance(command, Acknowledge):
+            known = self.leased.pop(command.receipts[0].text(), None)
+            self._answer(Settled(command.ticket, [None if known is not None else _expired()]))
+        elif isinstance(command, Extend):
+            self.leased.pop(command.receipts[0].text(), None)
+
+    def _receive(self, command: Receive) -> None:
+        leased: list[Leased] = []
+        if self.queue:
+            receipt = Receipt(0, self.wall_ms, command.invisible_ms, 0, 0, "b", 0, len(self.leased))
+            self.leased[receipt.text()] = receipt
+            leased.append(Leased(self.queue.pop(0), receipt, 1))
+        self._answer(Received(command.ticket, leased, self.wall_ms, command.invisible_ms))
+
+
+def _expired() -> Failure:
+    from domain.errors import ErrorCode
+
+    return Failure(ErrorCode.RECEIPT_EXPIRED, "the lease is another's")
+
+
+def values(packet: Packet, number: int) -> list[bytes]:
+    return [value for key, value in packet.options if key == number]
