@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
 from domain.address import is_derived_topic, is_system_topic, topic_of_path
 from gateway.routing.trie import Trie
 
 V = TypeVar("V")
+R = TypeVar("R")
 REMEMBERED_MAX: Final = 65_536
 
 
@@ -30,19 +32,23 @@ def topic_of_filter(pattern: str) -> str:
 
 
 def is_routed(topic: str) -> bool:
-    """True when records of `topic` are delivered by path: not the groups' retry and dead-letter copies, nor the system's own."""
+    """True when records of `topic` are delivered by path: not groups' retry and dead-letter copies, nor the system's."""
     return not is_derived_topic(topic) and not is_system_topic(topic)
 
 
 @final
-class Routes(Generic[V]):
-    """A trie that remembers its answers, at most REMEMBERED_MAX of them, until the filters change."""
+class Routes(Generic[V, R]):
+    """A trie that remembers its answers, at most REMEMBERED_MAX of them, until the filters change.
 
-    __slots__ = ("_remembered", "_trie")
+    `fold` makes an answer of the values whose filters match, once a path (`list` for no more than them).
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_fold", "_remembered", "_trie")
+
+    def __init__(self, fold: Callable[[list[V]], R]) -> None:
         self._trie: Trie[V] = Trie()
-        self._remembered: dict[tuple[str, bytes], tuple[str, list[V]]] = {}
+        self._fold = fold
+        self._remembered: dict[tuple[str, bytes], tuple[str, R]] = {}
 
     @property
     def size(self) -> int:
@@ -59,13 +65,13 @@ class Routes(Generic[V]):
         if self._trie.remove(pattern, value):
             self._remembered.clear()
 
-    def of(self, topic: str, origin: bytes) -> tuple[str, list[V]]:
-        """(path, values) of a record of `topic` with that `originMqttTopic`. The list is shared: do not change it."""
+    def of(self, topic: str, origin: bytes) -> tuple[str, R]:
+        """(path, answer) of a record of `topic` with that `originMqttTopic`. The answer is shared: do not change it."""
         key = (topic, origin)
         found = self._remembered.get(key)
         if found is None:
             path = path_in(topic, origin)
-            found = (path, self._trie.match(path) if is_routed(topic) else [])
+            found = (path, self._fold(self._trie.match(path) if is_routed(topic) else []))
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[key] = found

@@ -42,7 +42,7 @@ class Watches:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._routes: Routes[Watcher] = Routes()
+        self._routes: Routes[Watcher, list[Watcher]] = Routes(list)
         self._of_session: dict[Session, list[Watcher]] = {}
         self._waiting: list[Watcher] = []
         self.dropped = 0

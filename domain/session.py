@@ -1,0 +1,238 @@
+"""Sessions: a client that comes and goes, what it has subscribed to, and what is on its way to it.
+
+A session is a reader of the log with a memory: filters, positions, and a window of messages that the client has not
+confirmed yet, each in a numbered slot. One that outlives its connection is kept in the store; messages that come while it
+is away are not copied anywhere, they are read from the log when it returns. Made for MQTT, but nothing here is on its wire.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event
+from domain.message import Message
+
+AT_MOST_ONCE: Final = 0
+AT_LEAST_ONCE: Final = 1
+EXACTLY_ONCE: Final = 2
+
+RETAINED_ALWAYS: Final = 0
+RETAINED_IF_NEW: Final = 1
+RETAINED_NEVER: Final = 2
+
+EXPIRY_NEVER: Final = 0xFFFFFFFF
+SLOT_MAX: Final = 65_535
+
+
+@final
+class Interest:
+    """One filter of a session.
+
+    level         the highest promise that deliveries are made with: AT_MOST_ONCE, AT_LEAST_ONCE or EXACTLY_ONCE
+    no_local      not what this client itself has sent; as_published: deliveries tell whether the sender had it retained
+    retained      when the latest values are delivered on subscribing: RETAINED_ALWAYS, _IF_NEW, _NEVER
+    identifier    a number of the client's own that comes with each delivery, 0: none
+    since         physical offset: older records are not for this filter (the gateway sets it)
+    """
+
+    __slots__ = ("as_published", "identifier", "level", "no_local", "pattern", "retained", "since")
+
+    def __init__(
+        self,
+        pattern: str,
+        level: int,
+        no_local: bool = False,
+        as_published: bool = False,
+        retained: int = RETAINED_ALWAYS,
+        identifier: int = 0,
+        since: int = 0,
+    ) -> None:
+        self.pattern = pattern
+        self.level = level
+        self.no_local = no_local
+        self.as_published = as_published
+        self.retained = retained
+        self.identifier = identifier
+        self.since = since
+
+
+@dataclass(slots=True)
+class Will:
+    """What is published on the client's behalf when it is lost. `expiry_s` is the message's own life, -1: no end."""
+
+    message: Message
+    delay_s: int = 0
+    expiry_s: int = -1
+
+
+@dataclass(slots=True)
+class Attach(Command):
+    """The client `client_id` is here -> Attached; Refused when the store cannot take it.
+
+    A connection of the same client that is still there hears TakenOver and has no session from then on.
+
+    fresh        forget what is known of the client
+    expiry_s     how long the session outlives its connection; 0: not at all, EXPIRY_NEVER
+    window       slots: how many deliveries above AT_MOST_ONCE may be unconfirmed, 1 to SLOT_MAX
+    """
+
+    ticket: object
+    client_id: str
+    fresh: bool
+    expiry_s: int
+    window: int
+    will: Will | None = None
+
+
+@dataclass(slots=True)
+class Detach(Command):
+    """The client says goodbye. No answer; the connection ends after it.
+
+    keep_will: publish the will all the same. expiry_s: replaces that of Attach, -1: does not.
+    """
+
+    keep_will: bool = False
+    expiry_s: int = -1
+
+
+@dataclass(slots=True)
+class Subscribe(Command):
+    """Add filters, or replace those with an equal pattern -> Subscribed, then their latest values as Deliveries."""
+
+    ticket: object
+    interests: list[Interest]
+
+
+@dataclass(slots=True)
+class Unsubscribe(Command):
+    """Take filters out -> Unsubscribed."""
+
+    ticket: object
+    patterns: list[str]
+
+
+@dataclass(slots=True)
+class SendOnce(Command):
+    """Append `messages` unless they are known -> Done, or Refused and then none of the new ones was stored.
+
+    `marks[i]` is the client's number for `messages[i]`; a number that is marked already stands for a repetition. Marks
+    are kept with the session, in the same commit as the messages, until Release.
+    """
+
+    ticket: object
+    messages: list[Message]
+    marks: list[int]
+
+
+@dataclass(slots=True)
+class Release(Command):
+    """The client will not repeat these marks -> Released, once that is as durable as the marks were."""
+
+    ticket: object
+    marks: list[int]
+
+
+@dataclass(slots=True)
+class Confirm(Command):
+    """Deliveries in these slots have done their duty: the slots are free. Unknown slots are passed over. No answer."""
+
+    slots: list[int]
+
+
+@dataclass(slots=True)
+class Take(Command):
+    """The client has taken these EXACTLY_ONCE deliveries over: they will not come again -> Taken. The slots stay occupied."""
+
+    slots: list[int]
+
+
+@final
+class Parcel:
+    """One record on its way to many sessions.
+
+    level    the promise that its sender made (AT_LEAST_ONCE for what did not come by MQTT)
+    forms    what adapters have encoded of it so far, by a key of their own: all receivers share it
+    """
+
+    __slots__ = ("forms", "level", "path", "record")
+
+    def __init__(self, record: bytes, path: str, level: int) -> None:
+        self.record = record
+        self.path = path
+        self.level = level
+        self.forms: dict[tuple[int, ...], tuple[bytes, bytes]] = {}
+
+
+@final
+class Delivery:
+    """One parcel for one session. `slot` is 0 at AT_MOST_ONCE. `again`: it may have been delivered before."""
+
+    __slots__ = ("again", "identifiers", "level", "parcel", "retained", "slot")
+
+    def __init__(
+        self, parcel: Parcel, level: int, slot: int, retained: bool, again: bool, identifiers: tuple[int, ...]
+    ) -> None:
+        self.parcel = parcel
+        self.level = level
+        self.slot = slot
+        self.retained = retained
+        self.again = again
+        self.identifiers = identifiers
+
+
+@dataclass(slots=True)
+class Attached(Event):
+    """The session is there; `present`: it was known before."""
+
+    ticket: object
+    present: bool
+
+
+@dataclass(slots=True)
+class Subscribed(Event):
+    """One outcome a filter, in order; None is success."""
+
+    ticket: object
+    outcomes: list[Failure | None]
+
+
+@dataclass(slots=True)
+class Unsubscribed(Event):
+    """Whether each filter was there, in order."""
+
+    ticket: object
+    found: list[bool]
+
+
+@dataclass(slots=True)
+class Released(Event):
+    """Whether each mark was known, in order."""
+
+    ticket: object
+    known: list[bool]
+
+
+@dataclass(slots=True)
+class Deliveries(Event):
+    """Messages for the session, in the order in which they are to be sent. Unasked."""
+
+    items: list[Delivery] = field(default_factory=list)
+    ticket: object = None
+
+
+@dataclass(slots=True)
+class Taken(Event):
+    """Take has been made durable for these slots; also unasked, after a return, for those that await their Confirm."""
+
+    slots: list[int]
+    ticket: object = None
+
+
+@dataclass(slots=True)
+class TakenOver(Event):
+    """Unasked: the client has attached by another connection; this one has no session any more."""
+
+    ticket: object = None

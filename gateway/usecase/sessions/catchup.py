@@ -1,0 +1,229 @@
+"""What a session has not had: deliveries that were under way when it lost its connection, and queues that it lags in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from domain import property as properties
+from domain.errors import Failure
+from domain.limits import PULL_BYTES_MAX, SECOND_NS
+from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
+from domain.record import Record
+from domain.session import AT_MOST_ONCE, Delivery, Parcel, Taken
+from gateway.routing.routes import is_routed, topic_of_filter
+from gateway.usecase.latest import has_expired, value_at
+from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
+from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
+
+READ_BYTES_MAX: Final = 1024 * 1024
+READ_RECORDS_MAX: Final = 256
+LATEST_PER_TURN_MAX: Final = 256
+PLACES_PER_TURN_MAX: Final = 512
+
+
+class CatchUp:
+    """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them."""
+
+    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._state = state
+        self._clock = clock
+        self._outflow = outflow
+
+    def resume(self, subscriber: Subscriber) -> None:
+        """A session has got a connection: everything under way once more, then whatever it missed, then live."""
+        subscriber.sorting = True
+        taken = [slot for slot, flight in subscriber.in_flight.items() if flight.taken]
+        subscriber.again.extend(slot for slot, flight in subscriber.in_flight.items() if not flight.taken)
+        for interest in subscriber.interests.values():
+            self._outflow.connect(subscriber, interest)
+        if taken and subscriber.session is not None:
+            subscriber.session.answer(Taken(taken))
+        self._sort(subscriber, subscriber.epoch, self._places(subscriber))
+
+    def _places(self, subscriber: Subscriber) -> Iterator[Place]:
+        """Every queue that may hold something for the session."""
+        interests = [interest for interest in subscriber.interests.values() if interest.level > AT_MOST_ONCE]
+        names = {topic_of_filter(interest.pattern) for interest in interests}
+        topics = (
+            [topic for topic in self._metadata.topics() if is_routed(topic.name)]
+            if "" in names
+            else [topic for name in sorted(names) if (topic := self._metadata.topic(name)) is not None]
+        )
+        return ((topic.name, at) for topic in topics for at in range(max(topic.read_queues, topic.write_queues)))
+
+    def _sort(self, subscriber: Subscriber, epoch: int, places: Iterator[Place]) -> None:
+        """Find out which queues lag, a slice of them a turn."""
+        if subscriber.epoch != epoch:
+            return
+        more = False
+        for number, place in enumerate(places, 1):
+            self._start(subscriber, epoch, place)
+            if number == PLACES_PER_TURN_MAX:
+                more = True
+                break
+        if more:
+            self._clock.call_soon(lambda: self._sort(subscriber, epoch, places))
+            return
+        subscriber.sorting = False
+        self.catch_up(subscriber)
+
+    def _start(self, subscriber: Subscriber, epoch: int, place: Place) -> None:
+        """Let `place` lag from where the session has got to in it."""
+
+        def found(result: int | Failure) -> None:
+            if subscriber.epoch == epoch and not isinstance(result, Failure):
+                subscriber.lag[place] = min(result, subscriber.lag.get(place, result))
+                if not subscriber.sorting:
+                    self.catch_up(subscriber)
+
+        position = subscriber.positions.get(place)
+        if position is not None:
+            found(position)
+        elif subscriber.baseline_ms:
+            self._store.search(place[0], place[1], subscriber.baseline_ms, False, found)
+        else:
+            # The topic, or this queue of it, was made after the session subscribed.
+            found(0)
+
+    def catch_up(self, subscriber: Subscriber) -> None:
+        """Go on with what the session has not had: deliveries under way, latest values, lagging queues. One read at a time."""
+        if subscriber.session is None or subscriber.catching_up or subscriber.sorting:
+            return
+        if subscriber.again:
+            if len(subscriber.in_flight) - len(subscriber.again) < subscriber.window:
+                self._repeat(subscriber)
+            return
+        if subscriber.latest:
+            self._send_latest(subscriber)
+        if not subscriber.lag or subscriber.full:
+            return
+        place = next(iter(subscriber.lag))
+        room = subscriber.window - len(subscriber.in_flight)
+        limit = min(READ_RECORDS_MAX, max(16, 4 * room))
+        self._read(subscriber, place, subscriber.lag[place], limit, READ_BYTES_MAX, self._caught)
+
+    def _read(
+        self,
+        subscriber: Subscriber,
+        place: Place,
+        offset: int,
+        limit: int,
+        most: int,
+        then: Callable[[Subscriber, Place, ReadResult], None],
+    ) -> None:
+        subscriber.catching_up = True
+        epoch = subscriber.epoch
+
+        def done(result: ReadResult | Failure) -> None:
+            if subscriber.epoch != epoch:
+                return
+            subscriber.catching_up = False
+            if isinstance(result, Failure):
+                self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(subscriber))
+                return
+            then(subscriber, place, result)
+            self._clock.call_soon(lambda: self.catch_up(subscriber))
+
+        self._store.read(place[0], place[1], offset, limit, most, None, done)
+
+    def _caught(self, subscriber: Subscriber, place: Place, result: ReadResult) -> None:
+        for data in result.records:
+            offset = int.from_bytes(data[20:28], "big")
+            if subscriber.full:
+                subscriber.lag[place] = offset
+                return
+            self._admit(subscriber, data, place, offset)
+        subscriber.lag.pop(place, None)
+        end = result.status == "EMPTY" or result.next_offset >= result.max_offset
+        if result.status == "TOO_LARGE":
+            # The topic was deleted and made anew.
+            subscriber.positions[place] = result.next_offset
+        if end and subscriber.missed.get(place, -1) < result.next_offset:
+            subscriber.missed.pop(place, None)
+        else:
+            # Back in as the last: the queues take turns.
+            subscriber.lag[place] = result.next_offset
+
+    def _admit(self, subscriber: Subscriber, data: bytes, place: Place, offset: int) -> None:
+        """Deliver one record read from the log if it is for this session, and is still for anybody."""
+        stored = Record(data).properties
+        origin = properties.find(stored, b"originMqttTopic")
+        path, interests = subscriber.matching(place[0], origin, int.from_bytes(data[28:36], "big"))
+        if interests and is_from(stored, subscriber.client_id):
+            interests = [interest for interest in interests if not interest.no_local]
+        if not interests or has_expired(data, self._clock.wall_ms()):
+            return
+        reach = Reach(subscriber, interests)
+        level = min(level_of(stored), reach.level)
+        if level > AT_MOST_ONCE:
+            retained = reach.as_published and properties.find(stored, b"mqttRetain") == b"true"
+            flight = Flight(level, place, offset, "", retained, reach.identifiers)
+            self._outflow.launch(subscriber, flight, Parcel(data, path, level))
+
+    def _repeat(self, subscriber: Subscriber) -> None:
+        """The oldest of the deliveries that were under way when the connection was lost."""
+        slot = subscriber.again[0]
+        flight = subscriber.in_flight.get(slot)
+        if flight is None:
+            subscriber.again.popleft()
+            self._clock.call_soon(lambda: self.catch_up(subscriber))
+        elif flight.path:
+            self._send_again(subscriber, flight.path, value_at(self._state, flight.path, self._clock.wall_ms()))
+            self._clock.call_soon(lambda: self.catch_up(subscriber))
+        else:
+            self._read(subscriber, flight.place, flight.offset, 1, PULL_BYTES_MAX, self._repeated)
+
+    def _repeated(self, subscriber: Subscriber, place: Place, result: ReadResult) -> None:
+        data = result.records[0] if result.records else None
+        path = ""
+        if data is not None:
+            flight = subscriber.in_flight.get(subscriber.again[0])
+            there = int.from_bytes(data[20:28], "big")
+            if flight is None or flight.offset != there or has_expired(data, self._clock.wall_ms()):
+                data = None
+            else:
+                origin = properties.find(Record(data).properties, b"originMqttTopic")
+                path = subscriber.matching(place[0], origin, 0)[0]
+        self._send_again(subscriber, path, data)
+
+    def _send_again(self, subscriber: Subscriber, path: str, data: bytes | None) -> None:
+        """Send it as a repetition; a record that is no longer there frees its slot."""
+        slot = subscriber.again.popleft()
+        flight = subscriber.in_flight.get(slot)
+        if flight is None:
+            return
+        if data is None:
+            subscriber.leave(slot)
+            self._outflow.stain(subscriber)
+            return
+        flight.size = len(data)
+        subscriber.flying_bytes += flight.size
+        parcel = Parcel(data, path, flight.level)
+        subscriber.outbox.append(Delivery(parcel, flight.level, slot, flight.retained, True, flight.identifiers))
+        self._outflow.mark(subscriber)
+
+    def _send_latest(self, subscriber: Subscriber) -> None:
+        """Latest values for new filters, as far as the window lets them."""
+        for _ in range(LATEST_PER_TURN_MAX):
+            if not subscriber.latest:
+                return
+            path, interest = subscriber.latest[0]
+            data = value_at(self._state, path, self._clock.wall_ms())
+            if data is None or subscriber.interests.get(interest.pattern) is not interest:
+                subscriber.latest.popleft()
+                continue
+            level = min(level_of(Record(data).properties), interest.level)
+            if level > AT_MOST_ONCE and subscriber.full:
+                return
+            subscriber.latest.popleft()
+            identifiers = (interest.identifier,) if interest.identifier else ()
+            parcel = Parcel(data, path, level)
+            if level > AT_MOST_ONCE:
+                self._outflow.launch(subscriber, Flight(level, ("", 0), 0, path, True, identifiers), parcel)
+            else:
+                subscriber.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, True, False, identifiers))
+                self._outflow.mark(subscriber)
+        self._clock.call_soon(lambda: self.catch_up(subscriber))

@@ -1,0 +1,138 @@
+"""What a session has subscribed to: filters come, are replaced and go, and show the latest values that they match."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.filter.path import is_filter
+from domain.ports import Clock, MessageStore, Metadata, State
+from domain.session import RETAINED_ALWAYS, RETAINED_IF_NEW, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
+from gateway.routing.routes import topic_of_filter
+from gateway.session import Session
+from gateway.usecase.latest import paths_under
+from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.subscriber import Subscriber
+
+INTERESTS_MAX: Final = 1_024
+LATEST_PATHS_MAX: Final = 100_000
+
+
+class Filters:
+    """Subscribe and Unsubscribe of attached sessions."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        metadata: Metadata,
+        state: State,
+        clock: Clock,
+        outflow: Outflow,
+        catch_up: CatchUp,
+    ) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._state = state
+        self._clock = clock
+        self._outflow = outflow
+        self._catch_up = catch_up
+
+    def subscribe(self, subscriber: Subscriber, session: Session, command: Subscribe) -> None:
+        """Add or replace filters; deliver by them at once, and what they retain once they are on record."""
+        outcomes: list[Failure | None] = []
+        added: list[tuple[Interest, bool]] = []
+        for interest in command.interests:
+            failure = _refusal(subscriber, interest)
+            outcomes.append(failure)
+            if failure is None:
+                added.append((interest, self._add(subscriber, interest)))
+        epoch = subscriber.epoch
+
+        def done(failure: None | Failure) -> None:
+            if subscriber.epoch != epoch:
+                return
+            if failure is not None:
+                session.answer(Subscribed(command.ticket, [failure] * len(outcomes)))
+                return
+            session.answer(Subscribed(command.ticket, outcomes))
+            for interest, new in added:
+                if interest.retained == RETAINED_ALWAYS or (interest.retained == RETAINED_IF_NEW and new):
+                    self._show_latest(subscriber, interest)
+            self._catch_up.catch_up(subscriber)
+
+        if subscriber.durable and added:
+            self._state.put([snapshot.definition(subscriber), *snapshot.progress(subscriber)], done)
+        else:
+            done(None)
+
+    def _add(self, subscriber: Subscriber, interest: Interest) -> bool:
+        """Put one filter in; True when its pattern is new."""
+        old = subscriber.interests.pop(interest.pattern, None)
+        interest.since = self._outflow.high if old is None else old.since
+        subscriber.interests[interest.pattern] = interest
+        subscriber.remembered.clear()
+        if old is not None:
+            self._outflow.disconnect(subscriber, old)
+        self._outflow.connect(subscriber, interest)
+        if subscriber.durable:
+            name = topic_of_filter(interest.pattern)
+            if name == "":
+                subscriber.baseline_ms = subscriber.baseline_ms or self._clock.wall_ms()
+            else:
+                self._begin(subscriber, name)
+        return old is None
+
+    def _begin(self, subscriber: Subscriber, name: str) -> None:
+        """Note where the queues of a topic end now: what is there already is not for this session."""
+        topic = self._metadata.topic(name)
+        if topic is None:
+            return
+        for queue_id in range(max(topic.read_queues, topic.write_queues)):
+            if (name, queue_id) not in subscriber.positions:
+                self._mark_begin(subscriber, (name, queue_id))
+
+    def _mark_begin(self, subscriber: Subscriber, place: tuple[str, int]) -> None:
+        def bounds(result: tuple[int, int] | Failure) -> None:
+            if not isinstance(result, Failure) and place not in subscriber.positions:
+                subscriber.positions[place] = result[1]
+                subscriber.touched.add(place[0])
+
+        self._store.bounds(place[0], place[1], bounds)
+
+    def _show_latest(self, subscriber: Subscriber, interest: Interest) -> None:
+        for path in paths_under(self._state, interest.pattern):
+            if len(subscriber.latest) >= LATEST_PATHS_MAX:
+                return
+            subscriber.latest.append((path, interest))
+
+    def unsubscribe(self, subscriber: Subscriber, session: Session, command: Unsubscribe) -> None:
+        """Take filters out; what is under way already stays under way."""
+        found: list[bool] = []
+        for pattern in command.patterns:
+            interest = subscriber.interests.pop(pattern, None)
+            found.append(interest is not None)
+            if interest is not None:
+                self._outflow.disconnect(subscriber, interest)
+        subscriber.remembered.clear()
+
+        def done(failure: None | Failure) -> None:
+            answer = Unsubscribed(command.ticket, found)
+            session.answer(answer if failure is None else Refused(command.ticket, failure))
+
+        if subscriber.durable and any(found):
+            self._state.put([snapshot.definition(subscriber)], done)
+        else:
+            done(None)
+
+
+def _refusal(subscriber: Subscriber, interest: Interest) -> Failure | None:
+    """Why a filter cannot be had, or None."""
+    pattern = interest.pattern
+    if not is_filter(pattern):
+        return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
+    if pattern not in subscriber.interests and len(subscriber.interests) >= INTERESTS_MAX:
+        return Failure(ErrorCode.QUOTA, f"a session may have {INTERESTS_MAX} filters")
+    return None

@@ -1,0 +1,89 @@
+"""What a client sends exactly once: each message is stored with its mark, and a marked one is not stored again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.message import Message, Placed
+from domain.ports import State
+from domain.session import Release, Released, SendOnce
+from gateway.session import Session
+from gateway.usecase.send import Sending
+from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.subscriber import Subscriber
+
+
+class Inflow:
+    """SendOnce and Release of attached sessions."""
+
+    def __init__(self, state: State, sending: Sending) -> None:
+        self._state = state
+        self._sending = sending
+
+    def send_once(self, subscriber: Subscriber, session: Session, command: SendOnce) -> None:
+        """Append what is not marked yet, and the marks with it."""
+        received = subscriber.received
+        waiting = [0]
+        failed: list[Failure] = []
+
+        def settle(failure: Failure | None) -> None:
+            waiting[0] -= 1
+            if failure is not None:
+                failed.append(failure)
+            if waiting[0] == 0:
+                session.answer(Refused(command.ticket, failed[0]) if failed else Done(command.ticket))
+
+        messages: list[Message] = []
+        marks: list[int] = []
+        for message, number in zip(command.messages, command.marks, strict=True):
+            if number not in received:
+                received[number] = []
+                messages.append(message)
+                marks.append(number)
+                continue
+            pending = received[number]
+            if pending is not None:
+                # The first copy is on its way to the log: this one shares its fate.
+                waiting[0] += 1
+                pending.append(settle)
+        waiting[0] += 1
+        if messages:
+            self._append_once(subscriber, messages, marks, settle)
+        else:
+            settle(None)
+
+    def _append_once(
+        self, subscriber: Subscriber, messages: list[Message], marks: list[int], settle: Callable[[Failure | None], None]
+    ) -> None:
+        def done(result: list[Placed] | Failure) -> None:
+            failure = result if isinstance(result, Failure) else None
+            # A flush that was not confirmed in time: the messages are stored, and must not be stored again.
+            stored = failure is None or failure.code is ErrorCode.FLUSH_TIMEOUT
+            for number in marks:
+                waiters = subscriber.received.get(number)
+                if stored:
+                    subscriber.received[number] = None
+                else:
+                    subscriber.received.pop(number, None)
+                for waiter in waiters or ():
+                    waiter(failure)
+            settle(failure)
+
+        changes = [snapshot.mark(subscriber.client_id, number, True) for number in marks] if subscriber.durable else []
+        self._sending.submit(messages, done, changes)
+
+    def release(self, subscriber: Subscriber, session: Session, command: Release) -> None:
+        """Drop marks. The answer waits for it: the client may use the numbers again as soon as it hears of it."""
+        known = [number in subscriber.received for number in command.marks]
+        for number in command.marks:
+            subscriber.received.pop(number, None)
+
+        def done(failure: None | Failure) -> None:
+            session.answer(Released(command.ticket, known) if failure is None else Refused(command.ticket, failure))
+
+        if subscriber.durable and any(known):
+            self._state.put([snapshot.mark(subscriber.client_id, number, False) for number in command.marks], done)
+        else:
+            done(None)

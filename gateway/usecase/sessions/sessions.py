@@ -1,0 +1,292 @@
+"""Sessions of clients that come and go: the verbs of domain.session. See docs/decisions/0006-mqtt-sessions.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from domain import property as properties
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Refused
+from domain.message import Placed
+from domain.ports import Clock, MessageStore, Metadata, State, StateChange
+from domain.session import (
+    Attach,
+    Attached,
+    Confirm,
+    Detach,
+    Release,
+    SendOnce,
+    Subscribe,
+    Take,
+    TakenOver,
+    Unsubscribe,
+    Will,
+)
+from gateway.session import Session
+from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.absence import Absences, will_ms
+from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.handler import Verb
+from gateway.usecase.sessions.filters import Filters
+from gateway.usecase.sessions.inflow import Inflow
+from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.send import Sending
+from gateway.usecase.sessions.subscriber import Subscriber
+
+BASELINE_MARGIN_MS: Final = 10_000
+"""A message may have been stored this long before it became readable."""
+
+
+class Sessions:
+    """Attach, Detach, Subscribe, Unsubscribe, SendOnce, Release, Confirm, Take; and the store's listener behind them.
+
+    A session that outlives its connection is written to the store before the client hears that it has one.
+    """
+
+    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, sending: Sending) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._state = state
+        self._clock = clock
+        self._sending = sending
+        self._outflow = Outflow(state, clock)
+        self._catch_up = CatchUp(store, metadata, state, clock, self._outflow)
+        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up)
+        self._inflow = Inflow(state, sending)
+        self._absences = Absences(clock, self._due)
+        self._known: dict[str, Subscriber] = {}
+        self._attached: dict[Session, Subscriber] = {}
+        self.arrived = self._outflow.arrived
+        clock.call_soon(self._recover)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The verbs of domain.session."""
+        return {
+            Attach: self._attach,
+            Detach: self._detach,
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            SendOnce: self._send_once,
+            Release: self._release,
+            Confirm: self._confirm,
+            Take: self._take,
+        }
+
+    @property
+    def attached(self) -> int:
+        """How many sessions have a connection."""
+        return len(self._attached)
+
+    def freed(self, group: str, topic: str) -> None:
+        """StoreListener: leases do not concern a session."""
+
+    # Coming
+
+    def _attach(self, session: Session, command: Attach) -> None:
+        client_id = command.client_id
+        old = self._known.get(client_id)
+        if old is None:
+            old = snapshot.load(self._state, client_id)
+        elif old.session is not None:
+            other = old.session
+            self._lose(old, True)
+            other.answer(TakenOver())
+        changes: list[StateChange] = []
+        if old is not None and (command.fresh or not old.durable or 0 <= old.ends_ms() <= self._clock.wall_ms()):
+            changes = self._over(old)
+            old = None
+        subscriber = old or Subscriber(client_id)
+        subscriber.session = session
+        subscriber.epoch += 1
+        subscriber.window = command.window
+        subscriber.expiry_s = command.expiry_s
+        subscriber.will = command.will
+        subscriber.lost_ms = 0
+        self._known[client_id] = subscriber
+        self._attached[session] = subscriber
+        session.client_id = client_id
+        session.on_close.append(lambda: self._closed(session))
+        if subscriber.durable:
+            changes = [change for change in changes if change.key != snapshot.key(client_id, b"d")]
+            changes.append(snapshot.definition(subscriber))
+        elif old is not None:
+            # It will end with this connection: nothing of it stays on record.
+            changes = snapshot.removal(self._state, client_id, subscriber)
+        epoch = subscriber.epoch
+
+        def done(failure: None | Failure) -> None:
+            if subscriber.epoch != epoch:
+                return
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
+                return
+            session.answer(Attached(command.ticket, old is not None))
+            self._catch_up.resume(subscriber)
+
+        if changes:
+            self._state.put(changes, done)
+        else:
+            done(None)
+
+    def _over(self, subscriber: Subscriber) -> list[StateChange]:
+        """The session is over: publish a will that is still pending, and say what of it is to be removed from the store."""
+        will, subscriber.will = subscriber.will, None
+        if will is not None:
+            self._publish(will, [])
+        self._known.pop(subscriber.client_id, None)
+        self._outflow.forget(subscriber)
+        return snapshot.removal(self._state, subscriber.client_id, subscriber)
+
+    # Going
+
+    def _detach(self, session: Session, command: Detach) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is None:
+            return
+        if command.expiry_s >= 0:
+            subscriber.expiry_s = command.expiry_s
+        self._lose(subscriber, command.keep_will)
+
+    def _closed(self, session: Session) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._lose(subscriber, True)
+
+    def _lose(self, subscriber: Subscriber, keep_will: bool) -> None:
+        """The connection of a session is gone."""
+        session = subscriber.session
+        if session is None:
+            return
+        del self._attached[session]
+        for interest in subscriber.interests.values():
+            self._outflow.disconnect(subscriber, interest)
+        behind = set(subscriber.lag)
+        caught_up = not subscriber.sorting and not behind
+        subscriber.disconnect()
+        self._outflow.forget(subscriber)
+        subscriber.lost_ms = self._clock.wall_ms()
+        if not keep_will:
+            subscriber.will = None
+        if not subscriber.durable:
+            if subscriber.will is not None:
+                self._publish(subscriber.will, [])
+            subscriber.will = None
+            changes = snapshot.removal(self._state, subscriber.client_id, None)
+            if changes:
+                self._state.put(changes, None)
+            self._known.pop(subscriber.client_id, None)
+            return
+        if caught_up and subscriber.baseline_ms:
+            subscriber.baseline_ms = max(subscriber.baseline_ms, subscriber.lost_ms - BASELINE_MARGIN_MS)
+        for place in subscriber.positions:
+            if caught_up or place not in behind:
+                self._advance(subscriber, place)
+        self._keep_away(subscriber)
+
+    def _advance(self, subscriber: Subscriber, place: tuple[str, int]) -> None:
+        """What there is in a queue that did not lag has been delivered: the session need not read it again."""
+
+        def bounds(result: tuple[int, int] | Failure) -> None:
+            if not isinstance(result, Failure) and subscriber.session is None:
+                subscriber.positions[place] = result[1]
+                subscriber.touched.add(place[0])
+
+        self._store.bounds(place[0], place[1], bounds)
+
+    def _keep_away(self, subscriber: Subscriber) -> None:
+        """Write down a session that has just lost its connection, publishing its will when that is due at once."""
+        will = subscriber.will
+        due = will is not None and will_ms(subscriber) <= subscriber.lost_ms
+        if due:
+            subscriber.will = None
+        changes = [snapshot.definition(subscriber), *snapshot.progress(subscriber)]
+        epoch = subscriber.epoch
+
+        def done(_: object) -> None:
+            if subscriber.epoch == epoch and self._known.get(subscriber.client_id) is subscriber:
+                del self._known[subscriber.client_id]
+
+        self._absences.add(subscriber)
+        if due and will is not None:
+            self._publish(will, changes, done)
+        else:
+            self._state.put(changes, done)
+
+    def _publish(self, will: Will, changes: list[StateChange], then: Callable[[object], None] | None = None) -> None:
+        """Append a will, and `changes` in the same commit; where the will is refused, `changes` alone."""
+        message = will.message
+        if will.expiry_s >= 0:
+            expire_ms = self._clock.wall_ms() + 1000 * will.expiry_s
+            message.properties = properties.with_values(message.properties, {"HG_EXPIRE_MS": str(expire_ms)})
+
+        def done(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure) and changes:
+                self._state.put(changes, then)
+            elif then is not None:
+                then(None)
+
+        self._sending.submit([message], done, changes)
+
+    def _due(self, client_id: str) -> None:
+        """The time of a session that was away has come: of its will, of its end, or of nothing, since it has returned."""
+        if client_id in self._known:
+            return
+        subscriber = snapshot.load(self._state, client_id)
+        if subscriber is None or subscriber.lost_ms == 0:
+            return
+        now_ms = self._clock.wall_ms()
+        if 0 <= subscriber.ends_ms() <= now_ms:
+            self._state.put(self._over(subscriber), None)
+        elif 0 <= will_ms(subscriber) <= now_ms:
+            self._keep_away(subscriber)
+        else:
+            self._absences.add(subscriber)
+
+    def _recover(self) -> None:
+        """The node has started: sessions that had a connection when it stopped have lost it now."""
+        now_ms = self._clock.wall_ms()
+        for found in list(snapshot.load_all(self._state)):
+            if found.client_id in self._known:
+                continue
+            if found.lost_ms:
+                self._absences.add(found)
+                continue
+            subscriber = snapshot.load(self._state, found.client_id)
+            if subscriber is not None:
+                subscriber.lost_ms = now_ms
+                self._keep_away(subscriber)
+
+    # Verbs of a session that is attached; of any other they are dropped, with its connection
+
+    def _subscribe(self, session: Session, command: Subscribe) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._filters.subscribe(subscriber, session, command)
+
+    def _unsubscribe(self, session: Session, command: Unsubscribe) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._filters.unsubscribe(subscriber, session, command)
+
+    def _send_once(self, session: Session, command: SendOnce) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._inflow.send_once(subscriber, session, command)
+
+    def _release(self, session: Session, command: Release) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._inflow.release(subscriber, session, command)
+
+    def _confirm(self, session: Session, command: Confirm) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._outflow.confirm(subscriber, command.slots)
+            self._catch_up.catch_up(subscriber)
+
+    def _take(self, session: Session, command: Take) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._outflow.take(subscriber, command.slots)

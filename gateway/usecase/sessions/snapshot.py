@@ -1,0 +1,182 @@
+"""A durable session as state records, in the space `session`. Keys are the client id (which holds no U+0000), 0, and a letter:
+
+    d           definition: expiry, when it was lost, baseline, will, filters (changes with SUBSCRIBE, CONNECT and the like)
+    f           flights: what occupies slots
+    m + mark    one mark of the client, 2 bytes (written in the same commit as its message)
+    p + topic   positions in the queues of one topic
+
+One snapshot is one commit, so that what is read after a crash is the session as it once stood.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final, final
+
+from domain import record
+from domain.message import LOCAL_HOST, Message
+from domain.ports import State, StateChange
+from domain.session import Interest, Will
+from gateway.usecase.sessions.subscriber import Flight, Subscriber
+
+SPACE: Final = "session"
+_DEFINITION = struct.Struct(">BIqqH")
+_INTEREST = struct.Struct(">BBIq")
+_WILL = struct.Struct(">BIiI")
+_FLIGHT = struct.Struct(">HBiqB")
+_POSITION = struct.Struct(">iq")
+_FORMAT = 1
+
+
+def key(client_id: str, kind: bytes) -> bytes:
+    """The key of one part."""
+    return client_id.encode() + b"\x00" + kind
+
+
+def definition(subscriber: Subscriber) -> StateChange:
+    """Everything that changes seldom."""
+    out = [
+        _DEFINITION.pack(_FORMAT, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, len(subscriber.interests)),
+        _put_will(subscriber.will),
+    ]
+    for interest in subscriber.interests.values():
+        flags = interest.level | interest.no_local << 2 | interest.as_published << 3 | interest.retained << 4
+        out.append(_INTEREST.pack(flags, 0, interest.identifier, interest.since))
+        out.append(_put_text(interest.pattern))
+    return StateChange(SPACE, key(subscriber.client_id, b"d"), b"".join(out))
+
+
+def progress(subscriber: Subscriber) -> list[StateChange]:
+    """Flights, and positions of the topics touched since the last call."""
+    flights: list[bytes] = []
+    for slot, flight in subscriber.in_flight.items():
+        flags = flight.level | flight.taken << 2 | flight.retained << 3
+        topic, queue_id = flight.place
+        flights.append(_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
+        flights += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]
+        flights += (_put_text(topic), _put_text(flight.path))
+    changes = [StateChange(SPACE, key(subscriber.client_id, b"f"), b"".join(flights))]
+    for name in sorted(subscriber.touched):
+        places = [
+            _POSITION.pack(place[1], offset) for place, offset in sorted(subscriber.positions.items()) if place[0] == name
+        ]
+        changes.append(StateChange(SPACE, key(subscriber.client_id, b"p" + name.encode()), b"".join(places)))
+    subscriber.touched.clear()
+    subscriber.dirty = False
+    return changes
+
+
+def mark(client_id: str, number: int, there: bool) -> StateChange:
+    """One mark of the client, set or gone."""
+    return StateChange(SPACE, key(client_id, b"m" + number.to_bytes(2, "big")), b"\x01" if there else None)
+
+
+def removal(state: State, client_id: str, subscriber: Subscriber | None) -> list[StateChange]:
+    """Everything that is kept of one session, gone; also what `subscriber` may have asked to be kept a moment ago."""
+    keys = {found for found, _ in state.scan(SPACE, key(client_id, b""))}
+    if subscriber is not None:
+        keys |= {key(client_id, b"d"), key(client_id, b"f")}
+        keys |= {key(client_id, b"p" + topic.encode()) for topic, _ in subscriber.positions}
+        keys |= {key(client_id, b"m" + number.to_bytes(2, "big")) for number in subscriber.received}
+    return [StateChange(SPACE, found, None) for found in sorted(keys)]
+
+
+def load(state: State, client_id: str) -> Subscriber | None:
+    """A session as last kept; None when there is none."""
+    data = state.get(SPACE, key(client_id, b"d"))
+    if data is None:
+        return None
+    subscriber = Subscriber(client_id)
+    _read_definition(data, subscriber)
+    head = len(key(client_id, b""))
+    for found, value in state.scan(SPACE, key(client_id, b"")):
+        kind = found[head : head + 1]
+        if kind == b"f":
+            _read_flights(value, subscriber)
+        elif kind == b"m":
+            subscriber.received[int.from_bytes(found[head + 1 :], "big")] = None
+        elif kind == b"p":
+            topic = found[head + 1 :].decode()
+            for queue_id, offset in _POSITION.iter_unpack(value):
+                subscriber.positions[(topic, queue_id)] = offset
+    return subscriber
+
+
+def load_all(state: State) -> Iterator[Subscriber]:
+    """The definitions of all sessions, without their progress: what the node needs to know of them when it starts."""
+    for found, value in state.scan(SPACE, b""):
+        client_id, _, kind = found.partition(b"\x00")
+        if kind == b"d":
+            subscriber = Subscriber(client_id.decode())
+            _read_definition(value, subscriber)
+            yield subscriber
+
+
+def _read_definition(data: bytes, subscriber: Subscriber) -> None:
+    _, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, count = _DEFINITION.unpack_from(data)
+    cursor = Cursor(data, _DEFINITION.size)
+    has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
+    if has_will:
+        subscriber.will = Will(_message(cursor.take(size), has_will - 1), delay_s, expiry_s)
+    for _ in range(count):
+        flags, _, identifier, since = cursor.unpack(_INTEREST)
+        pattern = cursor.text()
+        subscriber.interests[pattern] = Interest(
+            pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since
+        )
+
+
+def _read_flights(data: bytes, subscriber: Subscriber) -> None:
+    cursor = Cursor(data, 0)
+    while cursor.at < len(data):
+        slot, flags, queue_id, offset, count = cursor.unpack(_FLIGHT)
+        identifiers = tuple(int.from_bytes(cursor.take(4), "big") for _ in range(count))
+        topic = cursor.text()
+        path = cursor.text()
+        subscriber.in_flight[slot] = Flight(
+            flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0
+        )
+        subscriber.next_slot = slot % 65_535 + 1
+
+
+def _put_will(will: Will | None) -> bytes:
+    if will is None:
+        return _WILL.pack(0, 0, 0, 0)
+    data = record.encode(will.message, 0, 0, 0, LOCAL_HOST)
+    return _WILL.pack(1 + will.message.retain, will.delay_s, will.expiry_s, len(data)) + data
+
+
+def _message(data: bytes, retain: int) -> Message:
+    view = record.Record(data)
+    return Message(view.topic, view.body, view.properties, born_host=view.born_host, retain=retain)
+
+
+def _put_text(text: str) -> bytes:
+    raw = text.encode()
+    return len(raw).to_bytes(2, "big") + raw
+
+
+@final
+class Cursor:
+    """Reads a value from front to back. The value is our own: it is whole."""
+
+    __slots__ = ("at", "data")
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+
+    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        """Numbers."""
+        self.at += layout.size
+        return layout.unpack_from(self.data, self.at - layout.size)
+
+    def take(self, size: int) -> bytes:
+        """Bytes."""
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def text(self) -> str:
+        """A string with two bytes of length before it."""
+        return self.take(int.from_bytes(self.take(2), "big")).decode()
