@@ -1,0 +1,261 @@
+"""The service apache.rocketmq.v2.MessagingService above one HTTP/2 connection: streams become calls, calls become commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from domain import limits
+from domain.command import Command
+from domain.event import Event
+from protocols.adapter import Peer, Setting
+from protocols.grpc import client, consume, framing, produce, route, settle, status
+from protocols.grpc.call import Call, Verb
+from protocols.grpc.framing import FramingError, Messages
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.renewal import Renewals
+from protocols.grpc.session import Sessions
+from protocols.http2.application import Headers, Reply
+
+MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + 512 * 1024
+"""One request: bodies of 4 MiB together, and room for what surrounds them."""
+CLIENT_ID_BYTES_MAX: Final = 1024
+
+VERBS: Final[dict[bytes, Verb]] = {
+    f"/apache.rocketmq.v2.MessagingService/{verb.name}".encode(): verb
+    for verb in (
+        produce.SEND_MESSAGE, consume.RECEIVE_MESSAGE, settle.ACK_MESSAGE, settle.CHANGE_INVISIBLE_DURATION,
+        settle.FORWARD_MESSAGE, route.QUERY_ROUTE, route.QUERY_ASSIGNMENT, client.TELEMETRY, client.HEARTBEAT,
+        client.NOTIFY_CLIENT_TERMINATION,
+    )
+}  # fmt: skip
+
+_GRPC: Final = (b"content-type", b"application/grpc")
+_RESPONSE: Final[Headers] = [(b":status", b"200"), _GRPC, (b"grpc-accept-encoding", b"identity,gzip")]
+_TRAILERS_OK: Final[Headers] = [(b"grpc-status", b"0")]
+_CANCEL: Final = 0x8
+
+
+@final
+class GrpcApplication:
+    """One connection's calls. Implements `protocols.http2.application.Application`, and `Desk` for the verbs."""
+
+    __slots__ = ("_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "peer", "renewals", "sessions", "setting")
+
+    def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
+        self.setting = setting
+        self.sessions = sessions
+        self.peer = peer
+        self.renewals = Renewals(self)
+        self._reply = reply
+        self._calls: dict[int, Call] = {}
+        self._owed: list[Command] = []
+        self._client_raw = b""
+        self._client_id = ""
+        self._origin = b""
+
+    # What the connection calls
+
+    def accepts(self, headers: Headers) -> bool:
+        """Everything whose content type says gRPC."""
+        if _GRPC in headers:
+            return True
+        return any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
+
+    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+        """A call begins: find its verb and its client."""
+        fields = dict(headers)
+        verb = VERBS.get(fields.get(b":path", b""))
+        encoding = fields.get(b"grpc-encoding", b"identity")
+        if verb is None:
+            self._refuse_stream(stream_id, framing.UNIMPLEMENTED, "this method is not served")
+            return ()
+        if encoding not in (b"identity", b"gzip"):
+            self._refuse_stream(stream_id, framing.UNIMPLEMENTED, "grpc-encoding is none of identity, gzip")
+            return ()
+        raw = fields.get(b"x-mq-client-id", b"")
+        if raw != self._client_raw:
+            self._know(raw)
+        timeout = fields.get(b"grpc-timeout")
+        wait = framing.timeout_ns(timeout) if timeout is not None else -1
+        call = Call(
+            stream_id,
+            verb,
+            self._client_id,
+            self._origin,
+            now + wait if wait >= 0 else -1,
+            Messages(encoding == b"gzip", MESSAGE_BYTES_MAX),
+        )
+        self._calls[stream_id] = call
+        if verb.streaming or wait >= 0:
+            call.language = fields.get(b"x-mq-language", b"OTHER").decode("latin-1")[:32]
+            call.version = fields.get(b"x-mq-client-version", b"").decode("latin-1")[:32]
+        if verb.streaming:
+            # At once: there are clients that read nothing before the response headers are there.
+            self._reply.respond(stream_id, _RESPONSE, False)
+        if not self._client_id:
+            self._refuse_client(call)
+        return ()
+
+    def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
+        """A piece of a call's request."""
+        call = self._calls.get(stream_id)
+        if call is None:
+            return ()
+        try:
+            messages = call.messages.feed(data)
+            if not call.verb.streaming:
+                if messages:
+                    if call.request is not None or len(messages) > 1:
+                        raise FramingError(framing.INVALID_ARGUMENT, "a unary call has one request message")
+                    call.request = messages[0]
+                return ()
+            commands: list[Command] = []
+            for message in messages:
+                if self._calls.get(stream_id) is call:
+                    commands += call.verb.begin(self, call, message, now)
+            return commands
+        except FramingError as error:
+            self.fail(call, error.status, str(error))
+        except DecodeError:
+            self.fail(call, framing.INTERNAL, "a request message cannot be read")
+        return ()
+
+    def ended(self, stream_id: int, now: int) -> Sequence[Command]:
+        """The request is complete: a unary call is carried out, a stream that its client has closed is closed."""
+        call = self._calls.get(stream_id)
+        if call is None:
+            return ()
+        if not call.messages.complete():
+            self.fail(call, framing.INTERNAL, "the request ends inside a message")
+            return ()
+        if call.verb.streaming:
+            self._finish(call)
+            return ()
+        request, call.request = call.request, None
+        if request is None:
+            self.fail(call, framing.INTERNAL, "the request has no message")
+            return ()
+        try:
+            return call.verb.begin(self, call, request, now)
+        except DecodeError:
+            self.fail(call, framing.INTERNAL, "the request message cannot be read")
+            return ()
+
+    def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
+        """Nobody waits for the answer any more. Its command goes on; what it brings is given back."""
+        self._calls.pop(stream_id, None)
+        return ()
+
+    def answer(self, event: Event, now: int) -> None:
+        """The event of a command of ours."""
+        ticket = event.ticket  # type: ignore[attr-defined]
+        if ticket is None:
+            return
+        subject = ticket[1]
+        if type(subject) is Call:
+            if self._calls.get(subject.stream_id) is subject or subject.verb is consume.RECEIVE_MESSAGE:
+                subject.verb.finish(self, subject, event, now)
+        else:
+            self.renewals.extended(subject, event, now)
+
+    def deadline(self) -> int | None:
+        """When leases are due; now, when a command is owed."""
+        return 0 if self._owed else self.renewals.due_at
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Commands that are owed, and leases to be extended."""
+        commands, self._owed = self._owed, []
+        due_at = self.renewals.due_at
+        if due_at is not None and due_at <= now:
+            commands += self.renewals.expire(now)
+        return commands
+
+    # What verbs call
+
+    def ticket(self, call: Call) -> object:
+        """Element 0 routes the event here, element 1 to its call."""
+        return (self, call)
+
+    def gone(self, call: Call) -> bool:
+        """True when the stream was reset, or is answered."""
+        return self._calls.get(call.stream_id) is not call
+
+    def owe(self, command: Command) -> None:
+        """Give `command` out with the next `expire`, which `deadline` asks for at once."""
+        self._owed.append(command)
+
+    def reply(self, call: Call, message: bytes) -> None:
+        """One message and the end."""
+        self.reply_frames(call, b"\x00" + len(message).to_bytes(4, "big") + message)
+
+    def reply_frames(self, call: Call, frames: bytes) -> None:
+        """Messages with their prefixes, and the end."""
+        stream_id = call.stream_id
+        del self._calls[stream_id]
+        reply = self._reply
+        reply.respond(stream_id, _RESPONSE, False)
+        reply.send(stream_id, frames, False)
+        reply.trailers(stream_id, _TRAILERS_OK)
+
+    def refuse(self, call: Call, code: int, text: str) -> None:
+        """An answer that is nothing but its Status; a poll's ends with the time, like every answer to a poll."""
+        self.reply(call, status.status(code, text))
+
+    def push(self, call: Call, message: bytes) -> None:
+        """One more message on an open stream."""
+        self._reply.send(call.stream_id, framing.frame(message), False)
+
+    def fail(self, call: Call, grpc_status: int, text: str) -> None:
+        """The end by grpc-status."""
+        if self._calls.pop(call.stream_id, None) is not call:
+            return
+        if call.verb.streaming:
+            self._reply.trailers(call.stream_id, _trailers(grpc_status, text))
+        else:
+            self._refuse_stream(call.stream_id, grpc_status, text)
+
+    def _finish(self, call: Call) -> None:
+        del self._calls[call.stream_id]
+        self._reply.trailers(call.stream_id, _TRAILERS_OK)
+
+    def _refuse_stream(self, stream_id: int, grpc_status: int, text: str) -> None:
+        self._reply.respond(stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
+
+    def _refuse_client(self, call: Call) -> None:
+        """No client id: refused in the service's words, which every answer has room for."""
+        told = status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing")
+        if call.verb.streaming:
+            self.push(call, told)
+            self._finish(call)
+        else:
+            self.reply(call, told)
+
+    def _know(self, raw: bytes) -> None:
+        """Remember who is speaking: on most connections it is always the same client."""
+        text = raw.decode("utf-8", "replace")
+        usable = 0 < len(raw) <= CLIENT_ID_BYTES_MAX and text.isprintable()
+        self._client_raw = raw
+        self._client_id = text if usable else ""
+        self._origin = b"HG_PROTOCOL\x01grpc\x02HG_CLIENT\x01" + text.encode() + b"\x02" if usable else b""
+
+
+def _trailers(grpc_status: int, text: str) -> Headers:
+    return [(b"grpc-status", b"%d" % grpc_status), (b"grpc-message", framing.percent_encode(text))]
+
+
+@final
+class GrpcFactory:
+    """The service as the node knows it. Clients are shared over all connections."""
+
+    name = "grpc"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._sessions = Sessions()
+
+    def open(self, reply: Reply, peer: Peer, now: int) -> GrpcApplication:
+        """The service for a new connection."""
+        return GrpcApplication(self._setting, self._sessions, reply, peer)

@@ -1,0 +1,84 @@
+"""One RPC in progress, and what its verb may ask of the connection that carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, final
+
+from domain.command import Command
+from domain.event import Event
+from protocols.adapter import Peer, Setting
+from protocols.grpc.framing import Messages
+from protocols.grpc.renewal import Renewals
+from protocols.grpc.session import Sessions
+
+
+@final
+class Call:
+    """One stream of the service.
+
+    deadline    monotonic ns by grpc-timeout, -1: none
+    origin      stored properties that tell where its messages come from
+    state       what the verb keeps between its command and the event
+    """
+
+    __slots__ = ("client_id", "deadline", "language", "messages", "origin", "request", "state", "stream_id", "verb", "version")
+
+    def __init__(self, stream_id: int, verb: Verb, client_id: str, origin: bytes, deadline: int, messages: Messages) -> None:
+        self.stream_id = stream_id
+        self.verb = verb
+        self.client_id = client_id
+        self.origin = origin
+        self.deadline = deadline
+        self.messages = messages
+        self.language = "OTHER"
+        self.version = ""
+        self.request: bytes | None = None
+        self.state: object = None
+
+
+class Desk(Protocol):
+    """One connection's share of the service, as verbs see it."""
+
+    setting: Setting
+    peer: Peer
+    sessions: Sessions
+    renewals: Renewals
+
+    def ticket(self, call: Call) -> object:
+        """What a command of `call` carries."""
+
+    def reply(self, call: Call, message: bytes) -> None:
+        """The one answer of a unary call."""
+
+    def reply_frames(self, call: Call, frames: bytes) -> None:
+        """All answers of a server-streaming call, each with its prefix, and the end."""
+
+    def refuse(self, call: Call, code: int, text: str) -> None:
+        """The answer that is nothing but a Status; ends the call with grpc-status 0."""
+
+    def push(self, call: Call, message: bytes) -> None:
+        """One more message on an open stream."""
+
+    def fail(self, call: Call, grpc_status: int, text: str) -> None:
+        """End the call with a grpc-status, for what is wrong below the service."""
+
+    def gone(self, call: Call) -> bool:
+        """True when nobody waits for the call's answer any more."""
+
+    def owe(self, command: Command) -> None:
+        """A command that an event made necessary; it is given out at the next opportunity."""
+
+
+class Verb(NamedTuple):
+    """One RPC.
+
+    begin       takes one whole request message -> commands. Raises google.protobuf's DecodeError for what is not one
+    finish      the event of a command
+    streaming   requests are handled as they arrive, and the response is open from the start
+    """
+
+    name: str
+    begin: Callable[[Desk, Call, bytes, int], Sequence[Command]]
+    finish: Callable[[Desk, Call, Event, int], None]
+    streaming: bool = False

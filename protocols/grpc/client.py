@@ -1,0 +1,131 @@
+"""Telemetry, Heartbeat, NotifyClientTermination: a client says who it is, that it lives, and that it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from domain.command import Command, Extend, Leave, QueryGroup
+from domain.event import Event, GroupFound, Refused
+from domain.topic import Group
+from protocols.grpc import framing, settings, status, translate_in
+from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.consume import filter_of
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.session import Client
+from protocols.grpc.translate_in import Refusal
+
+SETTINGS_BYTES_MAX: Final = 256 * 1024
+SERVED: Final = (pb.PRODUCER, pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER)
+GIVE_BACK_MS: Final = 1_000
+
+_CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER)
+
+
+def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """One command of the client. Settings are answered with merged settings each time; the rest asks for nothing."""
+    command = pb.TelemetryCommand.FromString(body)
+    if not command.HasField("settings"):
+        return ()
+    sent = command.settings
+    if len(body) > SETTINGS_BYTES_MAX:
+        desk.fail(call, framing.INVALID_ARGUMENT, f"settings of {len(body)} bytes, {SETTINGS_BYTES_MAX} are allowed")
+        return ()
+    kind = sent.WhichOneof("pub_sub")
+    refusal = _refusal(sent, kind)
+    if refusal is not None:
+        desk.fail(call, framing.INVALID_ARGUMENT, refusal.text)
+        return ()
+    client = Client(call.client_id, sent, now)
+    if not desk.sessions.put(client, now):
+        desk.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
+        return ()
+    heartbeat = client.heartbeat(desk.ticket(call), call.language, wait=False)
+    if kind == "publishing":
+        desk.push(call, _told(settings.for_producer(sent)))
+        return (heartbeat,)
+    if call.state is None:
+        call.state = []
+    cast(list[tuple[Client, pb.Settings]], call.state).append((client, sent))
+    return (heartbeat, QueryGroup(desk.ticket(call), client.group))
+
+
+def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """GroupFound -> merged settings, for the oldest settings that wait."""
+    if not isinstance(event, GroupFound | Refused):
+        return
+    waiting = cast(list[tuple[Client, pb.Settings]], call.state)
+    client, sent = waiting.pop(0)
+    if isinstance(event, Refused):
+        desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1])
+        return
+    group: Group = event.group
+    client.fifo = group.orderly
+    desk.push(call, _told(settings.for_consumer(sent, group)))
+
+
+def _told(merged: pb.Settings) -> bytes:
+    command = pb.TelemetryCommand()
+    command.status.code = pb.OK
+    command.status.message = "OK"
+    command.settings.CopyFrom(merged)
+    return cast(bytes, command.SerializeToString())
+
+
+def _refusal(sent: pb.Settings, kind: str | None) -> Refusal | None:
+    """What is wrong with settings (ClientActivity)."""
+    if kind is None:
+        return Refusal(pb.BAD_REQUEST, "settings without publishing or subscription")
+    if sent.client_type not in SERVED or (sent.client_type in _CONSUMERS) != (kind == "subscription"):
+        return Refusal(pb.UNRECOGNIZED_CLIENT_TYPE, f"client type {sent.client_type} with {kind} is not served")
+    if kind == "publishing":
+        for topic in sent.publishing.topics:
+            refusal = translate_in.topic_of(topic.name)
+            if refusal is not None:
+                return refusal
+        return None
+    for entry in sent.subscription.subscriptions:
+        refusal = translate_in.topic_of(entry.topic.name) or filter_of(entry.expression)
+        if refusal is not None:
+            return refusal
+    return translate_in.group_of(sent.subscription.group.name)
+
+
+def begin_heartbeat(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """The client lives -> Heartbeat."""
+    pb.HeartbeatRequest.FromString(body)
+    client = desk.sessions.find(call.client_id)
+    if client is None:
+        desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
+        return ()
+    client.seen_ns = now
+    return (client.heartbeat(desk.ticket(call), call.language, wait=True),)
+
+
+def begin_termination(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """The client goes -> Leave, and what it still holds is given back."""
+    pb.NotifyClientTerminationRequest.FromString(body)
+    client = desk.sessions.drop(call.client_id)
+    if client is None:
+        desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
+        return ()
+    for handle, lease in list(client.leases.items()):
+        found = client.release(handle)
+        if found is not None:
+            desk.owe(Extend(desk.ticket(call), lease.group, lease.topic, [found], GIVE_BACK_MS))
+    return (Leave(desk.ticket(call), call.client_id, consumer_group=client.group),)
+
+
+def finish_simply(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Done -> OK. What was given back on the side is answered too, after the call is over: that is nobody's business."""
+    if desk.gone(call):
+        return
+    if isinstance(event, Refused):
+        desk.refuse(call, *status.of(event.failure))
+    else:
+        desk.reply(call, status.STATUS_OK)
+
+
+TELEMETRY = Verb("Telemetry", begin_telemetry, finish_telemetry, streaming=True)
+HEARTBEAT = Verb("Heartbeat", begin_heartbeat, finish_simply)
+NOTIFY_CLIENT_TERMINATION = Verb("NotifyClientTermination", begin_termination, finish_simply)

@@ -1,0 +1,148 @@
+"""ReceiveMessage: a long poll that answers with messages, or says that there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast, final
+
+from domain import limits
+from domain.command import Command, Extend, Receive
+from domain.event import Event, Received, Refused
+from domain.filter import tag
+from domain.filter.tag import TagFilter
+from protocols.grpc import framing, status, translate_in, translate_out, wire
+from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.renewal import INVISIBLE_MS
+from protocols.grpc.session import Client
+from protocols.grpc.translate_in import Refusal
+
+POLLING_MIN_NS: Final = 5 * limits.SECOND_NS
+POLLING_MAX_NS: Final = 20 * limits.SECOND_NS
+MARGIN_NS: Final = 100 * limits.MILLISECOND_NS
+"""An answer leaves this long before the caller's deadline, so that an empty one still counts as an answer."""
+INVISIBLE_MS_MIN: Final = 10_000
+
+_OK: Final = framing.frame(status.STATUS_OK)
+_NONE: Final = framing.frame(status.status(pb.MESSAGE_NOT_FOUND, "no new message"))
+_HOSTS = translate_out.Hosts()
+
+
+@final
+class _Poll:
+    """What the answer needs of the request."""
+
+    __slots__ = ("client", "group", "renew", "topic", "topic_field")
+
+    def __init__(self, client: Client, group: str, topic: str, topic_field: bytes, renew: bool) -> None:
+        self.client = client
+        self.group = group
+        self.topic = topic
+        self.topic_field = topic_field
+        self.renew = renew
+
+
+def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """Check the request -> one Receive."""
+    request = pb.ReceiveMessageRequest.FromString(body)
+    client = desk.sessions.find(call.client_id)
+    if client is None:
+        desk.refuse(call, pb.INTERNAL_SERVER_ERROR, f"client {call.client_id} has sent no settings on a Telemetry stream")
+        return ()
+    group, queue = request.group.name, request.message_queue
+    topic = queue.topic.name
+    wait_ns = _wait_ns(call, client, request, now)
+    refusal = wait_ns if isinstance(wait_ns, Refusal) else translate_in.topic_of(topic) or translate_in.group_of(group)
+    renew: bool = request.auto_renew
+    invisible = request.invisible_duration
+    invisible_ms = INVISIBLE_MS if renew else invisible.seconds * 1000 + invisible.nanos // 1_000_000
+    if refusal is None and not INVISIBLE_MS_MIN <= invisible_ms <= limits.INVISIBLE_MS_MAX:
+        refusal = Refusal(pb.ILLEGAL_INVISIBLE_TIME, f"{invisible_ms} ms; 10 s to 12 h are allowed")
+    if refusal is None:
+        refusal = filter_of(request.filter_expression)
+    if refusal is not None:
+        desk.refuse(call, *refusal)
+        return ()
+    call.state = _Poll(client, group, topic, translate_out.topic_field(queue.topic), renew)
+    return (
+        Receive(
+            desk.ticket(call),
+            group,
+            topic,
+            min(max(request.batch_size, 1), limits.RECEIVE_MESSAGES_MAX),
+            invisible_ms,
+            wait_ms=cast(int, wait_ns) // limits.MILLISECOND_NS,
+            # Only a FIFO push consumer polls queue by queue; what others name is where their rotation happens to stand.
+            queue_id=queue.id if client.fifo and renew and queue.id >= 0 else -1,
+            filter=_tags(request.filter_expression),
+            from_first=True,
+            ordered=client.fifo,
+            attempt_id=request.attempt_id,
+            client_id=call.client_id,
+        ),
+    )
+
+
+def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Received -> status, messages, delivery timestamp. What nobody waits for any more is given back at once."""
+    poll = cast(_Poll, call.state)
+    if isinstance(event, Refused):
+        if not desk.gone(call):
+            code, text = status.of(event.failure)
+            desk.reply_frames(call, framing.frame(status.status(code, text)) + _delivered(desk))
+        return
+    if not isinstance(event, Received):
+        return  # what was given back has been answered
+    messages = event.messages
+    if desk.gone(call):
+        if messages:
+            receipts = [leased.receipt for leased in messages]
+            desk.owe(Extend(desk.ticket(call), poll.group, poll.topic, receipts, 0))
+        return
+    if not messages:
+        desk.reply_frames(call, _NONE + _delivered(desk))
+        return
+    frames = [_OK]
+    for leased in messages:
+        handle = leased.receipt.text()
+        message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
+        frames.append(framing.frame(wire.text(b"\x12", message)))
+        if poll.renew:
+            desk.renewals.add(poll.client, handle, leased.receipt, poll.group, poll.topic, now)
+    frames.append(_delivered(desk))
+    desk.reply_frames(call, b"".join(frames))
+
+
+def filter_of(expression: pb.FilterExpression) -> Refusal | None:
+    """Check a filter expression. SQL92 is not served."""
+    if expression.type == pb.SQL:
+        return Refusal(pb.ILLEGAL_FILTER_EXPRESSION, "SQL92 filters are not served; use tags")
+    return None
+
+
+def _tags(expression: pb.FilterExpression) -> TagFilter | None:
+    text = expression.expression
+    return None if text in ("", "*") else tag.parse(text)
+
+
+def _wait_ns(call: Call, client: Client, request: pb.ReceiveMessageRequest, now: int) -> int | Refusal:
+    """How long to wait: as asked, between 5 and 20 s, and not beyond the call's deadline (ReceiveMessageActivity)."""
+    left = call.deadline - now if call.deadline >= 0 else -1
+    if request.HasField("long_polling_timeout"):
+        polling = request.long_polling_timeout.seconds * limits.SECOND_NS + request.long_polling_timeout.nanos
+    else:
+        polling = left - client.request_timeout_ns // 2 if left >= 0 else POLLING_MAX_NS
+    polling = int(min(max(polling, POLLING_MIN_NS), POLLING_MAX_NS))
+    if left < 0 or left >= polling + MARGIN_NS:
+        return polling
+    if left >= POLLING_MIN_NS - MARGIN_NS:
+        return left - MARGIN_NS
+    code = pb.ILLEGAL_POLLING_TIME if call.version >= "5.0.3" else pb.BAD_REQUEST
+    return Refusal(code, "the deadline leaves less than the 5 seconds that a poll takes at least")
+
+
+def _delivered(desk: Desk) -> bytes:
+    return framing.frame(wire.timestamp(b"\x1a", desk.setting.wall_ms()))
+
+
+RECEIVE_MESSAGE = Verb("ReceiveMessage", begin, finish)

@@ -1,0 +1,118 @@
+"""gRPC over HTTP/2, as its public specification "PROTOCOL-HTTP2" has it: prefixed messages, timeouts, status trailers."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+PREFIX_BYTES: Final = 5
+OK: Final = 0
+CANCELLED: Final = 1
+INVALID_ARGUMENT: Final = 3
+RESOURCE_EXHAUSTED: Final = 8
+UNIMPLEMENTED: Final = 12
+INTERNAL: Final = 13
+
+_UNITS: Final[dict[int, int]] = {
+    0x48: 3_600_000_000_000, 0x4D: 60_000_000_000, 0x53: 1_000_000_000, 0x6D: 1_000_000, 0x75: 1_000, 0x6E: 1,
+}  # fmt: skip
+_GZIP_ONLY = 16 + zlib.MAX_WBITS
+
+
+class FramingError(Exception):
+    """A stream that breaks gRPC's framing: `status` is its grpc-status, the text its grpc-message. Never leaves the adapter."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def frame(message: bytes) -> bytes:
+    """One message, uncompressed, with its prefix."""
+    return b"\x00" + len(message).to_bytes(4, "big") + message
+
+
+def timeout_ns(value: bytes) -> int:
+    """A grpc-timeout (`3S`, `500m`) in nanoseconds; -1 when it is none: 1 to 8 digits and a unit."""
+    unit = _UNITS.get(value[-1]) if value else None
+    digits = value[:-1]
+    if unit is None or not 0 < len(digits) <= 8 or not digits.isdigit():
+        return -1
+    return int(digits) * unit
+
+
+def open_message(flag: int, body: bytes, gzip: bool, limit: int) -> bytes:
+    """The message behind a prefix flag. Raises FramingError: compression not announced, unknown or corrupt, above `limit`."""
+    if flag == 0:
+        return body
+    if flag != 1 or not gzip:
+        raise FramingError(INTERNAL, "a message is marked as compressed, but grpc-encoding names no compression")
+    stream = zlib.decompressobj(_GZIP_ONLY)
+    try:
+        message = stream.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise FramingError(INTERNAL, f"a compressed message cannot be read: {error}") from error
+    if len(message) > limit:
+        raise FramingError(RESOURCE_EXHAUSTED, f"a message is larger than {limit} bytes when decompressed")
+    if not stream.eof:
+        raise FramingError(INTERNAL, "a compressed message is cut short")
+    return message
+
+
+class Messages:
+    """Collects one stream's pieces and cuts them into messages of at most `limit` bytes."""
+
+    __slots__ = ("_gzip", "_limit", "_need", "_parts", "_size")
+
+    def __init__(self, gzip: bool, limit: int) -> None:
+        self._gzip = gzip
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._need = PREFIX_BYTES
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages that are complete with `data`. Raises FramingError."""
+        size = len(data)
+        if self._size == 0 and size >= 5 and data[0] == 0 and size == 5 + int.from_bytes(data[1:5], "big") <= 5 + self._limit:
+            return [data[5:]]
+        self._parts.append(data)
+        self._size += size
+        if self._size < self._need:
+            return []
+        return self._cut()
+
+    def complete(self) -> bool:
+        """True when no message has begun that is not whole."""
+        return self._size == 0
+
+    def _cut(self) -> list[bytes]:
+        data = b"".join(self._parts)
+        out: list[bytes] = []
+        at = 0
+        need = PREFIX_BYTES
+        while len(data) - at >= PREFIX_BYTES:
+            length = int.from_bytes(data[at + 1 : at + 5], "big")
+            if length > self._limit:
+                raise FramingError(RESOURCE_EXHAUSTED, f"a message has {length} bytes, {self._limit} are allowed")
+            need = PREFIX_BYTES + length
+            if len(data) - at < need:
+                break
+            out.append(open_message(data[at], data[at + 5 : at + need], self._gzip, self._limit))
+            at += need
+            need = PREFIX_BYTES
+        self._parts = [data[at:]] if at < len(data) else []
+        self._size = len(data) - at
+        self._need = need
+        return out
+
+
+def percent_encode(text: str) -> bytes:
+    """A grpc-message value: printable ASCII as it is, `%` and all else as %XX of UTF-8."""
+    out = bytearray()
+    for byte in text.encode("utf-8", "replace"):
+        if 0x20 <= byte <= 0x7E and byte != 0x25:
+            out.append(byte)
+        else:
+            out += b"%%%02X" % byte
+    return bytes(out)

@@ -1,0 +1,63 @@
+"""SendMessage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from domain import limits
+from domain.command import Command, Send
+from domain.event import Event, Refused, Sent
+from domain.message import Message
+from protocols.grpc import status, translate_in, wire
+from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.translate_in import Refusal
+
+
+def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """Check the messages -> one Send; all of them or none."""
+    sent = pb.SendMessageRequest.FromString(body).messages
+    count = len(sent)
+    if count == 0:
+        desk.refuse(call, pb.MESSAGE_CORRUPTED, "the request has no messages")
+        return ()
+    topic = sent[0].topic.name
+    refusal = translate_in.topic_of(topic)
+    if refusal is not None:
+        desk.refuse(call, *refusal)
+        return ()
+    wall_ms = desk.setting.wall_ms()
+    messages: list[Message] = []
+    size = 0
+    for one in sent:
+        if count > 1 and one.topic.name != topic:
+            desk.refuse(call, pb.MESSAGE_CORRUPTED, "the messages of one request have different topics")
+            return ()
+        message = translate_in.message(topic, one, call.origin, desk.peer, wall_ms)
+        if isinstance(message, Refusal):
+            desk.refuse(call, *message)
+            return ()
+        size += len(message.body)
+        messages.append(message)
+    if size > limits.BATCH_BYTES_MAX and count > 1:
+        desk.refuse(call, pb.PAYLOAD_TOO_LARGE, f"the bodies have {size} bytes together, 4,194,304 are allowed")
+        return ()
+    return (Send(desk.ticket(call), messages),)
+
+
+def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Sent -> one entry a message, in order."""
+    if isinstance(event, Refused):
+        desk.refuse(call, *status.of(event.failure))
+        return
+    answer = status.STATUS_OK
+    for placed in cast(Sent, event).placed:
+        entry = status.STATUS_OK + wire.text(b"\x12", placed.message_id.encode())
+        if placed.queue_offset > 0:
+            entry += b"\x20" + wire.varint(placed.queue_offset)
+        answer += wire.text(b"\x12", entry)
+    desk.reply(call, answer)
+
+
+SEND_MESSAGE = Verb("SendMessage", begin, finish)

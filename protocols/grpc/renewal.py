@@ -1,0 +1,96 @@
+"""Leases of push consumers, renewed while their client works on them (RocketMQ's proxy: DefaultReceiptHandleManager).
+
+    given for 60 s -> due 10 s before its end -> extended by 60 s, again and again, until
+        the client settles it, gives it back or leaves      (over)
+        the store refuses                                   (over)
+        it is three hours old                               (not extended any more)
+    its connection is gone: not extended any more, so the message is free within 60 s
+
+All leases run equally long, so the one given first is due first and a queue is all the order there is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain import limits
+from domain.command import Command, Extend
+from domain.event import Event, Extended
+from domain.receipt import Receipt
+from protocols.grpc.session import Client, Lease
+
+INVISIBLE_MS: Final = 60_000
+AHEAD_NS: Final = 10 * limits.SECOND_NS
+SCAN_NS: Final = 5 * limits.SECOND_NS
+AGE_NS: Final = 3 * 3600 * limits.SECOND_NS
+BATCH: Final = 256
+KEPT_MIN: Final = 4096
+"""Below this many leases, those that are over just wait for their turn."""
+
+_INVISIBLE_NS = INVISIBLE_MS * limits.MILLISECOND_NS
+
+
+@final
+class Renewals:
+    """The leases that one connection has handed out and keeps alive. `owner` is element 0 of every ticket."""
+
+    __slots__ = ("_leases", "_owner", "_thin_at", "due_at")
+
+    def __init__(self, owner: object) -> None:
+        self._owner = owner
+        self._leases: deque[Lease] = deque()
+        self._thin_at = KEPT_MIN
+        self.due_at: int | None = None
+
+    def add(self, client: Client, handle: str, receipt: Receipt, group: str, topic: str, now: int) -> None:
+        """Keep a lease that was given now for INVISIBLE_MS."""
+        lease = Lease(client, handle, receipt, group, topic, now, now + _INVISIBLE_NS)
+        if client.hold(lease, now):
+            if len(self._leases) >= self._thin_at:
+                self._leases = deque(known for known in self._leases if not known.over)
+                self._thin_at = max(KEPT_MIN, 2 * len(self._leases))
+            self._leases.append(lease)
+            if self.due_at is None:
+                self.due_at = lease.ends_ns - AHEAD_NS
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Extend what is due, a command for each run of one group and topic."""
+        commands: list[Command] = []
+        leases = self._leases
+        batch: list[Lease] = []
+        while leases and (leases[0].over or leases[0].ends_ns - AHEAD_NS <= now):
+            lease = leases.popleft()
+            if lease.over:
+                continue
+            if now - lease.since_ns >= AGE_NS:
+                lease.client.release(lease.handle)
+                continue
+            if batch and (lease.group != batch[0].group or lease.topic != batch[0].topic or len(batch) >= BATCH):
+                commands.append(self._extend(batch))
+                batch = []
+            batch.append(lease)
+        if batch:
+            commands.append(self._extend(batch))
+        self.due_at = max(leases[0].ends_ns - AHEAD_NS, now + SCAN_NS) if leases else None
+        return commands
+
+    def extended(self, batch: Sequence[Lease], event: Event, now: int) -> None:
+        """The answer: new receipts, or the end of the renewal."""
+        outcomes = event.outcomes if isinstance(event, Extended) else [None] * len(batch)
+        for lease, outcome in zip(batch, outcomes, strict=True):
+            if lease.over:
+                continue
+            if not isinstance(outcome, Receipt):
+                lease.client.release(lease.handle)
+                continue
+            lease.receipt = outcome
+            lease.ends_ns = now + _INVISIBLE_NS
+            self._leases.append(lease)
+            if self.due_at is None:
+                self.due_at = lease.ends_ns - AHEAD_NS
+
+    def _extend(self, batch: list[Lease]) -> Extend:
+        receipts = [lease.receipt for lease in batch]
+        return Extend((self._owner, tuple(batch)), batch[0].group, batch[0].topic, receipts, INVISIBLE_MS)

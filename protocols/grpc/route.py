@@ -1,0 +1,156 @@
+"""QueryRoute and QueryAssignment: where a client finds the queues of a topic, which is where it already is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from domain.command import Command, QueryGroup, QueryTopic
+from domain.event import Event, GroupFound, Refused, TopicFound
+from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
+from protocols.grpc import status, translate_in
+from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.messages import messaging_pb2 as pb
+
+MASTER: Final = 0
+ANY_QUEUE: Final = -1
+
+_EVERYTHING: Final = (pb.NORMAL, pb.FIFO, pb.DELAY)
+_TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
+    "NORMAL": (pb.NORMAL,),
+    "FIFO": (pb.FIFO,),
+    "DELAY": (pb.DELAY,),
+    "TRANSACTION": (pb.TRANSACTION,),
+    "MIXED": _EVERYTHING,
+}
+
+
+def begin_route(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """One QueryTopic, which makes the topic where policy allows."""
+    request = pb.QueryRouteRequest.FromString(body)
+    refusal = translate_in.topic_of(request.topic.name)
+    if refusal is not None:
+        desk.refuse(call, *refusal)
+        return ()
+    call.state = request
+    return (QueryTopic(desk.ticket(call), request.topic.name, create=True),)
+
+
+def finish_route(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """TopicFound -> its queues, all at the endpoint by which the client has come. The order is always the same."""
+    if isinstance(event, Refused):
+        desk.refuse(call, *status.of(event.failure))
+        return
+    topic = cast(TopicFound, event).topic
+    request = cast(pb.QueryRouteRequest, call.state)
+    answer = pb.QueryRouteResponse()
+    answer.status.code = pb.OK
+    answer.status.message = "OK"
+    place = _place(desk, request.topic, request.endpoints)
+    place.accept_message_types.extend(_accepted(topic))
+    queue_id = 0
+    for permission, count in _split(topic):
+        place.permission = permission
+        for _ in range(count):
+            place.id = queue_id
+            answer.message_queues.add().CopyFrom(place)
+            queue_id += 1
+    desk.reply(call, answer.SerializeToString())
+
+
+def _split(topic: Topic) -> list[tuple[pb.Permission, int]]:
+    """Queues by permission, in the order in which RocketMQ's proxy numbers them (RouteActivity)."""
+    read = topic.read_queues if topic.perm & PERM_READ else 0
+    write = topic.write_queues if topic.perm & PERM_WRITE else 0
+    both = min(read, write)
+    if read == 0 and write == 0:
+        return [(pb.NONE, max(1, topic.read_queues, topic.write_queues))]
+    return [(pb.READ, read - both), (pb.WRITE, write - both), (pb.READ_WRITE, both)]
+
+
+def _accepted(topic: Topic) -> tuple[pb.MessageType, ...]:
+    """What the SDKs may send to it. A topic that nobody gave a type, made on first use, takes all that is served."""
+    if topic.type == "NORMAL" and "message.type" not in topic.attributes:
+        return _EVERYTHING
+    return _TYPES.get(topic.type, _EVERYTHING)
+
+
+def _place(desk: Desk, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
+    """A queue of this broker at the client's own endpoint; where it named none, at the advertised one."""
+    place = pb.MessageQueue()
+    place.topic.CopyFrom(topic)
+    broker = place.broker
+    broker.name = desk.setting.broker
+    broker.id = MASTER
+    if endpoints.addresses and endpoints.scheme != pb.ADDRESS_SCHEME_UNSPECIFIED:
+        broker.endpoints.CopyFrom(endpoints)
+        return place
+    host = desk.setting.host
+    if ":" in host:
+        broker.endpoints.scheme = pb.IPv6
+    elif host.replace(".", "").isdigit():
+        broker.endpoints.scheme = pb.IPv4
+    else:
+        broker.endpoints.scheme = pb.DOMAIN_NAME
+    address = broker.endpoints.addresses.add()
+    address.host = host
+    address.port = desk.setting.ports.get("grpc", desk.peer.local_port)
+    return place
+
+
+class _Pair:
+    """The two answers that an assignment needs."""
+
+    __slots__ = ("failed", "group", "request", "topic")
+
+    def __init__(self, request: pb.QueryAssignmentRequest) -> None:
+        self.request = request
+        self.topic: Topic | None = None
+        self.group: Group | None = None
+        self.failed = False
+
+
+def begin_assignment(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """QueryTopic and QueryGroup."""
+    request = pb.QueryAssignmentRequest.FromString(body)
+    topic, group = request.topic.name, request.group.name
+    refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
+    if refusal is not None:
+        desk.refuse(call, *refusal)
+        return ()
+    call.state = _Pair(request)
+    ticket = desk.ticket(call)
+    return (QueryTopic(ticket, topic, create=True), QueryGroup(ticket, group))
+
+
+def finish_assignment(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Both found -> every member gets everything: balance is by message. A FIFO group polls queue by queue."""
+    pair = cast(_Pair, call.state)
+    if pair.failed:
+        return
+    if isinstance(event, Refused):
+        pair.failed = True
+        desk.refuse(call, *status.of(event.failure))
+        return
+    if isinstance(event, TopicFound):
+        pair.topic = event.topic
+    else:
+        pair.group = cast(GroupFound, event).group
+    if pair.topic is None or pair.group is None:
+        return
+    if not pair.topic.perm & PERM_READ or pair.topic.read_queues == 0:
+        desk.refuse(call, pb.FORBIDDEN, "no readable queue")
+        return
+    answer = pb.QueryAssignmentResponse()
+    answer.status.code = pb.OK
+    answer.status.message = "OK"
+    place = _place(desk, pair.request.topic, pair.request.endpoints)
+    place.permission = pb.READ_WRITE if pair.topic.perm & PERM_WRITE else pb.READ
+    for queue_id in range(pair.topic.read_queues) if pair.group.orderly else (ANY_QUEUE,):
+        place.id = queue_id
+        answer.assignments.add().message_queue.CopyFrom(place)
+    desk.reply(call, answer.SerializeToString())
+
+
+QUERY_ROUTE = Verb("QueryRoute", begin_route, finish_route)
+QUERY_ASSIGNMENT = Verb("QueryAssignment", begin_assignment, finish_assignment)

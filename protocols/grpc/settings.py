@@ -1,0 +1,48 @@
+"""The merged Settings that a client gets back: what it sent, overlaid with what the server decides.
+
+RocketMQ's proxy (GrpcClientSettingsManager) returns these fields, and its SDKs do not start without them: a producer without
+`max_body_size` refuses every message, a push consumer without a backoff strategy or a batch size does not poll.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain import limits
+from domain.topic import CUSTOMIZED_BACKOFF_S, Group
+from protocols.grpc.messages import messaging_pb2 as pb
+
+PRODUCER_ATTEMPTS: Final = 3
+LONG_POLLING_S: Final = 20
+
+
+def for_producer(sent: pb.Settings) -> pb.Settings:
+    """Settings of a producer."""
+    merged = pb.Settings()
+    merged.CopyFrom(sent)
+    merged.publishing.max_body_size = limits.BODY_BYTES_MAX
+    merged.publishing.validate_message_type = True
+    policy = merged.backoff_policy
+    policy.Clear()
+    policy.max_attempts = PRODUCER_ATTEMPTS
+    policy.exponential_backoff.initial.nanos = 10_000_000
+    policy.exponential_backoff.max.seconds = 1
+    policy.exponential_backoff.multiplier = 2
+    merged.metric.on = False
+    return merged
+
+
+def for_consumer(sent: pb.Settings, group: Group) -> pb.Settings:
+    """Settings of a member of `group`."""
+    merged = pb.Settings()
+    merged.CopyFrom(sent)
+    merged.subscription.fifo = group.orderly
+    merged.subscription.receive_batch_size = limits.RECEIVE_MESSAGES_MAX
+    merged.subscription.long_polling_timeout.seconds = LONG_POLLING_S
+    policy = merged.backoff_policy
+    policy.Clear()
+    policy.max_attempts = group.retry_max + 1
+    for seconds in CUSTOMIZED_BACKOFF_S:
+        policy.customized_backoff.next.add().seconds = seconds
+    merged.metric.on = False
+    return merged

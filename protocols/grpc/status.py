@@ -1,0 +1,64 @@
+"""Outcomes in RocketMQ's words: one `Status.code` for every `ErrorCode`. Failures travel in the answer, not in grpc-status."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.errors import ErrorCode, Failure
+from protocols.grpc import wire
+from protocols.grpc.messages import messaging_pb2 as pb
+
+CODES: Final[dict[ErrorCode, int]] = {
+    ErrorCode.TOPIC_NOT_FOUND: pb.TOPIC_NOT_FOUND,
+    ErrorCode.TOPIC_ILLEGAL: pb.ILLEGAL_TOPIC,
+    ErrorCode.GROUP_NOT_FOUND: pb.CONSUMER_GROUP_NOT_FOUND,
+    ErrorCode.GROUP_ILLEGAL: pb.ILLEGAL_CONSUMER_GROUP,
+    ErrorCode.GROUP_OFFLINE: pb.NOT_FOUND,
+    ErrorCode.QUEUE_ILLEGAL: pb.BAD_REQUEST,
+    ErrorCode.OFFSET_NOT_FOUND: pb.OFFSET_NOT_FOUND,
+    ErrorCode.MESSAGE_NOT_FOUND: pb.MESSAGE_NOT_FOUND,
+    ErrorCode.MESSAGE_TOO_LARGE: pb.MESSAGE_BODY_TOO_LARGE,
+    ErrorCode.MESSAGE_ILLEGAL: pb.MESSAGE_CORRUPTED,
+    ErrorCode.BODY_EMPTY: pb.MESSAGE_BODY_EMPTY,
+    ErrorCode.PROPERTIES_TOO_LARGE: pb.MESSAGE_PROPERTIES_TOO_LARGE,
+    ErrorCode.PROPERTY_ILLEGAL: pb.ILLEGAL_MESSAGE_PROPERTY_KEY,
+    ErrorCode.TYPE_CONFLICT: pb.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE,
+    ErrorCode.MEDIA_TYPE: pb.BAD_REQUEST,
+    ErrorCode.DELIVERY_TIME_ILLEGAL: pb.ILLEGAL_DELIVERY_TIME,
+    ErrorCode.FILTER_ILLEGAL: pb.ILLEGAL_FILTER_EXPRESSION,
+    ErrorCode.ARGUMENT_ILLEGAL: pb.BAD_REQUEST,
+    ErrorCode.RECEIPT_INVALID: pb.INVALID_RECEIPT_HANDLE,
+    ErrorCode.RECEIPT_EXPIRED: pb.INVALID_RECEIPT_HANDLE,
+    ErrorCode.CLIENT_UNKNOWN: pb.UNRECOGNIZED_CLIENT_TYPE,
+    ErrorCode.POLLING_FULL: pb.TOO_MANY_REQUESTS,
+    ErrorCode.NOT_AUTHENTICATED: pb.UNAUTHORIZED,
+    # RocketMQ's proxy answers denials by access rules with 40100 too; 40300 means that a queue forbids it.
+    ErrorCode.NOT_ALLOWED: pb.FORBIDDEN,
+    ErrorCode.QUOTA: pb.TOO_MANY_REQUESTS,
+    ErrorCode.RATE: pb.TOO_MANY_REQUESTS,
+    ErrorCode.OVERLOADED: pb.TOO_MANY_REQUESTS,
+    ErrorCode.STORE_UNAVAILABLE: pb.HA_NOT_AVAILABLE,
+    ErrorCode.FLUSH_TIMEOUT: pb.MASTER_PERSISTENCE_TIMEOUT,
+    ErrorCode.DRAINING: pb.INTERNAL_SERVER_ERROR,
+    ErrorCode.NOT_SUPPORTED: pb.NOT_IMPLEMENTED,
+    ErrorCode.INTERNAL: pb.INTERNAL_SERVER_ERROR,
+}
+
+
+def content(code: int, text: str = "") -> bytes:
+    """A Status message. An empty text becomes the code's name: SDKs show it to people."""
+    name = text or pb.Code.Name(code)
+    return b"\x08" + wire.varint(code) + wire.text(b"\x12", name.encode("utf-8", "replace"))
+
+
+def status(code: int, text: str = "") -> bytes:
+    """A Status as field 1, which is where every answer of the protocol has it."""
+    return wire.text(b"\x0a", content(code, text))
+
+
+def of(failure: Failure) -> tuple[int, str]:
+    """Code and text of a failure."""
+    return CODES[failure.code], failure.text or failure.code.value
+
+
+STATUS_OK: Final = status(pb.OK)

@@ -1,0 +1,138 @@
+"""A message of SendMessage -> a domain message, by the checks of RocketMQ's proxy (SendMessageActivity, GrpcValidator).
+
+Refusals are `Refusal` values, not exceptions: a code of the protocol and a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from domain import address, limits
+from domain import property as properties
+from domain.message import Message
+from protocols import compression
+from protocols.adapter import Peer
+from protocols.grpc.messages import messaging_pb2 as pb
+
+USER_PROPERTIES_MAX: Final = 128
+USER_BYTES_MAX: Final = 16 * 1024
+SYS_ZLIB: Final = 0x301
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNSERVED: Final[dict[int, str]] = {
+    pb.TRANSACTION: "transactional messages", pb.LITE: "lite topics", pb.PRIORITY: "priorities",
+}  # fmt: skip
+
+
+class Refusal(NamedTuple):
+    """Why a request is not carried out."""
+
+    code: int
+    text: str
+
+
+def topic_of(name: str) -> Refusal | None:
+    """Check a topic's name."""
+    if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
+        return Refusal(pb.ILLEGAL_TOPIC, f"topic {name!r}: 1 to 127 of % | a-z A-Z 0-9 _ -, and no name of the system")
+    return None
+
+
+def group_of(name: str) -> Refusal | None:
+    """Check a consumer group's name."""
+    if not address.is_group(name):
+        return Refusal(pb.ILLEGAL_CONSUMER_GROUP, f"group {name!r}: 1 to 120 of the characters % | a-z A-Z 0-9 _ -")
+    return None
+
+
+def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: int) -> Message | Refusal:
+    """One message of an accepted topic. `origin`: stored properties of where it comes from; `wall_ms` judges delivery times."""
+    system = sent.system_properties
+    body = sent.body
+    if not body:
+        return Refusal(pb.MESSAGE_BODY_EMPTY, "the message has no body")
+    if len(body) > limits.BODY_BYTES_MAX:
+        return Refusal(pb.MESSAGE_BODY_TOO_LARGE, f"the body has {len(body)} bytes, 4,194,304 are allowed")
+    message_id: str = system.message_id
+    if not message_id.isalnum() and (not message_id.strip() or _CONTROL.search(message_id)):
+        return Refusal(pb.ILLEGAL_MESSAGE_ID, "the message has no usable id")
+    kind = system.message_type
+    if kind in _UNSERVED:
+        return Refusal(pb.NOT_IMPLEMENTED, f"{_UNSERVED[kind]} are not served")
+    stored = _stored(sent, system, message_id)
+    if isinstance(stored, Refusal):
+        return stored
+    if system.HasField("delivery_timestamp"):
+        deliver_ms = system.delivery_timestamp.seconds * 1000 + system.delivery_timestamp.nanos // 1_000_000
+        if deliver_ms - wall_ms > limits.DELAY_MS_MAX:
+            return Refusal(pb.ILLEGAL_DELIVERY_TIME, "the delivery time is more than 366 days ahead")
+        if deliver_ms > wall_ms:
+            stored += f"TIMER_DELIVER_MS\x01{deliver_ms}\x02"
+    sys_flag = 0
+    if system.body_encoding == pb.GZIP:
+        opened = compression.inflate(body, limits.BODY_BYTES_MAX)
+        if opened is None:
+            return Refusal(pb.MESSAGE_CORRUPTED, "the GZIP body is corrupt, or larger than 4,194,304 bytes inside")
+        if body.startswith(compression.GZIP_MAGIC):
+            body = opened  # the stored flag knows zlib, not gzip
+        else:
+            sys_flag = SYS_ZLIB
+    born = system.born_timestamp
+    return Message(
+        topic,
+        body,
+        stored.encode() + origin,
+        message_id=message_id,
+        sys_flag=sys_flag,
+        born_ms=max(born.seconds * 1000 + born.nanos // 1_000_000, 0),
+        born_host=peer.born_host,
+    )
+
+
+def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> str | Refusal:
+    """Properties in stored form, as text."""
+    out = f"UNIQ_KEY\x01{message_id}\x02"
+    size = 0
+    if sent.user_properties:
+        user = _user(dict(sent.user_properties))
+        if isinstance(user, Refusal):
+            return user
+        out += user
+        size += len(user.encode())
+    if system.HasField("tag"):
+        tag = system.tag
+        if not tag.strip() or "|" in tag or _CONTROL.search(tag):
+            return Refusal(pb.ILLEGAL_MESSAGE_TAG, f"tag {tag!r}: blank, or with a | or a control character")
+        out += f"TAGS\x01{tag}\x02"
+        size += len(tag.encode())
+    if system.keys:
+        keys = list(system.keys)
+        if any(not key.strip() or _CONTROL.search(key) for key in keys):
+            return Refusal(pb.ILLEGAL_MESSAGE_KEY, "a key is blank, or has a control character")
+        joined = " ".join(keys)
+        out += f"KEYS\x01{joined}\x02"
+        size += len(joined.encode())
+    if size > USER_BYTES_MAX:
+        return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"properties, tag and keys have {size} bytes, 16,384 are allowed")
+    if system.HasField("message_group"):
+        group = system.message_group
+        if not group.strip() or len(group.encode()) >= limits.MESSAGE_GROUP_BYTES_MAX or _CONTROL.search(group):
+            return Refusal(pb.ILLEGAL_MESSAGE_GROUP, f"message group {group!r}: blank, over 63 bytes, or a control character")
+        out += f"__SHARDINGKEY\x01{group}\x02"
+    if system.HasField("trace_context") and properties.is_storable("TRACE_CONTEXT", system.trace_context):
+        out += f"TRACE_CONTEXT\x01{system.trace_context}\x02"
+    return out
+
+
+def _user(pairs: dict[str, str]) -> str | Refusal:
+    """What the application set; an empty value is the same as an absent key, which is how it is stored."""
+    if len(pairs) > USER_PROPERTIES_MAX:
+        return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"{len(pairs)} properties, {USER_PROPERTIES_MAX} are allowed")
+    out = ""
+    for key, value in pairs.items():
+        if properties.is_reserved(key) or key == "" or _CONTROL.search(key) or _CONTROL.search(value):
+            return Refusal(pb.ILLEGAL_MESSAGE_PROPERTY_KEY, f"property {key!r}: reserved, empty, or with a control character")
+        if value:
+            out += f"{key}\x01{value}\x02"
+    return out

@@ -1,0 +1,137 @@
+"""A leased record -> the bytes of a protocol Message, written by hand: once a message, so without objects in between.
+
+Field numbers are those of messages/messaging.proto; RocketMQ's proxy fills the same fields (GrpcConverter.buildMessage).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from domain import limits
+from domain import property as properties
+from domain.address import host_text
+from domain.event import Leased
+from domain.message import SYS_COMPRESSED
+from domain.record import Record
+from protocols import compression
+from protocols.grpc import wire
+from protocols.grpc.messages import messaging_pb2 as pb
+
+HOSTS_MAX: Final = 1024
+_RESERVED: Final[frozenset[bytes]] = frozenset(key.encode() for key in properties.RESERVED)
+_IDENTITY: Final = b"\x28\x01"
+_GZIP: Final = b"\x28\x02"
+_TYPES: Final[tuple[bytes, bytes, bytes]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03")
+
+
+class Hosts:
+    """Addresses in record form -> the text that goes on the wire; a small memory, since few repeat often."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes] = {}
+
+    def text(self, host: bytes) -> bytes:
+        """`127.0.0.1:8081`."""
+        known = self._known.get(host)
+        if known is None:
+            if len(self._known) >= HOSTS_MAX:
+                self._known.clear()
+            known = self._known[host] = host_text(host).encode()
+        return known
+
+
+def message(topic: bytes, leased: Leased, handle: str, hosts: Hosts) -> bytes:
+    """One message. `topic`: the encoded field 1 of a Message, as the receiver named the topic."""
+    record = Record(leased.record)
+    stored = record.properties
+    if not stored.isascii():
+        # A remoting client may store anything; the fields are proto3 strings, and one that is not UTF-8 spoils the answer.
+        stored = stored.decode("utf-8", "replace").encode()
+    body, encoding = _body(record)
+    system, user = _properties(stored, record)
+    born_ms, store_ms = record.born_ms, record.store_ms
+    receipt = leased.receipt
+    parts = [
+        system,
+        b"\x22\x24\x08\x02\x12\x20" + hashlib.md5(body, usedforsecurity=False).hexdigest().upper().encode(),
+        encoding,
+        wire.timestamp(b"\x3a", born_ms if born_ms > 0 else 0),
+        wire.text(b"\x42", hosts.text(record.born_host)),
+        wire.timestamp(b"\x4a", store_ms),
+        wire.text(b"\x52", hosts.text(record.store_host)),
+        wire.text(b"\x62", handle.encode()),
+        b"\x68" + wire.varint(receipt.queue_id),
+        b"\x70" + wire.varint(receipt.queue_offset),
+        b"\x80\x01" + wire.varint(leased.attempt),
+    ]
+    return b"".join((topic, user, wire.text(b"\x1a", b"".join(parts)), wire.text(b"\x22", body)))
+
+
+def _body(record: Record) -> tuple[bytes, bytes]:
+    """The body as it goes out, and its encoded body_encoding. Only real gzip goes out compressed: not every SDK reads more."""
+    if not record.sys_flag & SYS_COMPRESSED:
+        return record.body, _IDENTITY
+    stored = record.body
+    if not stored.startswith(compression.GZIP_MAGIC):
+        plain = compression.plain(record, limits.BODY_BYTES_MAX)
+        if plain is not None:
+            return plain, _IDENTITY
+    return stored, _GZIP
+
+
+def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
+    """System properties 1 to 3, 6, 11, 17, 18 and 20, and the encoded user properties."""
+    out = b""
+    message_id = b""
+    kind = 0
+    user = False
+    for piece in stored.split(b"\x02"):
+        at = piece.find(b"\x01")
+        if at <= 0 or at + 1 == len(piece):
+            continue
+        key = piece[:at]
+        if key == b"UNIQ_KEY":
+            message_id = piece[at + 1 :]
+        elif key == b"TAGS":
+            out += wire.text(b"\x0a", piece[at + 1 :])
+        elif key == b"KEYS":
+            for value in piece[at + 1 :].split(b" "):
+                if value:
+                    out += wire.text(b"\x12", value)
+        elif key == b"__SHARDINGKEY":
+            out += wire.text(b"\x8a\x01", piece[at + 1 :])
+            kind = kind or 1
+        elif key == b"TRACE_CONTEXT":
+            out += wire.text(b"\x92\x01", piece[at + 1 :])
+        elif key in (b"TIMER_OUT_MS", b"TIMER_DELIVER_MS"):
+            value = piece[at + 1 :]
+            if kind != 2 and value.isdigit() and len(value) < 16:
+                out += wire.timestamp(b"\x5a", int(value))
+            kind = 2
+        elif key == b"DELAY":
+            kind = 2
+        elif key not in _RESERVED and not key.startswith((b"HG_", b"CE_")):
+            user = True
+    dead_letter = properties.find(stored, b"DLQ_ORIGIN_TOPIC")
+    if dead_letter:
+        origin = wire.text(b"\x0a", dead_letter) + wire.text(b"\x12", properties.find(stored, b"DLQ_ORIGIN_MESSAGE_ID"))
+        out += wire.text(b"\xa2\x01", origin)
+    if not message_id:
+        message_id = (record.store_host + record.physical_offset.to_bytes(8, "big")).hex().upper().encode()
+    out += wire.text(b"\x1a", message_id) + _TYPES[kind]
+    return out, _user(stored) if user else b""
+
+
+def _user(stored: bytes) -> bytes:
+    out = b""
+    for key, value in properties.user(stored).items():
+        out += wire.text(b"\x12", wire.text(b"\x0a", key.encode()) + wire.text(b"\x12", value.encode()))
+    return out
+
+
+def topic_field(resource: pb.Resource) -> bytes:
+    """Field 1 of a Message: the topic as the receiver named it."""
+    return wire.text(b"\x0a", resource.SerializeToString())

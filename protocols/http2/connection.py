@@ -1,0 +1,357 @@
+"""One HTTP/2 connection: streams to applications, and what a hostile or a dead peer may cost.
+
+The engine knows frames and windows, applications know requests; this knows time, counts and whose stream is whose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast, final
+
+from domain import limits
+from domain.command import Command, Disconnected
+from domain.event import Event
+from protocols.adapter import Peer
+from protocols.http2.application import Application, ApplicationFactory, Headers
+from protocols.http2.engine import (
+    CANCEL,
+    ENHANCE_YOUR_CALM,
+    EVENT_DATA,
+    EVENT_ENDED,
+    EVENT_FATAL,
+    EVENT_HEADERS,
+    NO_ERROR,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
+    SETTINGS_TIMEOUT,
+    EngineFactory,
+)
+from protocols.http2.frame import FrameOutline
+
+STREAMS_MAX: Final = 128
+REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
+UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Request bytes that one connection may have under way, over all streams that nobody has answered yet."""
+OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Answers queued since the last `outgoing` beyond which no more is read."""
+HELD_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Answers held back by the peer's windows beyond which new streams are refused."""
+
+TICK_NS: Final = limits.SECOND_NS
+REQUEST_NS: Final = 30 * limits.SECOND_NS
+STALL_NS: Final = 60 * limits.SECOND_NS
+IDLE_NS: Final = 120 * limits.SECOND_NS
+SILENCE_NS: Final = 60 * limits.SECOND_NS
+PING_NS: Final = 20 * limits.SECOND_NS
+
+BUDGET_NS: Final = 10 * limits.SECOND_NS
+CONTROL_FRAMES_MAX: Final = 1_000
+RESETS_MAX: Final = 200
+
+_NOT_FOUND: Final[Headers] = [(b":status", b"404"), (b"content-length", b"0")]
+
+
+@final
+class _Stream:
+    """A request whose response is not finished."""
+
+    __slots__ = ("answered", "application", "complete", "deadline", "received")
+
+    def __init__(self, application: Application, complete: bool, deadline: int) -> None:
+        self.application = application
+        self.complete = complete
+        self.answered = False
+        self.received = 0
+        self.deadline = deadline
+
+
+@final
+class Http2Connection:
+    """Implements `protocols.adapter.Connection`, and `Reply` for its applications."""
+
+    __slots__ = (
+        "_applications", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at", "_inside_at",
+        "_inside_count", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base", "_sent", "_stalls", "_streams",
+        "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading",
+    )  # fmt: skip
+
+    def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
+        self.reading = True
+        self.closed = False
+        self._engine = engine(STREAMS_MAX)
+        self._outline = FrameOutline()
+        self._streams: dict[int, _Stream] = {}
+        self._stalls: dict[int, tuple[int, int]] = {}
+        self._now = self._opened_at = self._heard_at = self._idle_at = self._budget_at = self._inside_at = now
+        self._inside_count = 0
+        self._pinged = False
+        self._queued = self._sent = self._uploads_bytes = 0
+        self._control_base = self._work_base = self._resets_base = self._finished = 0
+        self._tick_at = now + limits.HANDSHAKE_NS
+        self._applications: list[Application] = [factory.open(self, peer, now) for factory in factories]
+
+    # What the shell calls
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Bytes of the peer -> commands, in the order of its frames."""
+        if self.closed:
+            return ()
+        if not data:
+            return self._end(None, "eof", [])
+        self._now = self._heard_at = now
+        self._pinged = False
+        commands: list[Command] = []
+        outline = self._outline
+        fault = outline.follow(data)
+        if fault:
+            return self._end(fault, "flood" if fault == ENHANCE_YOUR_CALM else "protocol-error", commands)
+        if (
+            outline.control - self._control_base > CONTROL_FRAMES_MAX or outline.resets - self._resets_base > RESETS_MAX
+        ) and self._flooded(now):
+            return self._end(ENHANCE_YOUR_CALM, "flood", commands)
+        streams = self._streams
+        for kind, stream_id, payload, end in self._engine.receive(data):
+            if kind == EVENT_HEADERS:
+                self._open(stream_id, cast(Headers, payload), end, now, commands)
+                continue
+            if kind == EVENT_FATAL:
+                return self._end(None, "goaway" if payload == NO_ERROR else "protocol-error", commands)
+            stream = streams.get(stream_id)
+            if stream is None:
+                continue
+            if kind == EVENT_DATA:
+                self._data(stream_id, stream, cast(bytes, payload), now, commands)
+            elif kind == EVENT_ENDED:
+                stream.complete = True
+                self._uploads_bytes -= stream.received
+                stream.received = 0
+                commands += stream.application.ended(stream_id, now)
+            else:
+                self._drop(stream_id, stream)
+                commands += stream.application.cancelled(stream_id, now)
+        if outline.inside or self._uploads_bytes or self._engine.held:
+            self._watch(now)
+        return commands
+
+    def answer(self, event: Event, now: int) -> None:
+        """Hand an event to the application that minted its ticket; an unasked one to all."""
+        self._now = now
+        ticket = event.ticket  # type: ignore[attr-defined]
+        if ticket is None:
+            for application in self._applications:
+                application.answer(event, now)
+        else:
+            ticket[0].answer(event, now)
+
+    def outgoing(self) -> Sequence[bytes]:
+        """What the peer's windows allow to be written."""
+        data = self._engine.outgoing()
+        self._queued = 0
+        self.reading = True
+        if self._engine.held and self._tick_at > self._now + TICK_NS:
+            self._tick_at = self._now + TICK_NS
+        if not data:
+            return ()
+        self._sent += len(data)
+        return (data,)
+
+    def deadline(self) -> int | None:
+        """The earliest of the applications' deadlines and our own."""
+        if self.closed:
+            return None
+        earliest = self._tick_at
+        for application in self._applications:
+            at = application.deadline()
+            if at is not None and at < earliest:
+                earliest = at
+        return earliest
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Deadlines of applications, then our own watch over the peer."""
+        self._now = now
+        commands: list[Command] = []
+        if self.closed:
+            return commands
+        for application in self._applications:
+            at = application.deadline()
+            if at is not None and at <= now:
+                commands += application.expire(now)
+        if now >= self._tick_at:
+            self._tick_at = now + TICK_NS
+            return self._tick(now, commands)
+        return commands
+
+    # What applications call
+
+    def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
+        """Response header fields."""
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return
+        stream.answered = True
+        self._uploads_bytes -= stream.received
+        stream.received = 0
+        self._engine.respond(stream_id, headers, end)
+        if end:
+            self._finish(stream_id)
+
+    def send(self, stream_id: int, data: bytes, end: bool) -> None:
+        """A piece of the body."""
+        if stream_id not in self._streams:
+            return
+        self._queued += len(data)
+        if self._queued > OUTPUT_BYTES_MAX:
+            self.reading = False
+        self._engine.send(stream_id, data, end)
+        if end:
+            self._finish(stream_id)
+
+    def trailers(self, stream_id: int, headers: Headers) -> None:
+        """The end of the response."""
+        if stream_id in self._streams:
+            self._engine.trailers(stream_id, headers)
+            self._finish(stream_id)
+
+    def reset(self, stream_id: int, code: int) -> None:
+        """Give a stream up."""
+        stream = self._streams.get(stream_id)
+        if stream is not None:
+            self._drop(stream_id, stream)
+            self._engine.reset(stream_id, code)
+
+    def pending(self, stream_id: int) -> int:
+        """Body bytes of a stream that have not left yet, also when its response is complete."""
+        return self._engine.pending(stream_id)
+
+    # Streams
+
+    def _open(self, stream_id: int, headers: Headers, end: bool, now: int, commands: list[Command]) -> None:
+        if len(self._streams) >= STREAMS_MAX or self._engine.held > HELD_BYTES_MAX:
+            self._engine.reset(stream_id, REFUSED_STREAM)
+            return
+        for application in self._applications:
+            if application.accepts(headers):
+                self._streams[stream_id] = _Stream(application, end, now + REQUEST_NS)
+                commands += application.opened(stream_id, headers, now)
+                if end:
+                    if stream_id in self._streams:
+                        commands += application.ended(stream_id, now)
+                elif self._tick_at > now + REQUEST_NS:
+                    self._tick_at = now + REQUEST_NS
+                return
+        self._engine.respond(stream_id, _NOT_FOUND, True)
+
+    def _data(self, stream_id: int, stream: _Stream, data: bytes, now: int, commands: list[Command]) -> None:
+        if not stream.answered:
+            stream.received += len(data)
+            self._uploads_bytes += len(data)
+            if stream.received > REQUEST_BYTES_MAX or self._uploads_bytes > UPLOADS_BYTES_MAX:
+                self._cancel(stream_id, stream, ENHANCE_YOUR_CALM, now, commands)
+                return
+        commands += stream.application.data(stream_id, data, now)
+
+    def _cancel(self, stream_id: int, stream: _Stream, code: int, now: int, commands: list[Command]) -> None:
+        self._drop(stream_id, stream)
+        self._engine.reset(stream_id, code)
+        commands += stream.application.cancelled(stream_id, now)
+
+    def _finish(self, stream_id: int) -> None:
+        self._finished += 1
+        self._drop(stream_id, self._streams[stream_id])
+
+    def _drop(self, stream_id: int, stream: _Stream) -> None:
+        self._uploads_bytes -= stream.received
+        del self._streams[stream_id]
+        self._idle_at = self._now
+
+    def _end(self, code: int | None, reason: str, commands: list[Command], clean: bool = False) -> Sequence[Command]:
+        """The connection is over: say goodbye when there is something to say, and tell the applications."""
+        if code is not None:
+            self._engine.goaway(code)
+        self.closed = True
+        streams, self._streams = self._streams, {}
+        for stream_id, stream in streams.items():
+            commands += stream.application.cancelled(stream_id, self._now)
+        commands.append(Disconnected(reason, clean))
+        return commands
+
+    # The watch over the peer
+
+    def _flooded(self, now: int) -> bool:
+        """More control frames or resets than the work of the last ten seconds can explain."""
+        outline = self._outline
+        if now - self._budget_at > BUDGET_NS:
+            self._budget_at = now
+            self._control_base, self._work_base, self._resets_base = outline.control, outline.work, outline.resets
+            self._finished = self._sent = 0
+            return False
+        if outline.resets - self._resets_base > RESETS_MAX + self._finished:
+            return True
+        earned = 8 * min(outline.work - self._work_base, self._finished + STREAMS_MAX) + self._sent // 512
+        earned += (self._uploads_bytes // 512) + CONTROL_FRAMES_MAX
+        return outline.control - self._control_base > earned
+
+    def _watch(self, now: int) -> None:
+        """Something has begun that has to end in time: look again soon."""
+        outline = self._outline
+        count = outline.work + outline.control
+        if outline.inside and count != self._inside_count:
+            self._inside_count = count
+            self._inside_at = now
+        self._tick_at = min(self._tick_at, now + TICK_NS)
+
+    def _tick(self, now: int, commands: list[Command]) -> Sequence[Command]:
+        outline = self._outline
+        if not outline.settled:
+            if now - self._opened_at >= limits.HANDSHAKE_NS:
+                return self._end(SETTINGS_TIMEOUT, "handshake-timeout", commands)
+        elif self._overdue(now):
+            return self._end(PROTOCOL_ERROR, "frame-timeout", commands)
+        for stream_id, stream in list(self._streams.items()):
+            if not (stream.complete or stream.answered) and stream.deadline <= now:
+                self._cancel(stream_id, stream, CANCEL, now, commands)
+        if self._engine.held or self._stalls:
+            self._end_stalls(now, commands)
+        if not self._streams and now - self._idle_at >= IDLE_NS:
+            return self._end(NO_ERROR, "idle", commands, clean=True)
+        if now - self._heard_at >= SILENCE_NS + PING_NS:
+            return self._end(NO_ERROR, "ping-timeout", commands)
+        if now - self._heard_at >= SILENCE_NS and not self._pinged:
+            self._pinged = True
+            self._engine.ping()
+        self._tick_at = self._next_tick(now)
+        return commands
+
+    def _overdue(self, now: int) -> bool:
+        """A frame or a header block has begun, and nothing was completed for as long as one may take."""
+        outline = self._outline
+        same = outline.work + outline.control == self._inside_count
+        return outline.inside and same and now - self._inside_at >= limits.FRAME_NS
+
+    def _next_tick(self, now: int) -> int:
+        if self._outline.inside or self._engine.held or self._uploads_bytes:
+            return now + TICK_NS
+        earliest = self._heard_at + (SILENCE_NS + PING_NS if self._pinged else SILENCE_NS)
+        for stream in self._streams.values():
+            if not (stream.complete or stream.answered) and stream.deadline < earliest:
+                earliest = stream.deadline
+        if not self._streams:
+            earliest = min(earliest, self._idle_at + IDLE_NS)
+        return max(earliest, now + TICK_NS)
+
+    def _end_stalls(self, now: int, commands: list[Command]) -> None:
+        """Reset streams whose peer has taken nothing of what waits for it for a minute."""
+        stalls: dict[int, tuple[int, int]] = {}
+        for stream_id, size in self._engine.stalled():
+            known, since = self._stalls.get(stream_id, (-1, now))
+            if known != size:
+                since = now
+            if now - since < STALL_NS:
+                stalls[stream_id] = (size, since)
+                continue
+            stream = self._streams.get(stream_id)
+            if stream is not None:
+                self._cancel(stream_id, stream, CANCEL, now, commands)
+            else:
+                self._engine.reset(stream_id, CANCEL)
+        self._stalls = stalls

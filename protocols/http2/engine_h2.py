@@ -1,0 +1,233 @@
+"""HTTP/2 by hyper-h2: the engine that needs no compiler. protocols/http2/engine.py has the contract.
+
+hyper-h2 takes a GOAWAY of the peer for the end of the connection, so what was still being answered then is lost; libnghttp2
+finishes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import final
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+)
+from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
+
+from protocols.http2.application import Headers
+from protocols.http2.engine import (
+    CONNECTION_WINDOW_BYTES,
+    EVENT_DATA,
+    EVENT_ENDED,
+    EVENT_FATAL,
+    EVENT_HEADERS,
+    EVENT_RESET,
+    HEADER_LIST_BYTES_MAX,
+    NO_ERROR,
+    STREAM_WINDOW_BYTES,
+    EngineEvent,
+)
+
+_DEFAULT_WINDOW_BYTES = 65_535
+
+
+@final
+class _Stream:
+    """The response side of one stream, and whether its request is complete."""
+
+    __slots__ = ("begun", "chunks", "complete", "ended", "pending", "trailers")
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.ended = False
+        self.complete = False
+        self.pending = 0
+        self.chunks: deque[bytes] = deque()
+        self.trailers: Headers | None = None
+
+
+@final
+class Session:
+    """One connection."""
+
+    __slots__ = ("_connection", "_dead", "_events", "_streams", "_waiting", "held")
+
+    def __init__(self, streams_max: int) -> None:
+        self.held = 0
+        self._dead = False
+        self._events: list[EngineEvent] = []
+        self._streams: dict[int, _Stream] = {}
+        self._waiting: dict[int, _Stream] = {}
+        connection = H2Connection(
+            H2Configuration(
+                client_side=False,
+                header_encoding=None,
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+            )
+        )
+        connection.decoder.max_header_list_size = HEADER_LIST_BYTES_MAX
+        connection.local_settings = Settings(
+            client=False,
+            initial_values={
+                SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW_BYTES,
+                SettingCodes.MAX_HEADER_LIST_SIZE: HEADER_LIST_BYTES_MAX,
+            },
+        )
+        connection.initiate_connection()
+        # Apart from the first SETTINGS, because only a limit that the peer has acknowledged may cost it the connection.
+        connection.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams_max})
+        connection.increment_flow_control_window(CONNECTION_WINDOW_BYTES - _DEFAULT_WINDOW_BYTES)
+        self._connection = connection
+
+    def receive(self, data: bytes) -> list[EngineEvent]:
+        """The next bytes of the peer -> events, in order."""
+        events, self._events = self._events, []
+        if self._dead:
+            return []
+        try:
+            for event in self._connection.receive_data(data):
+                self._translate(event, events)
+        except ProtocolError as error:
+            self._dead = True
+            events.append((EVENT_FATAL, 0, int(error.error_code), True))
+            return events
+        self._flush()
+        return events
+
+    def outgoing(self) -> bytes:
+        """All that can be written now."""
+        if self._waiting:
+            self._flush()
+        return self._connection.data_to_send()
+
+    def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
+        """Response header fields."""
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.begun or self._dead:
+            return
+        stream.begun = True
+        self._connection.send_headers(stream_id, headers, end_stream=end)
+        if end:
+            self._over(stream_id, stream)
+
+    def send(self, stream_id: int, data: bytes, end: bool) -> None:
+        """A piece of the body."""
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.ended:
+            return
+        if data:
+            stream.chunks.append(data)
+            stream.pending += len(data)
+            self.held += len(data)
+        stream.ended = end
+        self._waiting[stream_id] = stream
+
+    def trailers(self, stream_id: int, headers: Headers) -> None:
+        """End the response with trailer fields."""
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.ended:
+            return
+        stream.trailers = headers
+        stream.ended = True
+        self._waiting[stream_id] = stream
+
+    def reset(self, stream_id: int, code: int) -> None:
+        """Give the stream up."""
+        stream = self._forget(stream_id)
+        if stream is not None and not self._dead:
+            self._connection.reset_stream(stream_id, code)
+
+    def pending(self, stream_id: int) -> int:
+        """Body bytes of one stream not yet in `outgoing`."""
+        stream = self._streams.get(stream_id)
+        return 0 if stream is None else stream.pending
+
+    def goaway(self, code: int) -> None:
+        """Say goodbye."""
+        if not self._dead:
+            self._dead = True
+            self._connection.close_connection(code)
+
+    def ping(self) -> None:
+        """Ask whether the peer is there."""
+        if not self._dead:
+            self._connection.ping(bytes(8))
+
+    def stalled(self) -> list[tuple[int, int]]:
+        """(stream, bytes) of streams with bytes that wait."""
+        return [(stream_id, stream.pending) for stream_id, stream in self._streams.items() if stream.pending > 0]
+
+    def _translate(self, event: object, events: list[EngineEvent]) -> None:
+        if isinstance(event, RequestReceived):
+            stream = self._streams[event.stream_id] = _Stream()
+            stream.complete = event.stream_ended is not None
+            events.append((EVENT_HEADERS, event.stream_id, list(event.headers), stream.complete))
+        elif isinstance(event, DataReceived):
+            if event.data:
+                events.append((EVENT_DATA, event.stream_id, event.data, False))
+            if event.flow_controlled_length:
+                self._connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        elif isinstance(event, StreamEnded):
+            ended = self._streams.get(event.stream_id)
+            if ended is not None and not ended.complete:
+                ended.complete = True
+                events.append((EVENT_ENDED, event.stream_id, None, True))
+        elif isinstance(event, StreamReset):
+            if self._forget(event.stream_id) is not None:
+                events.append((EVENT_RESET, event.stream_id, int(event.error_code or 0), True))
+        elif isinstance(event, ConnectionTerminated):
+            self._dead = True
+            events.append((EVENT_FATAL, 0, NO_ERROR, True))
+
+    def _flush(self) -> None:
+        """Put into frames what the windows allow."""
+        for stream_id, stream in list(self._waiting.items()):
+            if self._dead:
+                return
+            self._send(stream_id, stream)
+
+    def _send(self, stream_id: int, stream: _Stream) -> None:
+        connection = self._connection
+        chunks = stream.chunks
+        while chunks:
+            room = min(connection.local_flow_control_window(stream_id), connection.max_outbound_frame_size)
+            if room <= 0:
+                return
+            piece = chunks.popleft()
+            if len(piece) > room:
+                chunks.appendleft(piece[room:])
+                piece = piece[:room]
+            stream.pending -= len(piece)
+            self.held -= len(piece)
+            connection.send_data(stream_id, piece, stream.ended and not chunks and stream.trailers is None)
+            if not chunks and stream.ended and stream.trailers is None:
+                self._over(stream_id, stream)
+                return
+        del self._waiting[stream_id]
+        if stream.ended:
+            if stream.trailers is None:
+                connection.end_stream(stream_id)
+            else:
+                connection.send_headers(stream_id, stream.trailers, end_stream=True)
+            self._over(stream_id, stream)
+
+    def _over(self, stream_id: int, stream: _Stream) -> None:
+        """Our END_STREAM is on its way; an upload that still runs is told that nobody needs it (RFC 9113, section 8.1)."""
+        self._forget(stream_id)
+        if not stream.complete:
+            self._connection.reset_stream(stream_id, NO_ERROR)
+
+    def _forget(self, stream_id: int) -> _Stream | None:
+        stream = self._streams.pop(stream_id, None)
+        if stream is not None:
+            self.held -= stream.pending
+            self._waiting.pop(stream_id, None)
+        return stream
