@@ -1,0 +1,157 @@
+"""A transport, a clock, and a connection that do as they are told."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from domain.command import Command, Disconnected
+from domain.event import Event
+from domain.ports import Timer
+from gateway.session import Session
+
+
+class Due:
+    """A timer of `ManualClock`."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Forget it."""
+        self.callback = None
+
+
+class ManualClock:
+    """Time that moves only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000_000
+        self._soon: list[Callable[[], None]] = []
+        self._timers: list[tuple[int, int, Due]] = []
+        self.armed = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000 + self.now // 1_000_000
+
+    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
+        self.armed += 1
+        due = Due(callback)
+        heapq.heappush(self._timers, (when_ns, self.armed, due))
+        return due
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._soon.append(callback)
+
+    def turn(self) -> None:
+        """Run what was put off to the end of the turn."""
+        while self._soon:
+            waiting, self._soon = self._soon, []
+            for callback in waiting:
+                callback()
+
+    def advance(self, by_ns: int) -> None:
+        """Let time pass, and everything happen that is due."""
+        self.turn()
+        until = self.now + by_ns
+        while self._timers and self._timers[0][0] <= until:
+            when, _, due = heapq.heappop(self._timers)
+            self.now = max(self.now, when)
+            if due.callback is not None:
+                due.callback()
+                self.turn()
+        self.now = until
+
+
+class FakeTransport:
+    """Keeps what is written, and what was asked of it."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.reading = True
+        self.closing = False
+        self.aborted = False
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(bytes(data))
+
+    def writelines(self, list_of_data: Sequence[bytes]) -> None:
+        self.writes.append(b"".join(list_of_data))
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def close(self) -> None:
+        self.closing = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peername": ("10.1.2.3", 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)
+
+
+class ScriptedConnection:
+    """Answers `receive` with what the test put into `commands`, and remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.reading = True
+        self.closed = False
+        self.received: list[bytes] = []
+        self.answered: list[Event] = []
+        self.queue: list[bytes] = []
+        self.commands: list[Command] = []
+        self.at_end: list[Command] = [Disconnected("eof")]
+        self.at_expiry: list[Command] = []
+        self.when: int | None = None
+        self.broken: set[str] = set()
+
+    def _break(self, verb: str) -> None:
+        if verb in self.broken:
+            raise RuntimeError(f"a bug in {verb}")
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        self._break("receive")
+        self.received.append(data)
+        commands, self.commands = (self.commands, []) if data else (self.at_end, self.commands)
+        return commands
+
+    def answer(self, event: Event, now: int) -> None:
+        self._break("answer")
+        self.answered.append(event)
+        self.queue.append(b"answer")
+
+    def outgoing(self) -> Sequence[bytes]:
+        self._break("outgoing")
+        queue, self.queue = self.queue, []
+        return queue
+
+    def deadline(self) -> int | None:
+        self._break("deadline")
+        return self.when
+
+    def expire(self, now: int) -> Sequence[Command]:
+        self._break("expire")
+        self.when = None
+        return self.at_expiry
+
+
+class RecordingHandler:
+    """Keeps commands; `then` is done for each."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self.then: Callable[[Session, Command], None] = lambda session, command: None
+
+    def handle(self, session: Session, command: Command) -> None:
+        self.commands.append(command)
+        self.then(session, command)

@@ -1,0 +1,139 @@
+"""First bytes: every protocol is recognised at its first telling byte, whatever the pieces, and nobody else is let in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain import limits
+from domain.command import Disconnected, ListTopics
+from protocols import registry
+from protocols.adapter import Peer
+from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, REMOTING, TLS, Opening, recognise
+from tests.gateway.scripted import ScriptedConnection
+
+PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
+
+BEGINNINGS = [
+    (TLS, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 2),
+    (HTTP2, PREFACE + b"\x00\x00\x00\x04", 24),
+    (HTTP1, b"GET /healthz HTTP/1.1\r\n", 4),
+    (HTTP1, b"POST /ce/orders HTTP/1.1\r\n", 5),
+    (HTTP1, b"PRI / HTTP/1.1\r\n", 5),
+    (HTTP1, b"M-SEARCH * HTTP/1.1\r\n", 9),
+    (MQTT, b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04abcd", 8),
+    (MQTT, b"\x10\x80\x01\x00\x04MQTT\x05", 9),
+    (MQTT, b"\x10\xff\xff\xff\x7f\x00\x04MQTT\x05", 11),
+    (MQTT, b"\x10\x12\x00\x06MQIsdp\x03\x02", 10),
+    (REMOTING, b"\x00\x00\x00\x64\x00\x00\x00\x60{", 8),
+    (REMOTING, b"\x00\x00\x04\x00\x01\x00\x00\x30\x00\x69", 8),
+    (REMOTING, b"\x01\x00\x00\x00\x01\x00\x00\x30\x00\x69", 8),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "telling"), BEGINNINGS)
+def test_recognised_at_the_telling_byte_and_not_before(name: str, data: bytes, telling: int) -> None:
+    for length in range(len(data) + 1):
+        assert recognise(data[:length]) == ("" if length < telling else name), length
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x04",
+        b"\x15\x03\x01",
+        b" GET",
+        b"GET\r\n",
+        b"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        b"\x10\x80\x80\x80\x80\x01",
+        b"\x10\x10\x00\x05",
+        b"\x10\x10\x00\x04MQTX",
+        b"\x20\x02\x00\x00",
+        b"\x30\x05",
+        b"\x01\x00\x00\x01\x00\x00\x00\x10",
+        b"\x00\x00\x00\x03",
+        b"\x00\x00\x00\x64\x02",
+        b"\x00\x00\x00\x64\x00\x00\x00\x61",
+        b"\xff\xff\xff\xff",
+        b"\x80",
+    ],
+)
+def test_nobody_is_told_at_once(data: bytes) -> None:
+    assert recognise(data) == NOBODY
+
+
+def test_broken_preface_is_a_request_of_http_1() -> None:
+    assert recognise(b"PRI * HTTP/2.0\r\n\r\nXX") == HTTP1
+
+
+@given(st.binary(max_size=64))
+@settings(max_examples=100)
+def test_any_bytes_are_decided_within_the_bound_and_stay_decided(data: bytes) -> None:
+    decided = ""
+    for length in range(len(data) + 1):
+        verdict = recognise(data[:length])
+        if decided:
+            assert verdict == decided
+        decided = verdict
+    if len(data) >= registry.RECOGNISE_BYTES_MAX:
+        assert decided
+
+
+class OneAdapter:
+    """Connects to the one scripted connection."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.connection = ScriptedConnection()
+        self.peers: list[Peer] = []
+
+    def connect(self, peer: Peer, now: int) -> ScriptedConnection:
+        self.peers.append(peer)
+        return self.connection
+
+
+@pytest.mark.parametrize(("name", "data", "telling"), [row for row in BEGINNINGS if row[0] != TLS])
+def test_opening_keeps_bytes_and_becomes_the_real_connection(name: str, data: bytes, telling: int) -> None:
+    adapter = OneAdapter(name)
+    adapter.connection.commands = [ListTopics(1)]
+    opening = Opening({name: adapter}, None, PEER, 0)
+    commands: list[object] = []
+    for index in range(len(data)):
+        connection = opening.chosen
+        commands += connection.receive(data[index : index + 1], index)
+        assert (opening.protocol == name) == (index + 1 >= telling)
+    assert opening.chosen is adapter.connection
+    assert b"".join(adapter.connection.received) == data
+    assert adapter.connection.received[0] == data[:telling]
+    assert commands == [ListTopics(1)]
+    assert adapter.peers == [PEER]
+
+
+def test_protocol_that_the_port_does_not_take_is_closed() -> None:
+    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 0)
+    assert opening.receive(b"GET / HTTP/1.1\r\n", 1) == (Disconnected("unrecognised"),)
+    assert opening.closed
+    assert opening.outgoing() == ()
+
+
+def test_tls_on_a_port_without_it_is_closed() -> None:
+    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 0)
+    assert opening.receive(b"\x16\x03\x01", 1) == (Disconnected("unrecognised"),)
+
+
+def test_undecided_connection_is_closed_after_ten_seconds() -> None:
+    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 7)
+    opening.receive(b"\x10", 8)
+    assert opening.deadline() == 7 + limits.HANDSHAKE_NS
+    assert opening.expire(7 + limits.HANDSHAKE_NS) == (Disconnected("unrecognised-late"),)
+    assert opening.closed
+
+
+@pytest.mark.parametrize(("sent", "reason"), [(b"", "silent"), (b"\x10", "unrecognised-end")])
+def test_end_of_stream_before_anything_was_told(sent: bytes, reason: str) -> None:
+    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 0)
+    if sent:
+        opening.receive(sent, 1)
+    assert opening.receive(b"", 2) == (Disconnected(reason),)
+    assert opening.receive(b"", 3) == ()
