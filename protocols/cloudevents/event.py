@@ -93,6 +93,8 @@ def is_absolute_uri(value: bytes) -> bool:
 
 def check_name(name: bytes) -> None:
     """Raises CloudEventError unless `name` is an attribute name: `[a-z0-9]`, and not `data` (section 3, naming)."""
+    if name in TEXT_ATTRIBUTES:
+        return
     if not name.isalnum() or not name.isascii() or name.lower() != name or name == b"data":
         shown = name.decode("utf-8", "replace")
         raise CloudEventError(shown, f"attribute name {shown!r} is not made of a-z and 0-9, or is reserved")

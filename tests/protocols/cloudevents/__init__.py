@@ -1,0 +1,1 @@
+"""CloudEvents: the codec against the specification and against the SDK."""

@@ -1,0 +1,101 @@
+"""A CloudEvent in a message, and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import limits
+from domain import property as properties
+from protocols.cloudevents import json as envelope
+from protocols.cloudevents import message as mapping
+from protocols.cloudevents.event import CloudEvent, CloudEventError
+
+HOST = b"\x7f\x00\x00\x01\x00\x00\x00\x50"
+
+
+def event(data: bytes = b"x", is_json: bool = False, **attributes: str) -> CloudEvent:
+    """A minimal event with more attributes."""
+    found = {"specversion": "1.0", "id": "a-1", "source": "/s", "type": "com.example.t", **attributes}
+    return CloudEvent({name.encode(): value.encode() for name, value in found.items()}, data, is_json)
+
+
+def stored(one: CloudEvent, path: str = "") -> dict[str, str]:
+    """The properties under which an event is stored."""
+    return properties.decode(mapping.encode(one, "orders", path, HOST).properties)
+
+
+def test_attributes_are_properties() -> None:
+    found = stored(event(datacontenttype="text/plain", comexampleext="5"))
+    assert found == {
+        "KEYS": "a-1",
+        "TAGS": "com.example.t",
+        "HG_PROTOCOL": "cloudevents",
+        "HG_CONTENT_TYPE": "text/plain",
+        "CE_specversion": "1.0",
+        "CE_id": "a-1",
+        "CE_source": "/s",
+        "CE_type": "com.example.t",
+        "CE_datacontenttype": "text/plain",
+        "CE_comexampleext": "5",
+    }
+
+
+def test_the_body_is_the_data_and_the_sender_is_kept() -> None:
+    message = mapping.encode(event(b"\x00\x01"), "orders", "orders/a", HOST)
+    assert (message.topic, message.body, message.born_host) == ("orders", b"\x00\x01", HOST)
+    assert properties.text(message.properties, "originMqttTopic") == "orders/a"
+
+
+@pytest.mark.parametrize("kind", ["a|b", "x" * 128])
+def test_a_type_that_is_no_tag_is_none(kind: str) -> None:
+    found = stored(event(type=kind))
+    assert "TAGS" not in found
+    assert found["CE_type"] == kind
+
+
+def test_extensions_with_a_meaning() -> None:
+    found = stored(
+        event(
+            partitionkey="p1",
+            traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            tracestate="a=b",
+            expirytime="2026-11-21T03:00:00Z",
+            deliverytime="2026-11-21T03:00:00.5+01:00",
+        )
+    )
+    assert found["__SHARDINGKEY"] == "p1"
+    assert found["traceparent"].startswith("00-")
+    assert found["tracestate"] == "a=b"
+    assert found["HG_EXPIRE_MS"] == "1795230000000"
+    assert found["TIMER_DELIVER_MS"] == "1795226400500"
+
+
+@pytest.mark.parametrize("name", ["expirytime", "deliverytime"])
+def test_an_instant_that_is_none_is_refused_by_name(name: str) -> None:
+    with pytest.raises(CloudEventError) as caught:
+        stored(event(**{name: "soon"}))
+    assert caught.value.attribute == name
+
+
+def test_bounds() -> None:
+    with pytest.raises(CloudEventError) as data:
+        mapping.encode(event(b"x" * (limits.BODY_BYTES_MAX + 1)), "t", "", HOST)
+    with pytest.raises(CloudEventError) as attributes:
+        mapping.encode(event(subject="x" * limits.PROPERTIES_BYTES_MAX), "t", "", HOST)
+    assert data.value.too_large
+    assert attributes.value.too_large
+    mapping.encode(event(b"x" * limits.BODY_BYTES_MAX), "t", "", HOST)
+
+
+def test_json_data_without_a_type_stays_json() -> None:
+    one = envelope.decode(b'{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"a": 1}}')
+    message = mapping.encode(one, "t", "", HOST)
+    assert properties.text(message.properties, "HG_CONTENT_TYPE") == "application/json"
+    again = mapping.decode(message.properties, message.body)
+    assert again is not None
+    assert b"datacontenttype" not in again.attributes
+    assert envelope.encode(again) == b'{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"a": 1}}'
+
+
+def test_other_messages_are_no_events() -> None:
+    assert mapping.decode(b"TAGS\x01a\x02", b"x") is None
