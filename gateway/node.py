@@ -33,9 +33,12 @@ from gateway.runtime.stream import StreamListener, bind
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
+from gateway.usecase.latest import LatestValues
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import Policy
+from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topic_change import TopicChanging
+from gateway.usecase.watch import Watches
 from nameserver.settings import Settings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter, DatagramAdapter, Peer, Setting
@@ -67,6 +70,9 @@ LABELS: Final[Mapping[tuple[str, str], str]] = {
 }
 """(listener, protocol) -> the name under which its connections are counted, where it is not the protocol's own."""
 
+TABLES: Final[Mapping[str, str]] = {"http1": "http"}
+"""Protocols that share another one's table of the configuration."""
+
 DRAIN_S: Final = 2.0
 log = logging.getLogger("headgate.node")
 
@@ -85,7 +91,7 @@ class Parts:
 def part_names() -> list[str]:
     """Names of the configuration tables that parts may have."""
     names = {point.name for group in (PROTOCOLS, APPLICATIONS) for point in entry_points(group=group)}
-    return sorted(names | {"store", "policy"})
+    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy"})
 
 
 def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
@@ -115,7 +121,12 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
         Inspecting(store, store.metadata, clock, store.figures),
         TopicChanging(store.metadata, handler.topics),
+        watches := Watches(clock),
+        sessions := Sessions(store, store.metadata, store.state, clock, handler.sending),
+        LatestValues(store.state, clock),
     )
+    store.listen(watches)
+    store.listen(sessions)
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms)
     streams: dict[str, Adapter] = {}
     datagrams: dict[str, DatagramAdapter] = {}
@@ -130,7 +141,7 @@ def _load(group: str, config: Config, base: Setting, missing: dict[str, str], ap
     """Everything under one entry-point group, by name; one that cannot be imported is named and left out."""
     found: dict[str, Any] = {}
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
-        setting = dataclasses.replace(base, options=config.table(point.name))
+        setting = dataclasses.replace(base, options=config.table(TABLES.get(point.name, point.name)))
         try:
             create = point.load()
         except (ImportError, AttributeError) as error:
