@@ -13,6 +13,7 @@ from protocols.adapter import Peer, Setting
 from protocols.coap import message, observe, option, upload
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
+from protocols.coap.dedup import Answers
 from protocols.coap.exchange import CREDIT_BYTES_MAX, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation, Observations
@@ -76,9 +77,7 @@ class CoapEndpoint:
             return self._no_request(data, remote, kind, code, now)
         mid = data[2] << 8 | data[3]
         recent = self.replier.recent_con if kind == message.CON else self.replier.recent_non
-        answer = recent.answers.get(remote.key | mid)
-        if answer is not None:
-            self._duplicate(remote, kind, answer, now)
+        if remote.key | mid in recent.answers and self._duplicate(recent, remote, kind, mid, now):
             return ()
         start = 4 + (data[0] & 15)
         if start > 12 or start > size:
@@ -189,11 +188,19 @@ class CoapEndpoint:
             self.known[raw] = options
         return options
 
-    def _duplicate(self, remote: Remote, kind: int, answer: bytes, now: int) -> None:
-        """A request that has come before: the same answer, unless it is not there yet or was non-confirmable (section 4.5)."""
+    def _duplicate(self, recent: Answers, remote: Remote, kind: int, mid: int, now: int) -> bool:
+        """A request that has come before: the same answer, unless it is not there yet or was non-confirmable (section 4.5).
+
+        False when that was longer ago than a message id lives: it is another request then.
+        """
+        recent.expire(now)
+        answer = recent.answers.get(remote.key | mid)
+        if answer is None:
+            return False
         self.replier.count("duplicate")
-        if kind == message.CON and answer and (remote.credit >= len(answer) or self.replier.room(remote, now) >= len(answer)):
+        if kind == message.CON and answer and self.replier.room(remote, now) >= len(answer):
             self.transmitter.send(remote, answer)
+        return True
 
     # What is not a request
 
@@ -208,13 +215,15 @@ class CoapEndpoint:
         if kind == message.NON or code != message.EMPTY:
             self.replier.count("ignored")
             return ()
-        owner = self.transmitter.acknowledged(remote, mid, now)
-        if owner is None:
+        outstanding = remote.outstanding
+        if outstanding is None or outstanding.mid != mid:
             remote.stray += 1
             self.replier.count("stray")
             return ()
         if kind == message.ACK and remote.stray < STRAY_ACKS_MAX:
             remote.verified_ns = now + VERIFIED_NS
+        owner = outstanding.owner
+        self.transmitter.acknowledged(remote, now)
         if not isinstance(owner, Observation) or owner.cancelled:
             if isinstance(owner, Exchange) and kind == message.RST:
                 self.outcomes.undelivered(owner)

@@ -224,6 +224,9 @@ class Outcomes:
         room = self.responder.room(exchange.remote, now) - message.HEADER_BYTES - len(exchange.token) - 1
         pairs, payload = translate.content(value, observe, number, exponent, wall_ms)
         while len(message.join(pairs)) + len(payload) > room:
+            if pairs and pairs[-1][0] == option.SIZE2:
+                pairs.pop()
+                continue
             if number or not exponent:
                 self._end(exchange, now)
                 self.responder.challenge(exchange, now)

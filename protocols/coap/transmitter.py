@@ -45,14 +45,10 @@ class Transmitter:
         if remote.outstanding is None:
             self._next(remote, now)
 
-    def acknowledged(self, remote: Remote, mid: int, now: int) -> Outbound | None:
-        """An ACK or RST has come: whose message it was; None when it matches nothing. The next one is on its way."""
-        transmission = remote.outstanding
-        if transmission is None or transmission.mid != mid:
-            return None
+    def acknowledged(self, remote: Remote, now: int) -> None:
+        """The ACK or RST of the outstanding message has come: the next one is on its way."""
         remote.outstanding = None
         self._next(remote, now)
-        return transmission.owner
 
     def forget(self, remote: Remote, owner: Outbound, now: int) -> None:
         """`owner` has nothing to say any more: not again, not later."""

@@ -139,7 +139,10 @@ def test_ping_is_reset() -> None:  # 7252-4.3; TD_COAP_CORE_31
 
 @pytest.mark.parametrize(
     "text",
-    ["4f010001" + "00" * 15, "49020002" + "00" * 9, "40010003f161", "400100041f61", "40010005b26d71ff", "4100000600", "40410007", "40e10008"],
+    [
+        "4f010001" + "00" * 15, "49020002" + "00" * 9, "40010003f161", "400100041f61", "40010005b26d71ff", "4100000600",
+        "40410007", "40e10008",
+    ],
 )  # fmt: skip
 def test_confirmable_format_error_is_reset_and_other_is_silent(text: str) -> None:  # 7252-4.2, 4.3
     data = bytes.fromhex(text)

@@ -1,0 +1,171 @@
+"""Peers that lie, guess, flood and spoof."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.event import Delivered
+from protocols.coap import message, option
+from protocols.coap.peers import Remotes
+from tests.protocols.coap.stage import Dice, Stage, peer, values
+
+datagrams = st.one_of(
+    st.binary(max_size=80),
+    st.builds(lambda head, rest: bytes((0x40 | head & 0x3F,)) + rest, st.integers(0, 63), st.binary(min_size=3, max_size=60)),
+    st.builds(
+        lambda kind, code, mid, token, pairs, payload: message.encode(
+            kind, code, mid, token, message.join([(11, b"mq"), (11, b"t"), *pairs]), payload
+        ),
+        st.integers(0, 3), st.integers(0, 8), st.integers(0, 20), st.binary(max_size=3),
+        st.lists(
+            st.tuples(st.sampled_from([1, 4, 5, 6, 11, 12, 15, 17, 23, 27, 60, 252, 258, 292, 3000]), st.binary(max_size=6)),
+            max_size=5,
+        ),
+        st.binary(max_size=40),
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(datagrams, st.integers(1, 3)), max_size=30), st.booleans())
+def test_no_datagram_raises_and_nothing_stays_open(datagrams: list[tuple[bytes, int]], hold: bool) -> None:
+    stage = Stage()
+    stage.hold = hold
+    for data, port in datagrams:
+        stage.push(data, peer(port))
+        stage.publish("t", b"x" * 50)
+    stage.hold = False
+    while stage.held:
+        stage.play()
+    stage.advance(600)
+    assert stage.endpoint.replier.executing == 0
+    assert stage.endpoint.assemblies.charge == 0
+    assert stage.endpoint.pinned.bytes == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(datagrams, max_size=30))
+def test_unproved_address_gets_at_most_three_times_what_it_sent(datagrams: list[bytes]) -> None:
+    stage = Stage()
+    stage.publish("t", b"x" * 3000, retain=True)
+    sent = got = 0
+    for data in datagrams:
+        sent += len(data)
+        got += sum(len(answer) for answer in stage.raw(data))
+        assert got <= 3 * sent
+
+
+def test_large_value_goes_to_an_unproved_address_in_small_blocks() -> None:  # 9175-2.4, 7252-11.3
+    stage = Stage()
+    stage.publish("temp", b"x" * 1000, retain=True)
+    request = stage.build(message.GET, "mq/temp")
+    [data] = stage.raw(request)
+    assert len(data) <= 3 * len(request)
+    answer = message.decode(data)
+    assert answer is not None
+    assert answer.payload == b"x" * 16
+    assert values(answer, option.BLOCK2) == [b"\x08"]
+
+
+def test_echo_proves_the_address() -> None:  # 9175-2.3
+    stage = Stage()
+    stage.publish("t", b"x" * 1000, retain=True)
+    [challenge] = stage.request(message.GET, "mq/t", token=b"")
+    assert message.name(challenge.code) == "4.01"
+    [echo] = values(challenge, option.ECHO)
+    [again] = stage.request(message.GET, "mq/t", token=b"", pairs=[(option.ECHO, bytes(8))])
+    assert len(again.payload) < 1000
+    stage.request(message.GET, "mq/t", token=b"", pairs=[(option.ECHO, echo)], source=peer(40_001))
+    [other] = stage.request(message.GET, "mq/t", token=b"", source=peer(40_001))
+    assert len(other.payload) < 1000
+    [answer] = stage.request(message.GET, "mq/t", token=b"", pairs=[(option.ECHO, echo)])
+    assert answer.payload == b"x" * 1000
+    assert stage.request(message.GET, "mq/t")[0].payload == b"x" * 1000
+
+
+def test_echo_goes_stale() -> None:
+    stage = Stage()
+    stage.publish("t", b"x" * 1000, retain=True)
+    [challenge] = stage.request(message.GET, "mq/t", token=b"")
+    [echo] = values(challenge, option.ECHO)
+    stage.advance(300)
+    [answer] = stage.request(message.GET, "mq/t", token=b"", pairs=[(option.ECHO, echo)])
+    assert len(answer.payload) < 1000
+
+
+def test_what_it_sent_counts_for_an_address() -> None:
+    stage = Stage()
+    stage.request(message.PUT, "mq/t", b"x" * 900)
+    assert stage.request(message.GET, "mq/t")[0].payload == b"x" * 900
+
+
+def test_acknowledged_notification_proves_an_observer() -> None:  # 7641-7
+    stage = Stage()
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    stage.publish("t", b"x" * 1000)
+    stage.publish("t", b"y" * 1000)
+    [note] = stage.out()
+    assert note.payload == b"x" * 16
+    [note] = stage.push(message.empty(message.ACK, note.mid))
+    assert note.payload == b"y" * 1000
+
+
+def test_guessed_acknowledgements_prove_nothing() -> None:
+    stage = Stage()
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    stage.publish("t", b"x" * 1000)
+    stage.publish("t", b"y" * 1000)
+    [note] = stage.out()
+    for guess in range(5):
+        stage.push(message.empty(message.ACK, note.mid ^ 0x100 + guess))
+    [note] = stage.push(message.empty(message.ACK, note.mid))
+    assert note.payload == b"y" * 16
+
+
+def test_flood_of_duplicates_is_not_amplified() -> None:
+    stage = Stage()
+    data = stage.build(message.POST, "mq/t", b"")
+    got = sum(len(answer) for _ in range(500) for answer in stage.raw(data))
+    assert got <= 3 * 500 * len(data)
+
+
+def test_unknown_response_is_reset_or_ignored() -> None:  # 7252-4.2, 5.3.2
+    stage = Stage()
+    assert stage.raw(bytes.fromhex("40450001")) == [bytes.fromhex("70000001")]
+    assert stage.raw(bytes.fromhex("50450001")) == []
+    assert stage.raw(bytes.fromhex("60450001")) == []
+    assert stage.raw(bytes.fromhex("60000001")) == []
+    assert stage.raw(bytes.fromhex("70000001")) == []
+
+
+def test_silent_addresses_are_forgotten_and_observers_kept() -> None:
+    stage = Stage(peers_max=20)
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob", source=peer(1))
+    for port in range(2, 200):
+        stage.push(bytes.fromhex("40000001"), peer(port))
+    remotes = stage.endpoint.remotes
+    assert len(remotes.young) + len(remotes.old) <= 22
+    stage.publish("t", b"1")
+    [note] = stage.out()
+    stage.push(message.empty(message.ACK, note.mid), peer(1))
+    stage.publish("t", b"2")
+    assert [packet.payload for packet in stage.out()] == [b"2"]
+
+
+def test_remote_is_the_same_object_while_it_speaks() -> None:
+    remotes = Remotes(4, Dice(), 0)
+    first = remotes.add(peer(1), 0)
+    for port in range(2, 4):
+        remotes.add(peer(port), 0)
+    assert remotes.add(peer(1), 0) is first
+
+
+def test_event_for_a_ticket_of_the_past_says_nothing() -> None:
+    stage = Stage()
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    [watch] = stage.watches
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"\x01")], token=b"ob")
+    data = stage.publish("t", b"1")
+    stage.endpoint.answer(Delivered(watch.ticket, [data]), stage.now)
+    assert stage.out() == []

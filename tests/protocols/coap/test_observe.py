@@ -1,0 +1,211 @@
+"""Observation: RFC 7641, ETSI TD_COAP_OBS_*."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from domain.command import Latest, Unwatch, Watch
+from protocols.coap import message, option
+from protocols.coap.message import Packet
+from tests.protocols.coap.stage import Stage, peer, values
+
+A = "mq/sensors/a"
+REGISTER = [(option.OBSERVE, b"")]
+CANCEL = [(option.OBSERVE, b"\x01")]
+
+
+def registered(stage: Stage, token: bytes = b"ob", port: int = 40_000) -> Packet:
+    [answer] = stage.request(message.GET, A, pairs=REGISTER, token=token, source=peer(port))
+    assert message.name(answer.code) == "2.05"
+    assert len(values(answer, option.OBSERVE)) == 1
+    return answer
+
+
+def sequence(packet: Packet) -> int:
+    return int.from_bytes(values(packet, option.OBSERVE)[0], "big")
+
+
+def acknowledge(stage: Stage, packet: Packet, port: int = 40_000) -> list[Packet]:
+    return stage.push(message.empty(message.ACK, packet.mid), peer(port))
+
+
+def test_registration_answers_with_the_value_and_its_etag() -> None:  # TD_COAP_OBS_01
+    stage = Stage()
+    stage.publish("sensors/a", b"now", retain=True)
+    answer = registered(stage)
+    assert answer.payload == b"now"
+    assert values(answer, option.ETAG)
+
+
+def test_registration_without_a_value_is_empty_and_has_no_etag() -> None:
+    stage = Stage()
+    answer = registered(stage)
+    assert (answer.payload, values(answer, option.ETAG)) == (b"", [])
+    assert stage.commands[0].pattern == "sensors/a"  # type: ignore[attr-defined]
+
+
+def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_02, 7641-4.2; NSTART 1, 7252-4.7
+    stage = Stage()
+    last = sequence(registered(stage))
+    stage.publish("sensors/a", b"1", retain=True)
+    stage.publish("sensors/a", b"2")
+    stage.publish("sensors/a", b"3")
+    stage.publish("sensors/b", b"other path")
+    seen = []
+    packets = stage.out()
+    while packets:
+        [note] = packets
+        assert (note.kind, message.name(note.code), note.token) == (message.CON, "2.05", b"ob")
+        assert sequence(note) > last
+        last = sequence(note)
+        seen.append(note.payload)
+        packets = acknowledge(stage, note)
+    assert seen == [b"1", b"2", b"3"]
+
+
+def test_deregistration_by_observe_1() -> None:  # TD_COAP_OBS_06, 7641-3.6
+    stage = Stage()
+    registered(stage)
+    [answer] = stage.request(message.GET, A, pairs=CANCEL, token=b"ob")
+    assert message.name(answer.code) == "4.04"
+    assert values(answer, option.OBSERVE) == []
+    stage.publish("sensors/a", b"1")
+    assert stage.out() == []
+    assert stage.watches == []
+
+
+def test_reset_ends_the_observation() -> None:  # TD_COAP_OBS_07, 7641-3.6
+    stage = Stage()
+    registered(stage)
+    stage.publish("sensors/a", b"1")
+    [note] = stage.out()
+    stage.push(message.empty(message.RST, note.mid))
+    assert isinstance(stage.commands[-1], Unwatch)
+    assert stage.watches == []
+    assert stage.endpoint.observations.count == 0
+
+
+def test_silence_ends_all_observations_of_the_peer() -> None:  # TD_COAP_OBS_08, 7641-4.5
+    stage = Stage()
+    registered(stage, b"o1")
+    registered(stage, b"o2")
+    registered(stage, b"o3", 40_001)
+    stage.publish("sensors/a", b"1")
+    [first, other] = stage.out()
+    acknowledge(stage, other, 40_001)
+    again = stage.advance(200)
+    assert [note.mid for note in again[:4]] == [first.mid] * 4
+    assert len(stage.watches) == 1
+    assert stage.endpoint.observations.count == 1
+
+
+def test_retransmission_doubles_four_times() -> None:  # 7252-4.2
+    stage = Stage()
+    registered(stage)
+    stage.publish("sensors/a", b"1")
+    stage.out()
+    at = [place for place in range(1200) if stage.advance(0.1)]
+    assert [later - earlier for earlier, later in pairwise(at)] == [50, 100, 200]
+    assert at[0] in (24, 25)
+
+
+def test_registering_again_is_the_same_observation() -> None:  # TD_COAP_OBS_09, 7641-4.1
+    stage = Stage()
+    first = registered(stage)
+    again = registered(stage)
+    assert sequence(again) > sequence(first)
+    assert len(stage.watches) == 1
+    assert len([command for command in stage.commands if isinstance(command, Watch)]) == 1
+
+
+def test_the_same_token_for_another_path_replaces() -> None:
+    stage = Stage()
+    registered(stage)
+    stage.request(message.GET, "mq/sensors/b", pairs=REGISTER, token=b"ob")
+    assert [watch.pattern for watch in stage.watches] == ["sensors/b"]
+
+
+def test_message_between_watch_and_answer_comes_once_and_after() -> None:
+    stage = Stage()
+    stage.hold = True
+    stage.request(message.GET, A, pairs=REGISTER, token=b"ob")
+    watch, latest = stage.held
+    assert isinstance(watch, Watch)
+    assert isinstance(latest, Latest)
+    stage.hold, stage.held = False, []
+    stage._handle(watch)
+    stage.publish("sensors/a", b"1", retain=True)
+    stage.publish("sensors/a", b"2")
+    assert stage.out() == []
+    stage._handle(latest)
+    answer, note = stage.out()
+    assert (answer.payload, note.payload) == (b"1", b"2")
+    assert sequence(note) > sequence(answer)
+
+
+def test_observe_of_an_illegal_path_is_an_error_without_observe() -> None:
+    stage = Stage()
+    [answer] = stage.request(message.GET, "mq/a+b", pairs=REGISTER)
+    assert message.name(answer.code) == "4.00"
+    assert values(answer, option.OBSERVE) == []
+    assert stage.watches == []
+
+
+def test_more_observers_than_allowed_are_answered_once() -> None:  # 7641-4.1
+    stage = Stage(observers_peer_max=1)
+    registered(stage, b"o1")
+    [answer] = stage.request(message.GET, A, pairs=REGISTER, token=b"o2")
+    assert values(answer, option.OBSERVE) == []
+
+
+def test_observer_that_is_behind_loses_the_oldest() -> None:
+    stage = Stage(backlog_max=3)
+    registered(stage)
+    for number in range(8):
+        stage.publish("sensors/a", b"%d" % number)
+    packets = stage.out()
+    seen = []
+    while packets:
+        seen.append(packets[0].payload)
+        packets = acknowledge(stage, packets[0])
+    assert seen == [b"0", b"5", b"6", b"7"]
+    assert stage.endpoint.observations.lost == 4
+
+
+def test_other_format_than_accepted_is_not_notified() -> None:  # 7641-4.2: one format through all notifications
+    stage = Stage()
+    [answer] = stage.request(message.GET, A, pairs=[*REGISTER, (option.ACCEPT, bytes([50]))])
+    assert message.name(answer.code) == "2.05"
+    stage.publish("sensors/a", b"text", stored=b"HG_CONTENT_TYPE\x01text/plain\x02")
+    assert stage.out() == []
+    stage.publish("sensors/a", b"{}", stored=b"HG_CONTENT_TYPE\x01application/json\x02")
+    assert [note.payload for note in stage.out()] == [b"{}"]
+
+
+def test_interest_is_confirmed_once_a_day() -> None:  # 7641-4.5
+    stage = Stage()
+    registered(stage)
+    assert stage.advance(23 * 3600) == []
+    [note, *_] = stage.advance(3 * 3600)
+    assert (note.kind, note.token) == (message.CON, b"ob")
+    assert stage.endpoint.observations.count == 0
+
+
+def test_message_ids_do_not_come_again_within_their_lifetime() -> None:  # 7252-4.4
+    stage = Stage()
+    registered(stage)
+    mids: set[int] = set()
+    count = 0
+    for _ in range(70_000):
+        stage.publish("sensors/a", b"1")
+        packets = stage.out()
+        if not packets:
+            break
+        mids.add(packets[0].mid)
+        count += 1
+        acknowledge(stage, packets[0])
+        stage.log.clear()
+    assert count == len(mids)
+    assert 61_440 <= count <= 65_536
+    [note, *_] = stage.advance(250)
+    assert note.kind == message.CON
