@@ -1,0 +1,131 @@
+"""What tools send: CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable, KVTable."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain.admin import ChangeTopic, TopicChange
+from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryBounds, QueryGroup, QueryTopic
+from domain.errors import ErrorCode, Failure
+from domain.event import Bounds, Done, GroupFound, GroupList, Refused, TopicFound, TopicList
+from domain.inspect import Figures, QueryFigures
+from domain.topic import Durability, Group, Topic
+from tests.protocols.remoting.wire import connection, fields, one, reply, request
+
+CREATE = {
+    "topic": "T", "defaultTopic": "TBW102", "readQueueNums": "8", "writeQueueNums": "4", "perm": "6",
+    "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false", "attributes": "+message.type=FIFO,-old",
+}  # fmt: skip
+TOPIC = Topic("T", 8, 4, type="FIFO", durability=Durability.PAGE, attributes={"k": "v"})
+TOPIC_CONFIG = {
+    "attributes": {"k": "v", "message.type": "FIFO", "durability": "page"}, "order": False, "perm": 6, "readQueueNums": 8,
+    "topicFilterType": "SINGLE_TAG", "topicName": "T", "topicSysFlag": 0, "writeQueueNums": 4,
+}  # fmt: skip
+
+
+def test_creating_a_topic_with_attributes() -> None:
+    conn = connection()
+    command = one(conn, request(17, CREATE))
+    assert isinstance(command, ChangeTopic)
+    assert command.change == TopicChange("T", 8, 4, 6, False, 0, {"message.type": "FIFO"}, ["old"])
+    conn.answer(Done(command.ticket), 1)
+    assert reply(conn).code == 0
+
+
+@pytest.mark.parametrize("text", ["message.type=FIFO", "+x", "-x=y", "+=y", "*"])
+def test_attributes_that_are_neither_set_nor_dropped_are_refused(text: str) -> None:
+    conn = connection()
+    assert conn.receive(request(17, {**CREATE, "attributes": text}), 1) == []
+    assert reply(conn).code == 29
+
+
+def test_a_list_of_topics_answers_the_first_refusal() -> None:
+    conn = connection()
+    body = json.dumps({"topicConfigList": [{"topicName": "A", "attributes": {"+k": "v"}}, {"topicName": "../B"}]}).encode()
+    first, second = conn.receive(request(18, body=body), 1)
+    assert isinstance(first, ChangeTopic)
+    assert isinstance(second, ChangeTopic)
+    assert first.change.attributes == {"k": "v"}
+    conn.answer(Refused(second.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "../B is no name")), 1)
+    conn.answer(Done(first.ticket), 1)
+    frame = reply(conn)
+    assert (frame.code, frame.remark) == (29, "../B is no name")
+
+
+def test_an_empty_list_is_refused() -> None:
+    conn = connection()
+    assert conn.receive(request(18, body=b"{}"), 1) == []
+    assert reply(conn).code == 29
+
+
+def test_topics_one_and_all() -> None:
+    conn = connection()
+    command = one(conn, request(351, {"topic": "T"}))
+    assert isinstance(command, QueryTopic)
+    conn.answer(TopicFound(command.ticket, TOPIC), 1)
+    assert json.loads(reply(conn).body) == TOPIC_CONFIG
+    listed = one(conn, request(21))
+    assert isinstance(listed, ListTopics)
+    conn.answer(TopicList(listed.ticket, [TOPIC]), 1)
+    frame = reply(conn)
+    assert fields(frame) == {"totalTopicNum": "1"}
+    assert json.loads(frame.body)["topicConfigTable"] == {"T": TOPIC_CONFIG}
+    system = one(conn, request(305))
+    assert isinstance(system, ListTopics)
+    conn.answer(TopicList(system.ticket, [TOPIC, Topic("TBW102"), Topic("b-a"), Topic("c1")]), 1)
+    assert json.loads(reply(conn).body) == {"topicList": ["TBW102", "b-a", "c1"]}
+
+
+def test_deleting_topics_and_groups() -> None:
+    topic = one(connection(), request(215, {"topic": "T"}))
+    assert topic == DeleteTopic(topic.ticket, "T")  # type: ignore[attr-defined]
+    group = one(connection(), request(207, {"groupName": "g", "cleanOffset": "true"}))
+    assert group == DeleteGroup(group.ticket, "g")  # type: ignore[attr-defined]
+
+
+def test_statistics_are_keyed_by_raw_queues() -> None:
+    conn = connection()
+    command = one(conn, request(202, {"topic": "T"}))
+    assert isinstance(command, QueryBounds)
+    assert command.queue_id == -1
+    conn.answer(Bounds(command.ticket, [(0, 1, 5), (1, 0, 0)]), 1)
+    assert reply(conn).body == (
+        b'{"offsetTable":{{"brokerName":"b-a","queueId":0,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":5,"minOffset":1},'
+        b'{"brokerName":"b-a","queueId":1,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}},"topicPutTps":0.0}'
+    )
+
+
+def test_groups() -> None:
+    conn = connection()
+    body = json.dumps({"groupName": "g", "retryMaxTimes": 3, "consumeMessageOrderly": True, "attributes": {"+a": "b"}}).encode()
+    command = one(conn, request(200, body=body))
+    assert isinstance(command, PutGroup)
+    assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"})
+    both = conn.receive(request(225, body=b'{"groupConfigList":[{"groupName":"g"},{"groupName":"h"}]}'), 1)
+    assert [each.group.name for each in both if isinstance(each, PutGroup)] == ["g", "h"]
+    asked = one(conn, request(352, {"group": "g"}))
+    assert isinstance(asked, QueryGroup)
+    conn.answer(GroupFound(asked.ticket, Group("g", retry_max=3)), 1)
+    assert json.loads(reply(conn).body)["retryMaxTimes"] == 3
+    listed = one(conn, request(201))
+    assert isinstance(listed, ListGroups)
+    conn.answer(GroupList(listed.ticket, [Group("g")]), 1)
+    frame = reply(conn)
+    assert fields(frame) == {"totalGroupNum": "1"}
+    assert list(json.loads(frame.body)["subscriptionGroupTable"]) == ["g"]
+
+
+def test_the_broker_about_itself() -> None:
+    conn = connection()
+    assert conn.receive(request(26), 1) == []
+    frame = reply(conn)
+    assert b"brokerName=b-a\n" in frame.body
+    assert json.loads(fields(frame)["version"])["counter"] == 0
+    command = one(conn, request(28))
+    assert isinstance(command, QueryFigures)
+    conn.answer(Figures(command.ticket, 1_699_999_999_000, {"messages_total": 7.0}), 1)
+    table = json.loads(reply(conn).body)["table"]
+    assert (table["brokerActive"], table["msgPutTotalTodayNow"], table["runtime"]) == ("true", "7", "1000 ms")
+    assert all(isinstance(value, str) for value in table.values())

@@ -1,0 +1,189 @@
+"""Clients and groups at work: heartbeats, members, locks, assignments (HeartbeatData, QueryAssignmentProcessor)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.command import (
+    Heartbeat,
+    Leave,
+    LockQueues,
+    Membership,
+    QueryMembers,
+    QueryRequestMode,
+    QueryTopic,
+    SendBack,
+    SetRequestMode,
+    Subscription,
+)
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Locked, Members, Refused, RequestMode, TopicFound
+from domain.topic import Topic
+from protocols.remoting import assignment
+from protocols.remoting.connection import RemotingConnection
+from tests.protocols.remoting.wire import connection, fields, one, reply, request
+
+BEAT = {
+    "clientID": "10.0.0.9@1234#77",
+    "consumerDataSet": [
+        {
+            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+            "consumeType": "CONSUME_PASSIVELY",
+            "groupName": "g",
+            "messageModel": "CLUSTERING",
+            "subscriptionDataSet": [
+                {"codeSet": [65], "expressionType": "TAG", "subString": "A", "subVersion": 17, "tagsSet": ["A"], "topic": "T"}
+            ],
+            "unitMode": False,
+        }
+    ],
+    "heartbeatFingerprint": 0,
+    "producerDataSet": [{"groupName": "pg"}],
+    "withoutSub": False,
+}
+PULL = {"consumerGroup": "g", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "1", "sysFlag": "0"}
+
+
+def beat(conn: RemotingConnection, **change: object) -> Heartbeat:
+    command = one(conn, request(34, body=json.dumps({**BEAT, **change}).encode()))
+    assert isinstance(command, Heartbeat)
+    return command
+
+
+def test_a_heartbeat_names_producers_and_memberships() -> None:
+    conn = connection()
+    command = beat(conn)
+    assert (command.client_id, command.producers) == ("10.0.0.9@1234#77", ["pg"])
+    assert (command.language, command.version) == ("JAVA", 479)
+    assert command.consumers == [
+        Membership("g", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [Subscription("T", "A", "TAG", 17)])
+    ]
+    conn.answer(Done(command.ticket), 1)
+    assert fields(reply(conn)) == {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
+
+
+def test_a_heartbeat_without_subscriptions_keeps_the_known_ones() -> None:
+    conn = connection()
+    beat(conn)
+    short = [{**BEAT["consumerDataSet"][0], "subscriptionDataSet": []}]  # type: ignore[index]
+    assert beat(conn, consumerDataSet=short, withoutSub=True).keep_subscriptions
+    command = one(conn, request(11, PULL))
+    assert command.filter is not None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b'{"clientID":""}', b"\xff\xfe", b'{"clientID":"a","consumerDataSet":[1,"x"]}']
+)
+def test_any_heartbeat_has_an_outcome(body: bytes) -> None:
+    conn = connection()
+    commands = conn.receive(request(34, body=body), 1)
+    assert len(commands) == 1 or reply(conn).code == 29
+
+
+def test_members_and_their_absence() -> None:
+    conn = connection()
+    command = one(conn, request(38, {"consumerGroup": "g"}))
+    assert isinstance(command, QueryMembers)
+    conn.answer(Members(command.ticket, ["a", "b"]), 1)
+    assert reply(conn).body == b'{"consumerIdList":["a","b"]}'
+    command = one(conn, request(38, {"consumerGroup": "g"}))
+    assert isinstance(command, QueryMembers)
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.GROUP_OFFLINE, "no consumer for this group")), 1)
+    assert reply(conn).code == 1
+
+
+def test_leaving_a_group() -> None:
+    conn = connection()
+    beat(conn)
+    command = one(conn, request(35, {"clientID": "c", "consumerGroup": "g"}))
+    assert isinstance(command, Leave)
+    assert (command.client_id, command.consumer_group, command.producer_group) == ("c", "g", "")
+    assert conn.receive(request(11, PULL), 1) == []
+    assert reply(conn).code == 24
+
+
+@pytest.mark.parametrize("code", [41, 42])
+def test_locking_and_unlocking(code: int) -> None:
+    queue = {"brokerName": "b-a", "queueId": 3, "topic": "T"}
+    conn = connection()
+    body = json.dumps({"clientId": "c", "consumerGroup": "g", "mqSet": [queue], "onlyThisBroker": False}).encode()
+    command = one(conn, request(code, body=body))
+    assert isinstance(command, LockQueues)
+    assert (command.queues, command.unlock) == ([("b-a", "T", 3)], code == 42)
+    if code == 41:
+        conn.answer(Locked(command.ticket, command.queues), 1)
+        assert json.loads(reply(conn).body) == {"lockOKMQSet": [queue]}
+    else:
+        conn.answer(Done(command.ticket), 1)
+        assert reply(conn).code == 0
+
+
+@pytest.mark.parametrize(("kind", "code"), [("TAG", 0), ("SQL92", 1)])
+def test_which_filters_the_broker_has(kind: str, code: int) -> None:
+    conn = connection()
+    body = json.dumps({"clientId": "c", "group": "g", "subscriptionData": {"expressionType": kind}}).encode()
+    assert conn.receive(request(46, body=body), 1) == []
+    assert reply(conn).code == code
+
+
+def test_setting_the_request_mode() -> None:
+    command = one(connection(), request(401, body=b'{"consumerGroup":"g","mode":"POP","popShareQueueNum":0,"topic":"T"}'))
+    assert isinstance(command, SetRequestMode)
+    assert (command.group, command.topic, command.mode, command.pop_share_queues) == ("g", "T", "POP", 0)
+
+
+def test_giving_back() -> None:
+    asked = {"group": "g", "offset": "4660", "delayLevel": "0", "originMsgId": "ID", "originTopic": "T"}
+    asked["maxReconsumeTimes"] = "16"
+    command = one(connection(), request(36, asked))
+    assert command == SendBack(command.ticket, "g", 4660, 0, 16, "T", "ID")  # type: ignore[attr-defined]
+
+
+def assigned(mode: str, members: list[str], **change: str) -> object:
+    conn = connection()
+    asked = {"clientId": "b", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T", **change}
+    commands = conn.receive(request(400, body=json.dumps(asked).encode()), 1)
+    for command in reversed(commands):
+        if isinstance(command, QueryRequestMode):
+            conn.answer(RequestMode(command.ticket, mode, 0), 1)
+        elif isinstance(command, QueryMembers):
+            conn.answer(Members(command.ticket, members), 1)
+        elif isinstance(command, QueryTopic):
+            conn.answer(TopicFound(command.ticket, Topic(command.topic, 4, 4)), 1)
+    return json.loads(reply(conn).body)
+
+
+def test_an_assignment_by_pull_is_the_average_share() -> None:
+    found = assigned("PULL", ["a", "b"])
+    assert found == {
+        "messageQueueAssignments": [
+            {"messageQueue": {"brokerName": "b-a", "queueId": queue_id, "topic": "T"}, "mode": "PULL"} for queue_id in (2, 3)
+        ]
+    }
+
+
+def test_an_assignment_by_pop_is_any_queue() -> None:
+    assert assigned("POP", ["a", "b"]) == {
+        "messageQueueAssignments": [{"messageQueue": {"brokerName": "b-a", "queueId": -1, "topic": "T"}, "mode": "POP"}]
+    }
+
+
+def test_retry_topics_are_pulled_whatever_the_mode() -> None:
+    found = assigned("POP", ["b"], topic="%RETRY%g")
+    assert isinstance(found, dict)
+    assert {each["mode"] for each in found["messageQueueAssignments"]} == {"PULL"}
+
+
+def test_who_is_no_member_keeps_what_it_has() -> None:
+    assert assigned("PULL", ["a"]) == {}
+
+
+@given(st.integers(0, 40), st.integers(1, 9), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_shares_cover_every_queue_once(queues: int, members: int, circle: bool) -> None:
+    taken = [queue_id for at in range(members) for queue_id in assignment.share(queues, members, at, circle=circle)]
+    assert sorted(taken) == list(range(queues))

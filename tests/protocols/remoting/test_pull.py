@@ -1,0 +1,170 @@
+"""Pulling and positions (PullMessageRequestHeader, PullSysFlag; response fields that clients unbox)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from domain import property as properties
+from domain.command import CommitOffsets, Pull, QueryBounds, QueryOffset, SearchOffset, ViewMessage
+from domain.errors import ErrorCode, Failure
+from domain.event import Bounds, Offset, Pulled, Refused, Viewed
+from domain.inspect import Earliest, QueryEarliest
+from domain.message import Message
+from domain.record import Record, check, encode
+from protocols.remoting.connection import RemotingConnection
+from protocols.remoting.header import BINARY, JSON
+from tests.protocols.remoting.wire import BORN_HOST, connection, fields, one, replies, reply, request
+
+PULL = {
+    "consumerGroup": "g", "topic": "T", "queueId": "1", "queueOffset": "5", "maxMsgNums": "32", "sysFlag": "6",
+    "commitOffset": "5", "suspendTimeoutMillis": "15000", "subscription": "A || B", "subVersion": "1", "expressionType": "TAG",
+}  # fmt: skip
+HEARTBEAT = json.dumps(
+    {
+        "clientID": "10.0.0.9@1",
+        "consumerDataSet": [
+            {
+                "groupName": "g",
+                "messageModel": "CLUSTERING",
+                "subscriptionDataSet": [{"topic": "T", "subString": "A", "expressionType": "TAG", "subVersion": 1}],
+            }
+        ],
+        "producerDataSet": [],
+    }
+).encode()
+
+
+def pull(conn: RemotingConnection, **change: str) -> Pull:
+    command = one(conn, request(11, {**PULL, **change}))
+    assert isinstance(command, Pull)
+    return command
+
+
+def record(stored: bytes, *, host: bytes = BORN_HOST, body: bytes = b"body") -> bytes:
+    return encode(Message("T", body, stored, queue_id=1, born_host=host), 5, 0x1000, 1_700_000_000_000, BORN_HOST)
+
+
+@pytest.mark.parametrize("code", [11, 361])
+def test_a_pull_with_its_flags(code: int) -> None:
+    command = one(connection(), request(code, PULL))
+    assert isinstance(command, Pull)
+    assert (command.group, command.topic, command.queue_id, command.offset, command.limit) == ("g", "T", 1, 5, 32)
+    assert (command.wait_ms, command.commit, command.member) == (15_000, -1, "")
+    assert command.filter is not None
+    assert command.filter.tags == {b"A", b"B"}
+
+
+def test_commit_only_with_its_bit_and_no_wait_without_suspend() -> None:
+    command = pull(connection(), sysFlag="5")
+    assert (command.wait_ms, command.commit) == (0, 5)
+
+
+def test_a_pull_without_subscription_uses_what_the_heartbeat_said() -> None:
+    conn = connection()
+    assert conn.receive(request(11, {**PULL, "sysFlag": "2"}), 1) == []
+    assert reply(conn).code == 24
+    one(conn, request(34, body=HEARTBEAT))
+    command = pull(conn, sysFlag="2")
+    assert command.filter is not None
+    assert command.filter.tags == {b"A"}
+    assert command.member == "10.0.0.9@1"
+
+
+def test_sql_is_refused_as_a_broker_without_property_filter_does() -> None:
+    conn = connection()
+    assert conn.receive(request(11, {**PULL, "expressionType": "SQL92"}), 1) == []
+    assert reply(conn).code == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [("FOUND", 0), ("NO_MATCH", 20), ("EMPTY", 19), ("TOO_SMALL", 21), ("TOO_LARGE", 21)]
+)
+@pytest.mark.parametrize("serialize", [JSON, BINARY])
+def test_every_status_carries_the_four_numbers(status: str, code: int, serialize: int) -> None:
+    conn = connection()
+    command = one(conn, request(11, PULL, serialize=serialize))
+    assert isinstance(command, Pull)
+    first, second = record(b"TAGS\x01A\x02"), record(b"")
+    conn.answer(Pulled(command.ticket, status, [first, second] if code == 0 else [], 7, 0, 9), 2)
+    frame = reply(conn)
+    assert (frame.code, frame.serialize) == (code, serialize)
+    assert fields(frame) == {"suggestWhichBrokerId": "0", "nextBeginOffset": "7", "minOffset": "0", "maxOffset": "9"}
+    assert frame.body == (first + second if code == 0 else b"")
+
+
+@pytest.mark.parametrize("host", [BORN_HOST, bytes(20)])
+@pytest.mark.parametrize("body", [b"body", b"HG_ is only text here"])
+def test_properties_of_origin_stay_here_unless_they_are_asked_for(host: bytes, body: bytes) -> None:
+    stored = b"TAGS\x01A\x02HG_PROTOCOL\x01mqtt\x02HG_CLIENT\x01c\x02KEYS\x01k\x02"
+    conn = connection()
+    whole = record(stored, host=host, body=body)
+    conn.answer(Pulled(pull(conn).ticket, "FOUND", [whole], 6, 0, 6), 2)
+    shown = Record(reply(conn).body)
+    assert shown.properties == b"TAGS\x01A\x02KEYS\x01k\x02"
+    assert check(shown.data)
+    assert (shown.body, shown.topic, shown.queue_offset) == (body, "T", 5)
+    conn.answer(Pulled(pull(conn, hgOrigin="true").ticket, "FOUND", [whole], 6, 0, 6), 2)
+    assert properties.text(Record(reply(conn).body).properties, "HG_PROTOCOL") == "mqtt"
+
+
+def test_the_position_of_a_group_and_its_absence() -> None:
+    conn = connection()
+    asked = {"consumerGroup": "g", "topic": "T", "queueId": "2"}
+    command = one(conn, request(14, {**asked, "setZeroIfNotFound": "false"}))
+    assert command == QueryOffset(command.ticket, "g", "T", 2, False)  # type: ignore[attr-defined]
+    assert isinstance(command, QueryOffset)
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.OFFSET_NOT_FOUND)), 1)
+    assert reply(conn).code == 22
+    command = one(conn, request(14, asked))
+    assert isinstance(command, QueryOffset)
+    assert command.zero_if_absent
+    conn.answer(Offset(command.ticket, 9), 1)
+    assert fields(reply(conn)) == {"offset": "9"}
+
+
+def test_committing_oneway() -> None:
+    conn = connection()
+    command = one(conn, request(15, {"consumerGroup": "g", "topic": "T", "queueId": "2", "commitOffset": "8"}, flag=2))
+    assert isinstance(command, CommitOffsets)
+    assert (command.offsets, command.wait) == ([("T", 2, 8)], False)
+
+
+@pytest.mark.parametrize(("code", "offset"), [(30, "9"), (31, "4")])
+def test_bounds_of_a_queue(code: int, offset: str) -> None:
+    conn = connection()
+    command = one(conn, request(code, {"topic": "T", "queueId": "2"}))
+    assert isinstance(command, QueryBounds)
+    conn.answer(Bounds(command.ticket, [(2, 4, 9)]), 1)
+    assert fields(reply(conn)) == {"offset": offset}
+
+
+def test_searching_by_time_with_both_boundaries() -> None:
+    asked = {"topic": "T", "queueId": "2", "timestamp": "1700000000000"}
+    lower = one(connection(), request(29, asked))
+    upper = one(connection(), request(29, {**asked, "boundaryType": "upper"}))
+    assert isinstance(lower, SearchOffset)
+    assert isinstance(upper, SearchOffset)
+    assert (lower.upper, upper.upper, upper.timestamp_ms) == (False, True, 1_700_000_000_000)
+
+
+def test_the_earliest_time_and_one_record_by_its_place() -> None:
+    conn = connection()
+    command = one(conn, request(32, {"topic": "T", "queueId": "0"}))
+    assert isinstance(command, QueryEarliest)
+    conn.answer(Earliest(command.ticket, -1), 1)
+    assert fields(reply(conn)) == {"timestamp": "-1"}
+    view = one(conn, request(33, {"offset": "4660"}))
+    assert isinstance(view, ViewMessage)
+    assert view.physical_offset == 0x1234
+    conn.answer(Viewed(view.ticket, record(b"HG_X\x01y\x02A\x01b\x02")), 1)
+    assert Record(reply(conn).body).properties == b"A\x01b\x02"
+
+
+def test_a_missing_field_is_answered() -> None:
+    conn = connection()
+    assert conn.receive(request(11, {"topic": "T"}), 1) == []
+    (frame,) = replies(conn)
+    assert frame.code == 29
+    assert "consumerGroup" in frame.remark

@@ -1,0 +1,192 @@
+"""Sending: SendMessageRequestHeader and its V2 in both encodings, batches, replies."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.command import Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused, Sent
+from domain.message import Placed
+from protocols.remoting import codes
+from protocols.remoting.header import BINARY, JSON
+from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
+
+PROPERTIES = "UNIQ_KEY\x010A00000900000000000000000000ABCD\x02WAIT\x01true\x02TAGS\x01TagA\x02"
+V2 = {
+    "a": "pg", "b": "TopicTest", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1700000000000", "h": "0",
+    "i": PROPERTIES, "j": "0", "k": "false", "m": "false", "n": "b-a",
+}  # fmt: skip
+V1 = {
+    "producerGroup": "pg", "topic": "TopicTest", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "3",
+    "sysFlag": "0", "bornTimestamp": "1700000000000", "flag": "0", "properties": PROPERTIES, "reconsumeTimes": "0",
+    "unitMode": "false", "batch": "false", "bname": "b-a",
+}  # fmt: skip
+PLACED = Placed(3, 42, 0x1234, 1_700_000_000_001, "0A00000900000000000000000000ABCD")
+OFFSET_ID = "0A00000100002A9F0000000000001234"
+
+
+@pytest.mark.parametrize("serialize", [JSON, BINARY])
+@pytest.mark.parametrize(("code", "header"), [(10, V1), (310, V2)])
+def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str, str]) -> None:
+    conn = connection()
+    for turn in range(3):
+        command = one(conn, request(code, header, b"body", serialize=serialize, opaque=turn))
+        assert isinstance(command, Send)
+        assert command.wait
+        (message,) = command.messages
+        assert (message.topic, message.queue_id, message.body) == ("TopicTest", 3, b"body")
+        assert message.properties == PROPERTIES.encode()
+        assert message.message_id == "0A00000900000000000000000000ABCD"
+        assert message.born_ms == 1_700_000_000_000
+        assert message.born_host == BORN_HOST
+        assert (message.flag, message.sys_flag, message.reconsume_times) == (0, 0, 0)
+        conn.answer(Sent(command.ticket, [PLACED]), 2)
+        frame = reply(conn)
+        assert (frame.code, frame.opaque, frame.flag, frame.serialize) == (0, turn, 1, serialize)
+        assert fields(frame) == {
+            "MSG_REGION": "DefaultRegion",
+            "TRACE_ON": "true",
+            "msgId": OFFSET_ID,
+            "queueId": "3",
+            "queueOffset": "42",
+            "transactionId": "0A00000900000000000000000000ABCD",
+        }
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "b": st.sampled_from(["T1", "T2"]),
+                "e": st.integers(-1, 3).map(str),
+                "f": st.sampled_from(["0", "1", "769"]),
+                "g": st.integers(0, 1_900_000_000_000).map(str),
+                "h": st.sampled_from(["0", "7"]),
+                "j": st.sampled_from(["0", "2"]),
+                "i": st.sampled_from(["", "KEYS\x01k\x02", "TAGS\x01a", "UNIQ_KEY\x01u\x02", "HG_X\x01y\x02A\x01b\x02"]),
+                "n": st.sampled_from(["b-a", "g\x00\x01g\x00\x00\x00\x0d1700000000000"]),
+            }
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_the_quick_way_reads_what_the_long_way_reads(headers: list[dict[str, str]]) -> None:
+    """Halves of headers are remembered by their bytes: every message must come out as if none were."""
+    quick = adapter().connect(PEER, 0)
+    for header in headers:
+        sent = {"a": "pg", **header}
+        known = one(quick, request(310, sent, b"x", serialize=BINARY))
+        fresh = one(connection(), request(310, sent, b"x", serialize=JSON))
+        assert isinstance(known, Send)
+        assert isinstance(fresh, Send)
+        for name in ("topic", "queue_id", "properties", "message_id", "sys_flag", "flag", "born_ms", "reconsume_times"):
+            assert getattr(known.messages[0], name) == getattr(fresh.messages[0], name), name
+
+
+def test_what_a_sender_may_not_set_is_left_out() -> None:
+    stored = "POP_CK\x011 2 3\x02A\x01b\x02HG_PROTOCOL\x01mqtt\x02"
+    for serialize in (JSON, BINARY):
+        conn = connection()
+        for _ in range(2):
+            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
+            assert isinstance(command, Send)
+            assert command.messages[0].properties == b"A\x01b\x02"
+            assert command.messages[0].message_id == ""
+
+
+def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
+    command = one(connection(), request(310, {**V2, "f": str(0x301 | 0x30 | 0xC0)}))
+    assert isinstance(command, Send)
+    assert command.messages[0].sys_flag == 0x301
+
+
+@pytest.mark.parametrize("change", [{"f": "4"}, {"i": "TRAN_MSG\x01true\x02"}])
+def test_a_half_message_is_refused_and_not_delivered_as_a_whole_one(change: dict[str, str]) -> None:
+    conn = connection()
+    assert conn.receive(request(310, {**V2, **change}), 1) == []
+    assert reply(conn).code == codes.NO_PERMISSION
+
+
+def test_a_oneway_send_waits_for_nothing_and_is_not_answered() -> None:
+    conn = connection()
+    command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2))
+    assert isinstance(command, Send)
+    assert not command.wait
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.OVERLOADED)), 2)
+    assert replies(conn) == []
+
+
+BATCH = bytes.fromhex(
+    "0000001e000000000000000000000000000000017800075441475301410200000017000000000000000000000000000000017900"
+    "00"
+)
+
+
+def test_a_batch_is_taken_apart_into_consecutive_messages() -> None:
+    """The batch body of MessageDecoder.encodeMessages: "x" with TAGS=A, "y" without properties."""
+    conn = connection()
+    command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH))
+    assert isinstance(command, Send)
+    assert [(each.body, each.properties, each.queue_id) for each in command.messages] == [
+        (b"x", b"TAGS\x01A\x02", 3),
+        (b"y", b"", 3),
+    ]
+    conn.answer(Sent(command.ticket, [PLACED, Placed(3, 43, 0x2000, 1, "B")]), 2)
+    frame = reply(conn)
+    assert fields(frame)["msgId"] == f"{OFFSET_ID},0A00000100002A9F0000000000002000"
+    assert fields(frame)["queueOffset"] == "42"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", BATCH[:-1], BATCH + b"\x00", b"\xff" * 30, b"\x00" * 30, BATCH[:30] + b"\x00\x00\x00\x16" + b"\xff" * 18],
+)
+def test_a_batch_whose_lengths_lie_is_refused(body: bytes) -> None:
+    conn = connection()
+    assert conn.receive(request(320, V2, body), 1) == []
+    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+
+
+def test_a_batch_may_not_go_to_a_retry_topic() -> None:
+    conn = connection()
+    assert conn.receive(request(320, {**V2, "b": "%RETRY%g"}, BATCH), 1) == []
+    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+
+
+def test_a_retry_beyond_its_limit_goes_to_the_dead_letter_topic_without_delay() -> None:
+    header = {**V2, "b": "%RETRY%g", "j": "17", "l": "16", "i": "DELAY\x013\x02A\x01b\x02"}
+    command = one(connection(), request(310, header, b"x", serialize=BINARY))
+    assert isinstance(command, Send)
+    message = command.messages[0]
+    assert (message.topic, message.queue_id, message.properties) == ("%DLQ%g", 0, b"A\x01b\x02")
+
+
+@pytest.mark.parametrize("change", [{"b": ""}, {"e": "x"}, {"g": "1e3"}, {"f": "99999999999999999999"}, {"h": "3000000000"}])
+def test_illegal_fields_are_answered_29(change: dict[str, str]) -> None:
+    for serialize in (JSON, BINARY):
+        conn = connection()
+        assert conn.receive(request(310, {**V2, **change}, serialize=serialize), 1) == []
+        assert reply(conn).code == codes.INVALID_PARAMETER
+
+
+def test_a_flush_timeout_carries_every_field_that_clients_unbox() -> None:
+    conn = connection()
+    command = one(conn, request(310, V2))
+    assert isinstance(command, Send)
+    conn.answer(Refused(command.ticket, Failure(ErrorCode.FLUSH_TIMEOUT, "the disk is slow")), 2)
+    frame = reply(conn)
+    assert frame.code == codes.FLUSH_DISK_TIMEOUT
+    assert {"msgId", "queueId", "queueOffset"} <= set(fields(frame))
+
+
+def test_an_id_that_json_has_to_escape_comes_back_whole() -> None:
+    conn = connection()
+    command = one(conn, request(310, V2))
+    assert isinstance(command, Send)
+    conn.answer(Sent(command.ticket, [Placed(0, 0, 0, 0, 'a"b\\ü')]), 2)
+    assert fields(reply(conn))["transactionId"] == 'a"b\\ü'

@@ -1,0 +1,81 @@
+"""A connection in memory, and the frames to talk to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from domain.command import Command
+from protocols.adapter import Peer, Setting
+from protocols.remoting import create
+from protocols.remoting.connection import RemotingAdapter, RemotingConnection
+from protocols.remoting.frame import Frame, FrameDecoder, encode
+from protocols.remoting.header import JSON
+
+BORN_HOST = b"\x0a\x00\x00\x09\x00\x00\xc3\x50"
+PEER = Peer("10.0.0.9", 50000, BORN_HOST)
+
+
+class Dice:
+    """Entropy from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def random(self) -> float:
+        return self._random.random()
+
+    def token(self, size: int) -> bytes:
+        return self._random.randbytes(size)
+
+
+def adapter(**options: object) -> RemotingAdapter:
+    setting = Setting(
+        "c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, Dice(1), lambda: 1_700_000_000_000, options
+    )
+    return create(setting)
+
+
+def connection(**options: object) -> RemotingConnection:
+    return adapter(**options).connect(PEER, 0)
+
+
+def request(
+    code: int,
+    fields: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    *,
+    serialize: int = JSON,
+    opaque: int = 7,
+    flag: int = 0,
+) -> bytes:
+    return encode(code, opaque, fields=fields, body=body, flag=flag, serialize=serialize)
+
+
+def one(conn: RemotingConnection, data: bytes) -> Command:
+    """The one command that `data` becomes."""
+    commands = conn.receive(data, 1)
+    assert len(commands) == 1, (commands, replies(conn))
+    return commands[0]
+
+
+def replies(conn: RemotingConnection) -> Sequence[Frame]:
+    """Frames that are to be written."""
+    decoder = FrameDecoder()
+    frames = [frame for data in conn.outgoing() for frame in decoder.feed(data)]
+    assert decoder.fault == ""
+    assert decoder.held == 0
+    return frames
+
+
+def reply(conn: RemotingConnection) -> Frame:
+    """The one frame that is to be written."""
+    frames = replies(conn)
+    assert len(frames) == 1
+    return frames[0]
+
+
+def fields(frame: Frame) -> dict[str, str]:
+    found = frame.fields()
+    assert found is not None
+    return found
