@@ -1,0 +1,53 @@
+"""A Headgate node of our own: `headgate up` on free ports, with its data in a folder that goes away."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PORTS = ("nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "coap", "admin")
+
+
+@contextmanager
+def node(folder: Path) -> Iterator[dict[str, int]]:
+    """A running node: listener name -> port."""
+    ports = _free_ports()
+    command = [sys.executable, "-m", "gateway", "up", "--data", str(folder / "headgate-data")]
+    command += [f"--port={name}={port}" for name, port in ports.items()]
+    log = folder / "headgate.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            _wait(process, ports["admin"], log)
+            yield ports
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait(process: subprocess.Popen[bytes], admin: int, log: Path) -> None:
+    end = time.monotonic() + 30
+    while process.poll() is None and time.monotonic() < end:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{admin}/readyz", timeout=2).close()
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError(f"headgate did not start:\n{log.read_text(errors='replace')}")
+
+
+def _free_ports() -> dict[str, int]:
+    """Ports that nobody listens on, all held until all are found so that they differ."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]
+    ports = {name: one.getsockname()[1] for name, one in zip(PORTS, held, strict=True)}
+    for one in held:
+        one.close()
+    return ports

@@ -1,0 +1,57 @@
+"""One small Spark session for a test module: two cores, 512 MB, no web interface, our interpreter for the workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[4]
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+
+
+def environment() -> dict[str, str]:
+    """What a process needs around it so that Spark's workers find the project."""
+    paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+    }
+
+
+def build(folder: Path) -> SparkSession:
+    """A session whose own files stay in `folder`. The environment has been set."""
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    builder = builder.config("spark.local.dir", str(folder / "local"))
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+@contextmanager
+def session(folder: Path) -> Iterator[SparkSession]:
+    """A session for a test module; stopped at the end."""
+    before = dict(os.environ)
+    os.environ.update(environment())
+    spark = build(folder)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        os.environ.clear()
+        os.environ.update(before)
