@@ -24,14 +24,16 @@ class Send(Command):
     """Append `messages` (one topic, or several) -> Sent, or Refused and then nothing was stored.
 
     wait=False: the client expects no answer (QoS 0, NON, oneway): none is given, the message is stored all the same.
+    typed=True: the protocol declares message types, so the topic's must fit; TYPE_CONFLICT.
     """
 
-    __slots__ = ("messages", "ticket", "wait")
+    __slots__ = ("messages", "ticket", "typed", "wait")
 
-    def __init__(self, ticket: object, messages: list[Message], wait: bool = True) -> None:
+    def __init__(self, ticket: object, messages: list[Message], wait: bool = True, typed: bool = False) -> None:
         self.ticket = ticket
         self.messages = messages
         self.wait = wait
+        self.typed = typed
 
 
 @dataclass(slots=True)

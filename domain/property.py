@@ -44,6 +44,7 @@ HG_PRINCIPAL: Final = "HG_PRINCIPAL"
 HG_INGRESS_MS: Final = "HG_INGRESS_MS"
 HG_CONTENT_TYPE: Final = "HG_CONTENT_TYPE"
 HG_EXPIRE_MS: Final = "HG_EXPIRE_MS"
+HG_PAYLOAD_FORMAT: Final = "HG_PAYLOAD_FORMAT"
 HG_REPLY_TO: Final = "HG_REPLY_TO"
 HG_CORRELATION: Final = "HG_CORRELATION"
 CE_PREFIX: Final = "CE_"
@@ -207,3 +208,12 @@ def with_values(properties: bytes, values: Mapping[str, str]) -> bytes:
 def user(properties: bytes) -> dict[str, str]:
     """What the sender's application set: the decoded properties less the reserved names. The one reading for all adapters."""
     return {key: value for key, value in decode(properties).items() if not is_reserved(key)}
+
+
+def message_type(properties: bytes) -> str:
+    """NORMAL, FIFO, DELAY or TRANSACTION: what the stored properties make of a message (RocketMQ's TopicMessageType)."""
+    if find(properties, b"TRAN_MSG") == b"true":
+        return "TRANSACTION"
+    if any(find(properties, key) for key in (b"DELAY", b"TIMER_DELIVER_MS", b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS")):
+        return "DELAY"
+    return "FIFO" if find(properties, b"__SHARDINGKEY") else "NORMAL"

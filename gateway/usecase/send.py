@@ -37,6 +37,11 @@ class Sending:
         return {Send: self._send}
 
     def _send(self, session: Session, command: Send) -> None:
+        if command.typed:
+            failure = self._conflict(command.messages)
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
+                return
         if command.wait:
 
             def done(result: list[Placed] | Failure) -> None:
@@ -76,6 +81,19 @@ class Sending:
             changes = list(changes or ())
             changes.extend(self._retain(message) for message in messages if message.retain != RETAIN_NONE)
         self._store.append(messages, done, changes or ())
+
+    def _conflict(self, messages: list[Message]) -> Failure | None:
+        """Why a message does not fit the type of its topic; topics that are yet to be made are NORMAL."""
+        for message in messages:
+            topic = self._topics.find(message.topic)
+            wanted = topic.type if topic is not None else "NORMAL"
+            if wanted in ("MIXED", "UNSPECIFIED") or address.is_derived_topic(message.topic):
+                continue
+            found = properties.message_type(message.properties)
+            if found != wanted:
+                text = f"topic {message.topic} takes {wanted} messages, and this one is {found}: change one of them"
+                return Failure(ErrorCode.TYPE_CONFLICT, text)
+        return None
 
     def _make_topic(
         self,

@@ -53,3 +53,17 @@ def test_what_cannot_be_stored_is_refused(pair: tuple[str, str]) -> None:
 def test_user_properties_leave_out_every_reserved_name() -> None:
     stored = properties.encode([("colour", "red"), ("UNIQ_KEY", "1"), ("HG_CLIENT", "c"), ("CE_type", "t"), ("POP_CK", "x")])
     assert properties.user(stored) == {"colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "kind"),
+    [
+        ([], "NORMAL"),
+        ([("__SHARDINGKEY", "g")], "FIFO"),
+        ([("__SHARDINGKEY", "g"), ("TIMER_DELIVER_MS", "1")], "DELAY"),
+        ([("DELAY", "3"), ("TRAN_MSG", "true")], "TRANSACTION"),
+        ([("MY_DELAY", "3")], "NORMAL"),
+    ],
+)
+def test_the_type_of_a_message_follows_from_its_properties(pairs: list[tuple[str, str]], kind: str) -> None:
+    assert properties.message_type(properties.encode(pairs)) == kind

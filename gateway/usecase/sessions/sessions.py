@@ -25,14 +25,14 @@ from domain.session import (
     Will,
 )
 from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.send import Sending
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.absence import Absences, will_ms
 from gateway.usecase.sessions.catchup import CatchUp
-from gateway.usecase.handler import Verb
 from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
 from gateway.usecase.sessions.outflow import Outflow
-from gateway.usecase.send import Sending
 from gateway.usecase.sessions.subscriber import Subscriber
 
 BASELINE_MARGIN_MS: Final = 10_000

@@ -1,0 +1,314 @@
+"""The use cases over the real store: what a client says, and what it hears."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from domain import property as properties
+from domain.address import host_bytes
+from domain.command import (
+    Acknowledge,
+    Command,
+    CommitOffsets,
+    DeadLetter,
+    DeleteTopic,
+    Disconnected,
+    Extend,
+    Heartbeat,
+    Leave,
+    Membership,
+    Pull,
+    PutGroup,
+    PutTopic,
+    QueryBounds,
+    QueryMembers,
+    QueryOffset,
+    QueryTopic,
+    Receive,
+    SearchOffset,
+    Send,
+    SendBack,
+    Subscription,
+)
+from domain.errors import ErrorCode
+from domain.event import (
+    Bounds,
+    Done,
+    Event,
+    Extended,
+    Members,
+    MembersChanged,
+    Offset,
+    Pulled,
+    Received,
+    Refused,
+    Sent,
+    Settled,
+    TopicFound,
+)
+from domain.message import Message
+from domain.receipt import Receipt
+from domain.record import Record
+from domain.topic import Group, Topic
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.policy import Policy
+from store.config import StoreConfig
+from store.engine import LogStore, open_store
+from tests.gateway.usecase.ear import Ear
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+
+class Dice:
+    """The Entropy port without surprise."""
+
+    def random(self) -> float:
+        return 0.5
+
+    def token(self, size: int) -> bytes:
+        return bytes(range(size))
+
+
+@dataclass
+class Bench:
+    """A dispatcher over a store in memory."""
+
+    clock: VirtualClock
+    store: LogStore
+    handler: Dispatcher
+
+    def ask(self, command: Command, ear: Ear | None = None, ms: float = 20) -> list[Event]:
+        """What one command is answered within `ms`."""
+        ear = ear or Ear()
+        self.handler.handle(ear.session, command)
+        self.clock.run_for(ms)
+        return ear.take()
+
+    def send(self, topic: str, *bodies: str, group: str = "") -> Sent:
+        """Send messages, all with tag = body's first letter."""
+        messages = []
+        for body in bodies:
+            pairs = [("TAGS", body[0])]
+            if group:
+                pairs.append(("__SHARDINGKEY", group))
+            messages.append(Message(topic, body.encode(), properties.encode(pairs)))
+        [event] = self.ask(Send(1, messages))
+        assert isinstance(event, Sent), event
+        return event
+
+    def receive(self, group: str, topic: str, limit: int = 32, invisible_ms: int = 10_000, wait_ms: int = 0) -> Received:
+        """One Receive from the first message on."""
+        [event] = self.ask(Receive(1, group, topic, limit, invisible_ms, wait_ms, from_first=True), ms=wait_ms + 20)
+        assert isinstance(event, Received), event
+        return event
+
+
+@pytest.fixture
+def bench() -> Bench:
+    clock = VirtualClock()
+    store = open_store(MemoryDisk(clock), clock, StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+    handler = Dispatcher(
+        store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
+        broker="broker-a", policy=Policy(),
+    )  # fmt: skip
+    clock.run_for(50)
+    return Bench(clock, store, handler)
+
+
+def bodies(event: Received | Pulled) -> list[str]:
+    records = event.records if isinstance(event, Pulled) else [message.record for message in event.messages]
+    return sorted(Record(record).body.decode() for record in records)
+
+
+def code(events: list[Event]) -> ErrorCode:
+    [event] = events
+    assert isinstance(event, Refused), event
+    assert event.failure.text
+    return event.failure.code
+
+
+def test_a_first_send_makes_the_topic_and_names_the_message(bench: Bench) -> None:
+    sent = bench.send("fresh", "a", "b")
+    assert len(sent.placed) == 2
+    assert len({placed.message_id for placed in sent.placed}) == 2
+    [found] = bench.ask(QueryTopic(1, "fresh"))
+    assert isinstance(found, TopicFound)
+    assert found.topic.write_queues == 8
+
+
+def test_an_ordering_key_decides_the_queue(bench: Bench) -> None:
+    places = [bench.send("t", "x", group="station-7").placed[0].queue_id for _ in range(5)]
+    assert len(set(places)) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (Message("SCHEDULE_TOPIC_XXXX", b"x"), ErrorCode.TOPIC_ILLEGAL),
+        (Message("a/b", b"x"), ErrorCode.TOPIC_ILLEGAL),
+        (Message("t", b"x" * (4 * 1024 * 1024 + 1)), ErrorCode.MESSAGE_TOO_LARGE),
+        (Message("t", b"x", b"k\x01" + b"v" * 32_766 + b"\x02"), ErrorCode.PROPERTIES_TOO_LARGE),
+        (Message("t", b"x", queue_id=8), ErrorCode.QUEUE_ILLEGAL),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_whole(bench: Bench, message: Message, expected: ErrorCode) -> None:
+    assert code(bench.ask(Send(1, [Message("t", b"good"), message]))) is expected
+    [event] = bench.ask(QueryBounds(1, "t"))
+    assert isinstance(event, Refused) or all(first == following for _, first, following in event.queues)  # type: ignore[attr-defined]
+
+
+def test_a_pull_waits_for_a_message_and_then_for_its_time(bench: Bench) -> None:
+    placed = bench.send("t", "first").placed[0]
+    ear = Ear()
+    pull = Pull(7, "g", "t", placed.queue_id, 1, 32, 0, wait_ms=5000)
+    assert bench.ask(pull, ear) == []
+    bench.ask(Send(1, [Message("t", b"second", queue_id=placed.queue_id)]))
+    [event] = ear.take()
+    assert isinstance(event, Pulled)
+    assert (event.ticket, event.status, bodies(event), event.next_offset) == (7, "FOUND", ["second"], 2)
+    [event] = bench.ask(Pull(8, "g", "t", placed.queue_id, 2, 32, 0, wait_ms=300), ms=400)
+    assert isinstance(event, Pulled)
+    assert (event.status, event.min_offset, event.max_offset) == ("EMPTY", 0, 2)
+
+
+def test_a_pull_out_of_range_is_told_where_to_go(bench: Bench) -> None:
+    queue_id = bench.send("t", "a").placed[0].queue_id
+    [event] = bench.ask(Pull(1, "g", "t", queue_id, 99, 32, 0, wait_ms=5000))
+    assert isinstance(event, Pulled)
+    assert (event.status, event.next_offset) == ("TOO_LARGE", 1)
+    assert code(bench.ask(Pull(1, "g", "t", 8, 0, 32, 0))) is ErrorCode.QUEUE_ILLEGAL
+    assert code(bench.ask(Pull(1, "g", "nowhere", 0, 0, 32, 0))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_leases_are_exclusive_until_settled_or_expired(bench: Bench) -> None:
+    bench.send("t", "a", "b", "c")
+    first = bench.receive("g", "t")
+    assert bodies(first) == ["a", "b", "c"]
+    assert [message.attempt for message in first.messages] == [1, 1, 1]
+    assert bench.receive("g", "t").messages == []
+    assert bodies(bench.receive("other", "t")) == ["a", "b", "c"]
+    settled = {Record(message.record).body: message.receipt for message in first.messages}
+    [event] = bench.ask(Acknowledge(1, "g", "t", [settled[b"a"], settled[b"b"]]))
+    assert event == Settled(1, [None, None])
+    bench.clock.run_for(10_000)
+    again = bench.receive("g", "t")
+    assert bodies(again) == ["c"]
+    assert (again.messages[0].attempt, Record(again.messages[0].record).reconsume_times) == (2, 1)
+    [event] = bench.ask(Acknowledge(1, "g", "t", [settled[b"c"]]))
+    assert isinstance(event, Settled)
+    assert event.outcomes[0] is not None
+    assert event.outcomes[0].code is ErrorCode.RECEIPT_EXPIRED
+
+
+def test_giving_back_frees_at_once_and_wakes_a_waiting_member(bench: Bench) -> None:
+    bench.send("t", "a")
+    [leased] = bench.receive("g", "t").messages
+    ear = Ear()
+    assert bench.ask(Receive(2, "g", "t", 1, 10_000, wait_ms=8000, from_first=True), ear) == []
+    [event] = bench.ask(Extend(1, "g", "t", [leased.receipt], 0))
+    assert isinstance(event, Extended)
+    assert isinstance(event.outcomes[0], Receipt)
+    bench.clock.run_for(100)
+    [received] = ear.take()
+    assert isinstance(received, Received)
+    assert bodies(received) == ["a"]
+
+
+def test_used_up_attempts_end_in_the_dead_letter_topic(bench: Bench) -> None:
+    bench.ask(PutGroup(1, Group("g", retry_max=1)))
+    bench.send("t", "poison")
+    for _ in range(2):
+        assert bodies(bench.receive("g", "t", invisible_ms=100)) == ["poison"]
+        bench.clock.run_for(200)
+    assert bench.receive("g", "t", invisible_ms=100).messages == []
+    bench.clock.run_for(500)
+    assert bench.receive("g", "t").messages == []
+    [letter] = bench.receive("undertaker", "%DLQ%g").messages
+    stored = Record(letter.record)
+    assert stored.body == b"poison"
+    assert properties.text(stored.properties, "DLQ_ORIGIN_TOPIC") == "t"
+
+
+def test_a_dead_letter_is_buried_once(bench: Bench) -> None:
+    bench.send("t", "a")
+    [leased] = bench.receive("g", "t").messages
+    assert bench.ask(DeadLetter(1, "g", "t", leased.receipt)) == [Done(1)]
+    assert bench.ask(DeadLetter(1, "g", "t", leased.receipt)) == [Done(1)]
+    assert len(bench.receive("undertaker", "%DLQ%g").messages) == 1
+
+
+def test_a_message_given_back_comes_again_after_its_delay(bench: Bench) -> None:
+    placed = bench.send("t", "a").placed[0]
+    bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
+    assert bench.ask(SendBack(1, "g", placed.physical_offset, 1)) == [Done(1)]
+    [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
+    assert isinstance(event, Pulled)
+    assert event.records == []
+    bench.clock.run_for(1_000)
+    [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
+    assert isinstance(event, Pulled)
+    [record] = [Record(record) for record in event.records]
+    assert (record.reconsume_times, properties.text(record.properties, "RETRY_TOPIC")) == (1, "t")
+    assert bench.ask(SendBack(1, "g", record.physical_offset, 0, retry_max=1)) == [Done(1)]
+    assert bodies(bench.receive("u", "%DLQ%g")) == ["a"]
+
+
+def test_positions_are_kept_and_found(bench: Bench) -> None:
+    queue_id = bench.send("t", "a").placed[0].queue_id
+    assert bench.ask(QueryOffset(1, "g", "t", queue_id)) == [Offset(1, 0)]
+    assert code(bench.ask(QueryOffset(1, "g", "t", queue_id, zero_if_absent=False))) is ErrorCode.OFFSET_NOT_FOUND
+    assert bench.ask(CommitOffsets(1, "g", [("t", queue_id, 1)])) == [Done(1)]
+    assert bench.ask(QueryOffset(1, "g", "t", queue_id)) == [Offset(1, 1)]
+    assert code(bench.ask(CommitOffsets(1, "g", [("t", 99, 1)]))) is ErrorCode.QUEUE_ILLEGAL
+    [event] = bench.ask(QueryBounds(1, "t", queue_id))
+    assert event == Bounds(1, [(queue_id, 0, 1)])
+    assert bench.ask(SearchOffset(1, "t", queue_id, bench.clock.wall_ms() + 1)) == [Offset(1, 1)]
+
+
+def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
+    one, two = Ear(), Ear()
+    part = [Membership("g", subscriptions=[Subscription("t")])]
+    assert bench.ask(Heartbeat(1, "one", consumers=part), one) == [MembersChanged(None, "g"), Done(1)]
+    bench.ask(Heartbeat(1, "two", consumers=part), two)
+    assert one.take() == [MembersChanged(None, "g")]
+    assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one", "two"])]
+    [found] = bench.ask(QueryTopic(1, "%RETRY%g"))
+    assert isinstance(found, TopicFound)
+    bench.handler.handle(two.session, Disconnected("closed"))
+    assert one.take() == [MembersChanged(None, "g")]
+    assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one"])]
+    bench.ask(Leave(1, "one"), one)
+    assert code(bench.ask(QueryMembers(1, "g"))) is ErrorCode.GROUP_OFFLINE
+
+
+def test_a_silent_member_is_forgotten_after_two_minutes(bench: Bench) -> None:
+    bench.ask(Heartbeat(1, "one", consumers=[Membership("g")]))
+    bench.clock.run_for(119_000)
+    assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one"])]
+    bench.clock.run_for(15_000)
+    assert code(bench.ask(QueryMembers(1, "g"))) is ErrorCode.GROUP_OFFLINE
+
+
+def test_topics_are_put_and_deleted(bench: Bench) -> None:
+    assert bench.ask(PutTopic(1, Topic("wide", 16, 16))) == [Done(1)]
+    assert code(bench.ask(PutTopic(1, Topic("TBW102")))) is ErrorCode.TOPIC_ILLEGAL
+    assert code(bench.ask(PutTopic(1, Topic("t", perm=64)))) is ErrorCode.ARGUMENT_ILLEGAL
+    bench.send("wide", "a")
+    assert bench.ask(DeleteTopic(1, "wide")) == [Done(1)]
+    assert code(bench.ask(DeleteTopic(1, "wide"))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(bench.ask(QueryTopic(1, "wide"))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_a_client_that_left_is_not_answered_and_its_poll_is_taken_out(bench: Bench) -> None:
+    ear = Ear()
+    bench.ask(Receive(1, "g", "t2", 1, 1000, wait_ms=5000), ear)
+    ear.take()
+    bench.send("t2", "a")
+    bench.ask(Receive(2, "h", "t2", 1, 1000, wait_ms=20_000), ear)
+    ear.take()
+    bench.handler.handle(ear.session, Disconnected("closed"))
+    assert bench.handler.receiving.waiting() == 0
+    bench.send("t2", "b")
+    assert ear.take() == []
