@@ -19,7 +19,7 @@ _PLAIN = re.compile(rb"[ !#$&-~]*")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 _QUOTED_PAIR = re.compile(rb"\\(.)", re.DOTALL)
 _CHARSET = re.compile(rb';[ \t]*charset[ \t]*=[ \t]*"?([^";, \t]*)', re.IGNORECASE)
-_UNSAFE = re.compile(rb'[^!#$&-~]|%')
+_UNSAFE = re.compile(rb"[^!#$&-~]|%")
 
 
 def mode(content_type: bytes) -> int:
@@ -95,9 +95,7 @@ def encode(event: CloudEvent) -> list[tuple[bytes, bytes]]:
     Space, double quote, percent and everything outside U+0021 to U+007E are escaped (3.1.3.2).
     """
     headers = [
-        (b"ce-" + name, _UNSAFE.sub(_escape, value))
-        for name, value in event.attributes.items()
-        if name != b"datacontenttype"
+        (b"ce-" + name, _UNSAFE.sub(_escape, value)) for name, value in event.attributes.items() if name != b"datacontenttype"
     ]
     content_type = event.attributes.get(b"datacontenttype", b"")
     if content_type:

@@ -1,9 +1,9 @@
 """One HTTP/1.1 connection: requests in, responses out in the order of their requests (RFC 9112, section 9).
 
-    waiting   nothing of a request is there      10 s for the first one, then 60 s (keep-alive)
-    head      some of it is there                10 s in all, else 408
-    content   its head is there                  10 s, and a second more for every 32 KiB that have come, else 408
-    handled   the gateway has it                 no deadline of ours; more requests may be read meanwhile
+waiting   nothing of a request is there      10 s for the first one, then 60 s (keep-alive)
+head      some of it is there                10 s in all, else 408
+content   its head is there                  10 s, and a second more for every 32 KiB that have come, else 408
+handled   the gateway has it                 no deadline of ours; more requests may be read meanwhile
 """
 
 from __future__ import annotations

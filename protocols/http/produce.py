@@ -72,9 +72,7 @@ class Produce(Handler):
         placed = event.placed[0]
         topic = self._match.topic
         where = f"/v1/topics/{topic}/queues/{placed.queue_id}?offset={placed.queue_offset}&max=1".encode()
-        body = orjson.dumps(
-            {"id": placed.message_id, "topic": topic, "queue": placed.queue_id, "offset": placed.queue_offset}
-        )
+        body = orjson.dumps({"id": placed.message_id, "topic": topic, "queue": placed.queue_id, "offset": placed.queue_offset})
         return Response(201, [JSON, (b"location", field_value(where))], body)
 
 

@@ -186,8 +186,9 @@ class Reader:
         old = version == "1.0"
         if old and request.has(b"transfer-encoding"):
             self._stop(problem(400, "request-syntax", "HTTP/1.0 has no Transfer-Encoding"))
-        if not old and not request.has(b"host"):
-            self._stop(problem(400, "request-syntax", "a request has one Host"))
+        if request.repeated or not (old or request.has(b"host")):
+            name = request.repeated.decode("latin-1") or "host"
+            self._stop(problem(400, "request-syntax", f"a request has one field {name}"))
         exchange = Exchange(request, parser.should_keep_alive(), old)
         self.size = 0
         self._body = b""

@@ -31,10 +31,14 @@ def test_content_type_alone_chooses_the_mode(content_type: bytes, mode: int) -> 
 @pytest.mark.parametrize(
     "content_type",
     [
-        b"application/cloudevents", b"application/cloudevents+avro", b"application/cloudevents-batch", b"application/cloudeventsx",
-        b"application/cloudevents-batch+xml", b"application/cloudevents+json; charset=utf-16",
+        b"application/cloudevents",
+        b"application/cloudevents+avro",
+        b"application/cloudevents-batch",
+        b"application/cloudeventsx",
+        b"application/cloudevents-batch+xml",
+        b"application/cloudevents+json; charset=utf-16",
     ],
-)  # fmt: skip
+)
 def test_formats_not_spoken_are_told_apart_from_bad_events(content_type: bytes) -> None:
     with pytest.raises(CloudEventError) as caught:
         binding.mode(content_type)
@@ -60,7 +64,9 @@ def test_header_values_are_decoded_exactly_once(raw: bytes, value: str) -> None:
     assert binding.header_value(b"subject", raw) == value.encode()
 
 
-@pytest.mark.parametrize("raw", [b"%C0%A0", b"%FF", b"\xff", b"%", b"100%", b"%4", b"%zz", b"%ED%A0%80", b"%00", b"%7F", b"%C2%85"])
+@pytest.mark.parametrize(
+    "raw", [b"%C0%A0", b"%FF", b"\xff", b"%", b"100%", b"%4", b"%zz", b"%ED%A0%80", b"%00", b"%7F", b"%C2%85"]
+)
 def test_header_values_that_are_no_text_are_refused(raw: bytes) -> None:
     with pytest.raises(CloudEventError):
         binding.header_value(b"subject", raw)
@@ -114,7 +120,9 @@ TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs", "Cn")), min_size=1,
 @given(TEXT, TEXT, st.binary(max_size=32))
 def test_binary_mode_round_trip(identity: str, subject: str, data: bytes) -> None:
     event = CloudEvent(
-        {b"specversion": b"1.0", b"id": identity.encode(), b"source": b"/s", b"type": b"t", b"subject": subject.encode()}, data, False
+        {b"specversion": b"1.0", b"id": identity.encode(), b"source": b"/s", b"type": b"t", b"subject": subject.encode()},
+        data,
+        False,
     )
     again = binding.decode(binding.encode(event), b"", event.data)
     assert (again.attributes, again.data) == (event.attributes, event.data)

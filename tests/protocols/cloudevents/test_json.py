@@ -119,14 +119,17 @@ def test_source_is_a_uri_reference(source: str) -> None:
     assert caught.value.attribute == "source"
 
 
-@pytest.mark.parametrize("source", ["https://a.example/x?y=z#f", "urn:uuid:6e8bc430", "mailto:a@b.example", "/x/1:2", "x", "%41"])
+@pytest.mark.parametrize(
+    "source", ["https://a.example/x?y=z#f", "urn:uuid:6e8bc430", "mailto:a@b.example", "/x/1:2", "x", "%41"]
+)
 def test_uri_references_are_taken(source: str) -> None:
     event = envelope.decode(f'{{"specversion":"1.0","id":"1","source":"{source}","type":"t"}}'.encode())
     assert event.attributes[b"source"] == source.encode()
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b" ", b"[]", b"null", b'"x"', b"{", b'{"a"', b'{"a":', b'{"a":1', b'{"a":1,}', b'{"a":1}x', b"{a:1}", b'{"\xff":1}']
+    "text",
+    [b"", b" ", b"[]", b"null", b'"x"', b"{", b'{"a"', b'{"a":', b'{"a":1', b'{"a":1,}', b'{"a":1}x', b"{a:1}", b'{"\xff":1}'],
 )
 def test_what_is_no_object_is_refused(text: bytes) -> None:
     with pytest.raises(CloudEventError):

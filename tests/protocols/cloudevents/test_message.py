@@ -73,7 +73,7 @@ def test_extensions_with_a_meaning() -> None:
 @pytest.mark.parametrize("name", ["expirytime", "deliverytime"])
 def test_an_instant_that_is_none_is_refused_by_name(name: str) -> None:
     with pytest.raises(CloudEventError) as caught:
-        stored(event(**{name: "soon"}))
+        stored(event(b"x", False, **{name: "soon"}))
     assert caught.value.attribute == name
 
 

@@ -61,8 +61,20 @@ def test_structured_mode_from_the_sdk(identity: str, subject: str, data: dict[st
 
 @pytest.mark.parametrize("content_type", [b"application/json", b"text/plain", b"application/octet-stream"])
 def test_the_sdk_reads_what_goes_out(content_type: bytes) -> None:
-    data = b'{"a": 1}' if content_type == b"application/json" else b"\xc3\xa9 \x01" if content_type == b"text/plain" else b"\xff\x00"
-    headers = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1%20%C3%A9"), (b"ce-source", b"/s"), (b"ce-type", b"t"), (b"ce-n", b"5")]
+    data = (
+        b'{"a": 1}'
+        if content_type == b"application/json"
+        else b"\xc3\xa9 \x01"
+        if content_type == b"text/plain"
+        else b"\xff\x00"
+    )
+    headers = [
+        (b"ce-specversion", b"1.0"),
+        (b"ce-id", b"1%20%C3%A9"),
+        (b"ce-source", b"/s"),
+        (b"ce-type", b"t"),
+        (b"ce-n", b"5"),
+    ]
     event = binding.decode(headers, content_type, data)
     binary = HTTPMessage({name.decode(): value.decode() for name, value in binding.encode(event)}, event.data)
     structured = HTTPMessage({"content-type": "application/cloudevents+json"}, envelope.encode(event))

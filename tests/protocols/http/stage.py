@@ -1,0 +1,158 @@
+"""A connection in memory with a gateway of fixed answers behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from domain.command import Command, Send
+from domain.event import Event, Sent
+from domain.message import Message, Placed
+from domain.record import encode
+from protocols.adapter import Peer, Setting
+from protocols.http import create, create_application
+from protocols.http.adapter import HttpAdapter
+from protocols.http.application import HttpApplicationFactory
+
+NOW_MS = 1_795_230_000_000
+PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")
+SECOND = 1_000_000_000
+
+
+class FixedEntropy:
+    """Randomness that is none."""
+
+    def random(self) -> float:
+        """Always the middle."""
+        return 0.5
+
+    def token(self, size: int) -> bytes:
+        """Always the same."""
+        return b"\x07" * size
+
+
+def setting(**options: object) -> Setting:
+    """A node's facts."""
+    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, options)
+
+
+def adapter(**options: object) -> HttpAdapter:
+    """HTTP/1.1."""
+    return create(setting(**options))
+
+
+def factory(**options: object) -> HttpApplicationFactory:
+    """HTTP on HTTP/2."""
+    return create_application(setting(**options))
+
+
+def sent(command: Send) -> Sent:
+    """Each message stored in queue 3, from offset 40 on."""
+    places = [Placed(3, 40 + at, 1000 + at, NOW_MS, f"ID{at}") for at in range(len(command.messages))]
+    return Sent(command.ticket, places)
+
+
+def record(
+    topic: str = "orders", body: bytes = b"hello", properties: bytes = b"", offset: int = 40, sys_flag: int = 0
+) -> bytes:
+    """A stored record in queue 3."""
+    message = Message(topic, body, properties, queue_id=3, sys_flag=sys_flag)
+    return encode(message, offset, 5000, NOW_MS, b"\x7f\x00\x00\x01\x00\x00\x2a\x9f")
+
+
+class Answer:
+    """One parsed response."""
+
+    def __init__(self, status: int, fields: list[tuple[str, str]], body: bytes) -> None:
+        self.status = status
+        self.fields = fields
+        self.body = body
+
+    def field(self, name: str) -> str | None:
+        """One field's value, None when it is absent."""
+        return next((value for key, value in self.fields if key == name), None)
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+def parse(data: bytes, heads: Sequence[bool] = ()) -> list[Answer]:
+    """HTTP/1.1 responses, whole ones only. `heads`: which of them answer HEAD."""
+    out: list[Answer] = []
+    while data:
+        head, mark, data = data.partition(b"\r\n\r\n")
+        assert mark
+        lines = head.split(b"\r\n")
+        status = int(lines[0].split(b" ")[1])
+        fields = [(name.decode(), value.decode("latin-1")) for name, _, value in (line.partition(b": ") for line in lines[1:])]
+        length = next((int(value) for name, value in fields if name == "content-length"), 0)
+        if len(out) < len(heads) and heads[len(out)]:
+            length = 0
+        assert len(data) >= length
+        out.append(Answer(status, fields, data[:length]))
+        data = data[length:]
+    return out
+
+
+Reaction = Callable[[Command], Event | None]
+
+
+def store_all(command: Command) -> Event | None:
+    """Sends are stored; nothing else is answered."""
+    return sent(command) if isinstance(command, Send) and command.wait else None
+
+
+class Client:
+    """Sends bytes, lets `react` answer the commands, and keeps what came out."""
+
+    def __init__(self, react: Reaction = store_all, **options: object) -> None:
+        self.connection = adapter(**options).connect(PEER, 0)
+        self.react = react
+        self.commands: list[Command] = []
+        self.output = b""
+
+    def send(self, data: bytes, now: int = 0) -> Client:
+        """Give bytes to the connection and answer what it asks."""
+        for command in self.connection.receive(data, now):
+            self.commands.append(command)
+            event = self.react(command)
+            if event is not None:
+                self.connection.answer(event, now)
+        self.drain()
+        return self
+
+    def drain(self) -> None:
+        """Take what is to be written."""
+        self.output += b"".join(self.connection.outgoing())
+
+    def answers(self) -> list[Answer]:
+        """What has been answered so far."""
+        return parse(self.output)
+
+    def ask(self, method: str, target: str, fields: dict[str, str] | None = None, body: bytes = b"") -> Answer:
+        """One whole request and its response."""
+        self.output = b""
+        self.send(request(method, target, fields, body))
+        return parse(self.output, [method == "HEAD"])[0]
+
+    def message(self) -> Message:
+        """The only message of the last Send."""
+        command = self.commands[-1]
+        assert isinstance(command, Send)
+        (message,) = command.messages
+        return message
+
+
+def request(method: str, target: str, fields: dict[str, str] | None = None, body: bytes = b"") -> bytes:
+    """A request with Host and, when it has a body, Content-Length."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost"]
+    lines += [f"{name}: {value}" for name, value in (fields or {}).items()]
+    if body or method in ("POST", "PUT"):
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+EVENT_FIELDS = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
+EVENT = request("POST", "/ce/orders", {**EVENT_FIELDS, "Content-Type": "text/plain"}, b"hello")

@@ -1,0 +1,150 @@
+"""The same handlers on HTTP/2 streams."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from domain.command import Command, Send
+from protocols.http.application import HttpApplication
+from protocols.http2.application import Headers
+from tests.protocols.http.stage import EVENT_FIELDS, PEER, SECOND, factory, sent
+
+
+class Streams:
+    """What an application answers, by stream."""
+
+    def __init__(self) -> None:
+        self.heads: dict[int, list[Headers]] = {}
+        self.bodies: dict[int, bytes] = {}
+        self.over: set[int] = set()
+        self.application: HttpApplication = factory().open(self, PEER, 0)
+
+    def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
+        """A head."""
+        assert stream_id not in self.over
+        self.heads.setdefault(stream_id, []).append(headers)
+        if end:
+            self.over.add(stream_id)
+
+    def send(self, stream_id: int, data: bytes, end: bool) -> None:
+        """A piece of a body."""
+        assert stream_id not in self.over
+        self.bodies[stream_id] = self.bodies.get(stream_id, b"") + data
+        if end:
+            self.over.add(stream_id)
+
+    def trailers(self, stream_id: int, headers: Headers) -> None:
+        """HTTP here has none."""
+        raise AssertionError
+
+    def reset(self, stream_id: int, code: int) -> None:
+        """HTTP here resets nothing."""
+        raise AssertionError
+
+    def pending(self, stream_id: int) -> int:
+        """All is sent."""
+        return 0
+
+    def status(self, stream_id: int) -> int:
+        """The status of the last head."""
+        return int(dict(self.heads[stream_id][-1])[b":status"])
+
+    def ask(
+        self, stream_id: int, method: str, path: str, fields: dict[str, str] | None = None, pieces: tuple[bytes, ...] = ()
+    ) -> list[Command]:
+        """One whole request."""
+        commands = list(self.application.opened(stream_id, head(method, path, fields), 0))
+        for piece in pieces:
+            commands += self.application.data(stream_id, piece, 0)
+        return commands + list(self.application.ended(stream_id, 0))
+
+
+def head(method: str, path: str, fields: dict[str, str] | None = None) -> Headers:
+    """A request head."""
+    out = [(b":method", method.encode()), (b":scheme", b"http"), (b":authority", b"localhost"), (b":path", path.encode())]
+    return out + [(name.lower().encode(), value.encode()) for name, value in (fields or {}).items()]
+
+
+def test_a_request_is_answered_on_its_stream() -> None:
+    streams = Streams()
+    (first,) = streams.ask(1, "POST", "/ce/orders", EVENT_FIELDS, (b"hel", b"lo"))
+    (second,) = streams.ask(3, "POST", "/v1/topics/t/messages", None, (b"x",))
+    assert isinstance(first, Send)
+    assert isinstance(second, Send)
+    assert first.messages[0].body == b"hello"
+    assert first.ticket == (streams.application, 1)
+    streams.application.answer(sent(second), 0)
+    streams.application.answer(sent(first), 0)
+    assert (streams.status(1), streams.status(3)) == (204, 201)
+    assert b"content-length" not in dict(streams.heads[1][0])
+    assert len(streams.bodies[3]) == int(dict(streams.heads[3][0])[b"content-length"])
+    assert streams.over == {1, 3}
+    streams.application.answer(sent(first), 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nothing", 404), ("DELETE", "/v1/topics", 405), ("CONNECT", "", 405), ("GET", "", 400), ("OPTIONS", "*", 204)],
+)
+def test_what_is_answered_without_the_gateway(method: str, path: str, status: int) -> None:
+    streams = Streams()
+    assert streams.ask(1, method, path, None, (b"dropped",) if status != 204 else ()) == []
+    assert streams.status(1) == status
+    assert streams.over == {1}
+
+
+def test_head_has_no_body() -> None:
+    streams = Streams()
+    streams.ask(1, "HEAD", "/nothing")
+    assert streams.over == {1}
+    assert 1 not in streams.bodies
+
+
+def test_bounds() -> None:
+    streams = Streams()
+    streams.ask(1, "GET", "/nothing", {"x": "a" * 17_000})
+    streams.ask(3, "POST", "/v1/topics/t/messages", {"content-length": "4194305"})
+    streams.ask(5, "POST", "/v1/topics/t/messages", None, (b"x" * 4_194_304, b"x", b"x"))
+    streams.ask(7, "POST", "/v1/topics/t/messages", {"content-encoding": "gzip"}, (gzip.compress(bytes(50_000_000)),))
+    streams.ask(9, "POST", "/v1/topics/t/messages", {"content-encoding": "br"}, (b"x",))
+    assert [streams.status(stream_id) for stream_id in (1, 3, 5, 7, 9)] == [431, 413, 413, 413, 415]
+
+
+def test_a_cancelled_request_is_not_answered() -> None:
+    streams = Streams()
+    (command,) = streams.ask(1, "POST", "/ce/orders", EVENT_FIELDS, (b"x",))
+    streams.application.cancelled(1, 0)
+    assert isinstance(command, Send)
+    streams.application.answer(sent(command), 0)
+    streams.application.opened(3, head("POST", "/ce/orders", EVENT_FIELDS), 0)
+    streams.application.cancelled(3, 0)
+    assert streams.application.ended(3, 0) == ()
+    assert streams.heads == {}
+
+
+def test_expect_100_is_met() -> None:
+    streams = Streams()
+    streams.application.opened(1, head("POST", "/v1/topics/t/messages", {"expect": "100-continue"}), 0)
+    assert streams.status(1) == 100
+    assert streams.over == set()
+
+
+def test_slow_content_is_408() -> None:
+    streams = Streams()
+    assert streams.application.deadline() is None
+    streams.application.opened(1, head("POST", "/v1/topics/t/messages"), SECOND)
+    streams.application.opened(3, head("POST", "/v1/topics/t/messages"), 2 * SECOND)
+    streams.application.data(1, b"x" * 65_536, 3 * SECOND)
+    assert streams.application.deadline() == 12 * SECOND
+    streams.application.expire(12 * SECOND)
+    assert streams.status(3) == 408
+    assert 1 not in streams.heads
+    assert streams.application.deadline() == 13 * SECOND
+
+
+def test_grpc_is_for_another_application() -> None:
+    application = Streams().application
+    assert application.accepts(head("POST", "/ce/orders", {"content-type": "application/json"}))
+    assert not application.accepts(head("POST", "/x", {"content-type": "application/grpc+proto"}))

@@ -1,0 +1,205 @@
+"""`POST /ce/{path…}`: the three content modes in, and what each of them is answered (CloudEvents HTTP binding and WebHook)."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from domain import limits
+from domain import property as properties
+from domain.command import Command, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused
+from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client
+
+STRUCTURED = {"Content-Type": "application/cloudevents+json"}
+BATCH = {"Content-Type": "application/cloudevents-batch+json"}
+GOOD = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
+
+
+def refuse(command: Command) -> Event | None:
+    """A store that is full."""
+    assert isinstance(command, Send)
+    return Refused(command.ticket, Failure(ErrorCode.OVERLOADED, "the store is behind"))
+
+
+def test_binary_mode_is_stored_and_answered_204() -> None:
+    client = Client()
+    answer = client.ask("POST", "/ce/orders", {**EVENT_FIELDS, "Content-Type": "text/plain"}, b"\x00hello")
+    assert (answer.status, answer.body, answer.field("mq-message-id")) == (204, b"", "ID0")
+    assert answer.field("content-length") is None
+    message = client.message()
+    assert (message.topic, message.body, message.born_host) == ("orders", b"\x00hello", PEER.born_host)
+    assert properties.text(message.properties, "HG_PROTOCOL") == "cloudevents"
+    assert properties.text(message.properties, "originMqttTopic") == ""
+
+
+def test_structured_mode_keeps_the_text_of_data() -> None:
+    client = Client()
+    body = b'{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{ "b":1, "a" : 2 }}'
+    assert client.ask("POST", "/ce/orders", {**STRUCTURED, "ce-id": "ignored"}, body).status == 204
+    assert client.message().body == b'{ "b":1, "a" : 2 }'
+    assert properties.text(client.message().properties, "CE_id") == "1"
+
+
+def test_sub_levels_are_the_path() -> None:
+    client = Client()
+    client.ask("POST", "/ce/sensors/room%201//x%25y/", EVENT_FIELDS, b"x")
+    message = client.message()
+    assert message.topic == "sensors"
+    assert properties.text(message.properties, "originMqttTopic") == "sensors/room 1//x%y/"
+
+
+@pytest.mark.parametrize("first", ["a.b", "%25RETRY%25g", "a%7Cb", "x" * 128, "TBW102", "$x", ""])
+def test_paths_whose_first_level_is_no_topic_have_one_topic(first: str) -> None:
+    client = Client()
+    assert client.ask("POST", f"/ce/{first}/y", EVENT_FIELDS, b"x").status == 204
+    message = client.message()
+    assert message.topic == "mqtt_other"
+    assert properties.text(message.properties, "originMqttTopic").endswith("/y")
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/ce", 404),
+        ("/ce/", 400),
+        ("/ce/a%2Fb", 400),
+        ("/ce/a/%2B", 400),
+        ("/ce/a/+", 400),
+        ("/ce/%23", 400),
+        ("/ce/a/%00", 400),
+        ("/ce/..", 400),
+        ("/ce/../etc/passwd", 400),
+        ("/ce/a/%2e%2e/b", 400),
+        ("/ce/a/.", 400),
+        ("/ce/%ff", 400),
+        ("/ce/%", 400),
+        ("/ce/%4", 400),
+        ("/ce/%ED%A0%80", 400),
+        ("/ce/$SYS/x", 403),
+        ("/ce/" + "a/" * 128 + "a", 400),
+        ("/ce/a/" + "x" * 4096, 400),
+        ("/ce/a#b", 400),
+    ],
+)
+def test_bad_paths(target: str, status: int) -> None:
+    client = Client()
+    assert client.ask("POST", target, EVENT_FIELDS, b"x").status == status
+    assert not client.commands
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "status", "attribute"),
+    [
+        ({**EVENT_FIELDS, "ce-id": ""}, b"", 400, "id"),
+        ({**EVENT_FIELDS, "ce-specversion": "0.3"}, b"", 400, "specversion"),
+        ({**EVENT_FIELDS, "ce-subject": "%C0%A0"}, b"", 400, "subject"),
+        ({}, b"", 400, "specversion"),
+        (STRUCTURED, b"{}", 400, "specversion"),
+        (STRUCTURED, b"not json", 400, None),
+        (STRUCTURED, b'{"a":"\xff"}', 400, "a"),
+        ({"Content-Type": "application/cloudevents+xml"}, b"<a/>", 415, None),
+        ({"Content-Type": "application/cloudevents-batch"}, b"[]", 415, None),
+    ],
+)
+def test_refusals_are_problem_documents_that_name_the_attribute(
+    fields: dict[str, str], body: bytes, status: int, attribute: str | None
+) -> None:
+    """RFC 9457."""
+    client = Client()
+    answer = client.ask("POST", "/ce/orders", fields, body)
+    assert (answer.status, answer.field("content-type")) == (status, "application/problem+json")
+    document = answer.json()
+    assert document["status"] == status
+    assert document.get("attribute") == attribute
+    assert {"type", "title", "code", "detail"} <= document.keys()
+    assert not client.commands
+
+
+def test_refusals_of_the_gateway_are_problem_documents() -> None:
+    answer = Client(refuse).ask("POST", "/ce/orders", EVENT_FIELDS, b"x")
+    assert (answer.status, answer.field("retry-after"), answer.json()["code"]) == (503, "1", "overloaded")
+
+
+def test_a_batch_is_answered_event_by_event() -> None:
+    client = Client()
+    answer = client.ask("POST", "/ce/orders", BATCH, json.dumps([GOOD, {**GOOD, "time": "x"}, GOOD, 5]).encode())
+    assert answer.status == 207
+    results = answer.json()["results"]
+    assert [result["index"] for result in results] == [0, 1, 2, 3]
+    assert [result["status"] for result in results] == [200, 400, 200, 400]
+    assert results[0] == {"index": 0, "status": 200, "id": "ID0", "queue": 3, "offset": 40}
+    assert (results[1]["attribute"], results[1]["code"]) == ("time", "message-illegal")
+    assert results[2]["offset"] == 41
+    (command,) = client.commands
+    assert isinstance(command, Send)
+    assert len(command.messages) == 2
+
+
+def test_whole_batches() -> None:
+    client = Client()
+    stored = client.ask("POST", "/ce/orders", BATCH, json.dumps([GOOD] * 3).encode())
+    assert (stored.status, len(stored.json()["results"])) == (200, 3)
+    none = client.ask("POST", "/ce/orders", BATCH, b"[{},{}]")
+    assert (none.status, len(none.json()["results"])) == (400, 2)
+    empty = client.ask("POST", "/ce/orders", BATCH, b"[]")
+    assert (empty.status, empty.json()) == (200, {"results": []})
+    assert client.ask("POST", "/ce/orders", BATCH, b"[{}").status == 400
+    assert Client(refuse).ask("POST", "/ce/orders", BATCH, json.dumps([GOOD]).encode()).status == 503
+
+
+def test_sizes_are_those_of_the_content_mode() -> None:
+    """4 MiB of data, 6 MiB of envelope around it, 16 MiB of batch."""
+    data = b"x" * limits.BODY_BYTES_MAX
+    client = Client()
+    assert client.ask("POST", "/ce/t", EVENT_FIELDS, data).status == 204
+    assert client.ask("POST", "/ce/t", EVENT_FIELDS, data + b"x").status == 413
+    event = {**GOOD, "data_base64": base64.b64encode(data).decode()}
+    client = Client()
+    assert client.ask("POST", "/ce/t", STRUCTURED, json.dumps(event).encode()).status == 204
+    assert client.message().body == data
+    event["data_base64"] = base64.b64encode(data + b"x").decode()
+    answer = client.ask("POST", "/ce/t", STRUCTURED, json.dumps(event).encode())
+    assert (answer.status, answer.json()["attribute"]) == (413, "data")
+    assert Client().ask("POST", "/ce/t", STRUCTURED, b" " * (limits.ENVELOPE_BYTES_MAX + 1)).status == 413
+    batch = json.dumps([{**GOOD, "data": "x" * 3_000_000}] * 5).encode()
+    assert len(batch) < limits.CLOUDEVENTS_BATCH_BYTES_MAX
+    assert Client().ask("POST", "/ce/t", BATCH, batch).status == 200
+    assert Client().ask("POST", "/ce/t", BATCH, b" " * (limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1)).status == 413
+
+
+def test_preferences() -> None:
+    """RFC 7240: 202 only when asked for, and then nobody waits."""
+    client = Client()
+    waiting = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "respond-async"}, b"x")
+    assert (waiting.status, waiting.field("preference-applied")) == (202, "respond-async")
+    (command,) = client.commands
+    assert isinstance(command, Send)
+    assert not command.wait
+    told = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "return=representation"}, b"x")
+    assert (told.status, told.json()) == (200, {"id": "ID0", "queue": 3, "offset": 40})
+
+
+def test_the_webhook_handshake() -> None:
+    """WebHook, section 4: consent names the origin, and the rate only when it was asked for."""
+    client = Client()
+    asked = {"WebHook-Request-Origin": "eventemitter.example.com", "WebHook-Request-Rate": "120"}
+    answer = client.ask("OPTIONS", "/ce/orders", asked)
+    assert answer.status == 204
+    assert answer.field("allow") == "OPTIONS, POST"
+    assert answer.field("webhook-allowed-origin") == "eventemitter.example.com"
+    assert answer.field("webhook-allowed-rate") == "*"
+    del asked["WebHook-Request-Rate"]
+    assert client.ask("OPTIONS", "/ce/orders", asked).field("webhook-allowed-rate") is None
+    assert client.ask("OPTIONS", "/ce/orders").field("webhook-allowed-origin") is None
+
+
+def test_consent_is_configured() -> None:
+    client = Client(webhook_origins=["a.example"], webhook_rate=60)
+    asked = {"WebHook-Request-Origin": "a.example", "WebHook-Request-Rate": "120"}
+    assert client.ask("OPTIONS", "/ce/orders", asked).field("webhook-allowed-rate") == "60"
+    other = client.ask("OPTIONS", "/ce/orders", {**asked, "WebHook-Request-Origin": "b.example"})
+    assert (other.status, other.field("webhook-allowed-origin")) == (204, None)

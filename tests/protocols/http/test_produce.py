@@ -1,0 +1,195 @@
+"""`POST /v1/topics/{path…}/messages` and its batches."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.parse
+
+import pytest
+
+from domain import property as properties
+from domain.command import Send
+from domain.message import RETAIN_NONE, RETAIN_SET
+from tests.protocols.http.stage import NOW_MS, Client
+
+TARGET = "/v1/topics/orders/messages"
+
+
+def stored(client: Client) -> dict[str, str]:
+    """The properties of the last message."""
+    return properties.decode(client.message().properties)
+
+
+def test_the_body_is_the_message() -> None:
+    client = Client()
+    answer = client.ask("POST", TARGET, {"Content-Type": "application/json"}, b'[{"any": "json"}]')
+    assert answer.status == 201
+    assert answer.json() == {"id": "ID0", "topic": "orders", "queue": 3, "offset": 40}
+    assert answer.field("location") == "/v1/topics/orders/queues/3?offset=40&max=1"
+    assert client.message().body == b'[{"any": "json"}]'
+    assert stored(client) == {"HG_PROTOCOL": "http", "HG_CONTENT_TYPE": "application/json"}
+
+
+def test_an_empty_body_is_legal() -> None:
+    client = Client()
+    assert client.ask("POST", TARGET).status == 201
+    assert client.message().body == b""
+
+
+def test_fields_become_properties() -> None:
+    client = Client()
+    given = urllib.parse.quote(json.dumps({"größe": "12 %", "B": "x"}))
+    fields = {
+        "mq-key": "k1 k2",
+        "mq-tag": "%C3%A9",
+        "mq-message-group": "g",
+        "mq-properties": given,
+        "mq-prop-Colour": "red",
+        "mq-queue": "5",
+        "mq-retain": "true",
+        "traceparent": "00-1-2-01",
+    }
+    assert client.ask("POST", "/v1/topics/orders/eu/messages", fields, b"x").status == 201
+    assert stored(client) == {
+        "HG_PROTOCOL": "http",
+        "originMqttTopic": "orders/eu",
+        "KEYS": "k1 k2",
+        "TAGS": "é",
+        "__SHARDINGKEY": "g",
+        "größe": "12 %",
+        "B": "x",
+        "colour": "red",
+        "traceparent": "00-1-2-01",
+    }
+    assert (client.message().queue_id, client.message().retain) == (5, RETAIN_SET)
+
+
+@pytest.mark.parametrize(
+    ("at", "ms"),
+    [("2026-11-21T04:00:00Z", 1_795_233_600_000), (str(NOW_MS + 5), NOW_MS + 5), ("2020-01-01T00:00:00Z", 1577836800000)],
+)
+def test_delivery_times(at: str, ms: int) -> None:
+    client = Client()
+    assert client.ask("POST", TARGET, {"mq-deliver-at": at}, b"x").status == 201
+    assert stored(client)["TIMER_DELIVER_MS"] == str(ms)
+
+
+def test_durations_are_parameters() -> None:
+    client = Client()
+    assert client.ask("POST", TARGET + "?delay_ms=1500&ttl_ms=60000", None, b"x").status == 201
+    assert stored(client)["TIMER_DELIVER_MS"] == str(NOW_MS + 1500)
+    assert stored(client)["HG_EXPIRE_MS"] == str(NOW_MS + 60000)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"mq-tag": "a|b"}, "property-illegal"),
+        ({"mq-tag": ""}, "property-illegal"),
+        ({"mq-key": "%01"}, "property-illegal"),
+        ({"mq-key": "%"}, "argument-illegal"),
+        ({"mq-message-group": "x" * 65}, "property-illegal"),
+        ({"mq-properties": "[]"}, "property-illegal"),
+        ({"mq-properties": "nonsense"}, "property-illegal"),
+        ({"mq-properties": '{"a":1}'}, "property-illegal"),
+        ({"mq-properties": '{"":"x"}'}, "property-illegal"),
+        ({"mq-properties": '{"UNIQ_KEY":"x"}'}, "property-illegal"),
+        ({"mq-properties": '{"HG_PRINCIPAL":"root"}'}, "property-illegal"),
+        ({"mq-properties": '{"CE_id":"x"}'}, "property-illegal"),
+        ({"mq-deliver-at": "soon"}, "delivery-time-illegal"),
+        ({"mq-deliver-at": "2028-11-21T04:00:00Z"}, "delivery-time-illegal"),
+        ({"mq-retain": "yes"}, "argument-illegal"),
+        ({"mq-queue": "-1"}, "argument-illegal"),
+        ({"mq-surprise": "x"}, "argument-illegal"),
+    ],
+)
+def test_bad_fields_are_refused(fields: dict[str, str], code: str) -> None:
+    client = Client()
+    answer = client.ask("POST", TARGET, fields, b"x")
+    assert (answer.status, answer.json()["code"]) == (400, code)
+    assert not client.commands
+
+
+@pytest.mark.parametrize(
+    "query", ["delay=5", "delay_ms=-1", "delay_ms=1&delay_ms=2", "delay_ms=%zz", "ttl_ms=x", "delay_ms=99999999999"]
+)
+def test_bad_parameters_are_refused(query: str) -> None:
+    assert Client().ask("POST", f"{TARGET}?{query}", None, b"x").status == 400
+
+
+def test_properties_above_their_bound_are_413() -> None:
+    fields = {f"mq-prop-{at}": "%41" * 2 + "x" * 3_000 for at in range(4)}
+    assert Client().ask("POST", TARGET, fields, b"x").status == 201
+    item = {"text": "x", "properties": {"a": "x" * 40_000}}
+    assert (
+        Client().ask("POST", TARGET + ":batch", {"Content-Type": "application/json"}, json.dumps([item]).encode()).status == 413
+    )
+
+
+ITEMS = [
+    {"text": "é", "key": "k", "tag": "t", "properties": {"a": "b"}},
+    {"body": base64.b64encode(b"\x00\x01").decode(), "messageGroup": "g", "contentType": "a/b", "delay_ms": 5, "retain": True},
+]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/json", json.dumps(ITEMS)),
+        ("application/json; charset=utf-8", json.dumps(ITEMS, indent=1)),
+        ("application/x-ndjson", "\n".join(map(json.dumps, ITEMS)) + "\n"),
+    ],
+)
+def test_batches(content_type: str, body: str) -> None:
+    client = Client()
+    answer = client.ask("POST", TARGET + ":batch", {"Content-Type": content_type}, body.encode())
+    assert answer.status == 200
+    assert [result["offset"] for result in answer.json()["results"]] == [40, 41]
+    (command,) = client.commands
+    assert isinstance(command, Send)
+    first, second = command.messages
+    assert (first.body, second.body) == ("é".encode(), b"\x00\x01")
+    assert (first.retain, second.retain) == (RETAIN_NONE, RETAIN_SET)
+    assert properties.decode(first.properties) == {"HG_PROTOCOL": "http", "KEYS": "k", "TAGS": "t", "a": "b"}
+    assert properties.decode(second.properties) == {
+        "HG_PROTOCOL": "http",
+        "__SHARDINGKEY": "g",
+        "HG_CONTENT_TYPE": "a/b",
+        "TIMER_DELIVER_MS": str(NOW_MS + 5),
+    }
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "{}",
+        "[]",
+        "nonsense",
+        "[1]",
+        "[{}]",
+        '[{"text":1}]',
+        '[{"text":"x","body":"eA=="}]',
+        '[{"body":"?"}]',
+        '[{"text":"x","no":1}]',
+        '[{"text":"x","key":5}]',
+        '[{"text":"x","delay_ms":-1}]',
+        '[{"text":"x","properties":{"KEYS":"x"}}]',
+        '[{"text":"x","tag":"|"}]',
+    ],
+)
+def test_bad_batches_store_nothing(items: str) -> None:
+    client = Client()
+    assert client.ask("POST", TARGET + ":batch", {"Content-Type": "application/json"}, items.encode()).status == 400
+    assert not client.commands
+
+
+def test_the_refused_element_of_a_batch_is_named() -> None:
+    answer = Client().ask(
+        "POST", TARGET + ":batch", {"Content-Type": "application/json"}, b'[{"text":"x"},{"text":"y","tag":"|"}]'
+    )
+    assert answer.json()["index"] == 1
+
+
+def test_a_batch_of_another_type_is_415() -> None:
+    assert Client().ask("POST", TARGET + ":batch", {"Content-Type": "text/csv"}, b"[]").status == 415

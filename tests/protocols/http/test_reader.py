@@ -1,0 +1,209 @@
+"""Bytes that must not pass: request smuggling, oversized heads, lying lengths (RFC 9112, sections 2 to 7 and 11)."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.command import Disconnected, Send
+from tests.protocols.http.stage import EVENT, EVENT_FIELDS, SECOND, Client, request
+
+HEAD = b"POST /v1/topics/t/messages HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+SMUGGLING = {
+    "both lengths": HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "both lengths, other order": HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "two lengths": HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    "the same length twice": HEAD + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "length list": HEAD + b"Content-Length: 5, 5\r\n\r\nhello",
+    "signed length": HEAD + b"Content-Length: +5\r\n\r\nhello",
+    "negative length": HEAD + b"Content-Length: -5\r\n\r\nhello",
+    "hexadecimal length": HEAD + b"Content-Length: 0x5\r\n\r\nhello",
+    "empty length": HEAD + b"Content-Length:\r\n\r\nhello",
+    "line folding": HEAD + b"X: a\r\n b\r\n\r\n",
+    "bare LF after the request line": b"GET / HTTP/1.1\nHost: x\r\n\r\n",
+    "bare LF after a field": b"GET / HTTP/1.1\r\nHost: x\nX: y\r\n\r\n",
+    "bare LF at the end of the head": b"GET / HTTP/1.1\r\nHost: x\r\n\n",
+    "bare CR in a value": b"GET / HTTP/1.1\r\nHost: x\rX: y\r\n\r\n",
+    "NUL in a value": HEAD + b"X: a\x00b\r\n\r\n",
+    "NUL in a name": HEAD + b"X\x00: a\r\n\r\n",
+    "control in a value": HEAD + b"X: a\x07b\r\n\r\n",
+    "space before the colon": HEAD + b"X : a\r\n\r\n",
+    "name without a colon": HEAD + b"nonsense\r\n\r\n",
+    "empty name": HEAD + b": a\r\n\r\n",
+    "bad chunk size": CHUNKED + b"zz\r\n\r\n",
+    "negative chunk size": CHUNKED + b"-1\r\n\r\n",
+    "chunk size overflow": CHUNKED + b"fffffffffffffffff\r\n",
+    "chunk without CRLF": CHUNKED + b"3\r\nabcd\r\n0\r\n\r\n",
+    "chunk with bare LF": CHUNKED + b"3\nabc\n0\n\n",
+    "obfuscated chunked": HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "chunked not last": HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
+    "two transfer codings": HEAD + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunked in HTTP/1.0": b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "no host": b"GET /v1/topics HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /v1/topics HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "unknown version": b"GET /v1/topics HTTP/1.2\r\nHost: x\r\n\r\n",
+    "version 2 in text": b"GET /v1/topics HTTP/2.0\r\nHost: x\r\n\r\n",
+    "version 0.9": b"GET /v1/topics\r\n\r\n",
+    "unknown method": b"FROB / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "control in the target": b"GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "connect": b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "another protocol": b"\x16\x03\x01\x02\x00\x01\x00",
+}
+
+
+@pytest.mark.parametrize("shape", SMUGGLING)
+def test_smuggling_shapes_are_refused_and_the_connection_ends(shape: str) -> None:
+    """No command comes of it, nor of what stands behind it."""
+    client = Client().send(SMUGGLING[shape] + EVENT)
+    assert not [command for command in client.commands if isinstance(command, Send)]
+    (answer,) = client.answers()
+    assert answer.status in (400, 405, 501, 505)
+    assert answer.field("connection") == "close"
+    assert client.connection.closed
+    assert isinstance(client.commands[-1], Disconnected)
+
+
+@pytest.mark.parametrize("shape", SMUGGLING)
+def test_smuggling_shapes_are_refused_byte_by_byte(shape: str) -> None:
+    client = Client()
+    for at in range(len(SMUGGLING[shape])):
+        client.send(SMUGGLING[shape][at : at + 1])
+    assert not [command for command in client.commands if isinstance(command, Send)]
+    assert len(client.answers()) == 1
+
+
+def test_a_head_above_its_bound_is_431() -> None:
+    """16 KiB; in one piece, in many small fields, and in one field that never ends."""
+    whole = Client().send(HEAD + b"X: " + b"a" * 17_000 + b"\r\n\r\n")
+    many = Client().send(HEAD + b"X: y\r\n" * 3_000)
+    endless = Client().send(HEAD)
+    for _ in range(20):
+        endless.send(b"X" * 1_024)
+    for client in (whole, many, endless):
+        assert [answer.status for answer in client.answers()] == [431]
+    assert Client().ask("GET", "/v1/nothing", {"X": "a" * 15_000}).status == 404
+
+
+def test_a_target_above_its_bound_is_414() -> None:
+    assert [answer.status for answer in Client().send(b"GET /" + b"a" * 9_000).answers()] == [414]
+
+
+def test_content_length_above_the_bound_is_413_before_the_body() -> None:
+    client = Client().send(HEAD + b"Content-Length: 4194305\r\n\r\n")
+    (answer,) = client.answers()
+    assert (answer.status, answer.json()["limit"], answer.field("connection")) == (413, 4_194_304, "close")
+    assert not client.connection.closed, "what the peer still sends is read and dropped for a moment"
+    client.send(b"x" * 100_000, 1)
+    assert len(client.answers()) == 1
+    client.connection.expire(SECOND // 2)
+    assert client.connection.closed
+
+
+def test_a_length_beyond_all_numbers_is_413() -> None:
+    assert Client().send(HEAD + b"Content-Length: " + b"9" * 19 + b"\r\n\r\n").answers()[0].status == 413
+
+
+def test_chunked_content_is_bounded_at_the_limit() -> None:
+    client = Client().send(CHUNKED)
+    chunk = b"%x\r\n" % 0x80000 + b"x" * 0x80000 + b"\r\n"
+    for _ in range(10):
+        client.send(chunk)
+    assert [answer.status for answer in client.answers()] == [413]
+    assert not client.commands
+
+
+def test_chunk_framing_is_bounded() -> None:
+    """A kilobyte of chunk extension a byte of content is no request."""
+    client = Client().send(CHUNKED)
+    for _ in range(400):
+        client.send(b"1;" + b"e" * 1_000 + b"\r\nx\r\n")
+    assert [answer.status for answer in client.answers()] == [400]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+def test_honest_small_chunks_pass(size: int) -> None:
+    body = b"abc" * 20_000
+    pieces = b"".join(b"%x\r\n%s\r\n" % (len(body[at : at + size]), body[at : at + size]) for at in range(0, len(body), size))
+    client = Client().send(CHUNKED + pieces + b"0\r\nTrailer: dropped\r\n\r\n")
+    assert client.answers()[0].status == 201
+    assert client.message().body == body
+
+
+@pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)])
+def test_content_codings_are_undone(coding: str, pack: object) -> None:
+    """RFC 9110, 8.4."""
+    client = Client()
+    body = b"hello " * 100
+    packed = pack(body)  # type: ignore[operator]
+    assert client.ask("POST", "/v1/topics/t/messages", {"Content-Encoding": coding}, packed).status == 201
+    assert client.message().body == body
+
+
+def test_a_decompression_bomb_is_413() -> None:
+    bomb = gzip.compress(bytes(100_000_000), 9)
+    assert len(bomb) < 200_000
+    client = Client()
+    for target, fields in (("/v1/topics/t/messages", {}), ("/ce/t", EVENT_FIELDS)):
+        assert client.ask("POST", target, {**fields, "Content-Encoding": "gzip"}, bomb).status == 413
+    assert not client.commands
+
+
+@pytest.mark.parametrize("body", [b"nonsense", gzip.compress(b"x")[:-4], gzip.compress(b"x") + b"more", b""])
+def test_content_that_is_not_what_it_says_is_400(body: bytes) -> None:
+    assert Client().ask("POST", "/v1/topics/t/messages", {"Content-Encoding": "gzip"}, body).status == 400
+
+
+def test_an_unknown_content_coding_is_415() -> None:
+    """RFC 9110, 15.5.16: with what would be taken."""
+    for coding in ("br", "gzip, gzip"):
+        answer = Client().ask("POST", "/v1/topics/t/messages", {"Content-Encoding": coding}, b"x")
+        assert (answer.status, answer.field("accept-encoding")) == (415, "gzip, deflate")
+
+
+REQUESTS = (
+    EVENT
+    + CHUNKED + b"5\r\nhello\r\n1;x=y\r\n!\r\n0\r\nT: r\r\n\r\n"
+    + request("GET", "/nothing")
+    + HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 3\r\n\r\nabc"
+    + CHUNKED.replace(b"Host: x", b"Host: x\r\nUpgrade: h2c\r\nConnection: upgrade") + b"3\r\ndef\r\n0\r\n\r\n"
+    + request("POST", "/ce/orders", EVENT_FIELDS, b"")
+)  # fmt: skip
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(0, len(REQUESTS)), max_size=12))
+def test_any_split_gives_the_same_commands(cuts: list[int]) -> None:
+    whole = Client().send(REQUESTS)
+    split = Client()
+    edges = [0, *sorted(cuts), len(REQUESTS)]
+    for start, end in itertools.pairwise(edges):
+        if end > start:
+            split.send(REQUESTS[start:end])
+    bodies = [[m.body for m in command.messages] for command in split.commands if isinstance(command, Send)]
+    assert bodies == [[b"hello"], [b"hello!"], [b"abc"], [b"def"], [b""]]
+    assert split.output == whole.output
+
+
+@settings(max_examples=100)
+@given(st.lists(st.binary(max_size=60), max_size=4), st.sampled_from([b"", HEAD, CHUNKED, HEAD + b"Content-Length: 9\r\n\r\n"]))
+def test_random_bytes_never_raise(noise: list[bytes], before: bytes) -> None:
+    client = Client()
+    for piece in [before, *noise]:
+        if piece:
+            client.send(piece)
+    client.send(b"")
+    client.connection.deadline()
+
+
+@settings(max_examples=100)
+@given(st.integers(0, len(EVENT) - 1), st.integers(0, 255))
+def test_one_changed_byte_never_raises(at: int, byte: int) -> None:
+    client = Client().send(EVENT[:at] + bytes((byte,)) + EVENT[at + 1 :] + EVENT)
+    client.send(b"")

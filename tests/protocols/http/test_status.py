@@ -1,0 +1,52 @@
+"""The table of outcomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.errors import ConfigError, ErrorCode, Failure
+from protocols.http.problem import of_failure
+from protocols.http.response import DateLine, imf_date
+from protocols.http.status import PHRASE, RETRY_AFTER_S, STATUS
+from tests.protocols.http.stage import adapter, factory
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_outcome_has_a_row(code: ErrorCode) -> None:
+    response = of_failure(Failure(code))
+    assert response.status == STATUS[code]
+    assert response.status in PHRASE
+    assert ((b"retry-after", b"1") in response.fields) is (response.status in RETRY_AFTER_S)
+    assert ((b"www-authenticate", b"Bearer") in response.fields) is (response.status == 401)
+
+
+def test_only_what_may_be_tried_again_says_when() -> None:
+    for code, status in STATUS.items():
+        if status in RETRY_AFTER_S:
+            assert Failure(code).retry.value != "never"
+
+
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        (0, b"Thu, 01 Jan 1970 00:00:00 GMT"),
+        (784_111_777, b"Sun, 06 Nov 1994 08:49:37 GMT"),
+        (951_782_400, b"Tue, 29 Feb 2000 00:00:00 GMT"),
+        (4_107_542_400, b"Mon, 01 Mar 2100 00:00:00 GMT"),
+    ],
+)
+def test_dates(second: int, text: bytes) -> None:
+    """RFC 9110, 5.6.7."""
+    assert imf_date(second) == text
+    line = DateLine()
+    assert line.at(second * 1000 + 999) == text
+    assert line.at(second * 1000) is line.at(second * 1000 + 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"webhook_orgins": []}, {"webhook_origins": "x"}, {"webhook_rate": -1}, {"webhook_rate": True}]
+)
+def test_bad_settings_are_refused(options: dict[str, object]) -> None:
+    for make in (adapter, factory):
+        with pytest.raises(ConfigError):
+            make(**options)
