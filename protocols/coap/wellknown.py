@@ -38,5 +38,8 @@ def _fits(value: str, wanted: str) -> bool:
 def _text(target: str, attributes: tuple[tuple[str, str], ...]) -> str:
     parts = [f"<{target}>"]
     for key, value in attributes:
-        parts.append(f'{key}="{value}"' if value else key)
+        if key == "ct" and value.isdigit():
+            parts.append(f"{key}={value}")
+        else:
+            parts.append(f'{key}="{value}"' if value else key)
     return ";".join(parts)
