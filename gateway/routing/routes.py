@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
-from domain.address import is_derived_topic, is_system_topic, topic_of_path
+from domain.address import is_derived_topic, is_path, is_system_topic, topic_of_path
 from gateway.routing.trie import Trie
 
 V = TypeVar("V")
@@ -16,12 +16,12 @@ REMEMBERED_MAX: Final = 65_536
 def path_in(topic: str, origin: bytes) -> str:
     """The path of a record of `topic` whose `originMqttTopic` is `origin` (b"": none).
 
-    A path that does not belong to the topic was copied along from elsewhere, and counts as absent: the message is at
+    A path that is none, or does not belong to the topic (it was copied along from elsewhere), counts as absent: the message is at
     the topic that it is stored in, so that live delivery and a reader of the log agree on it.
     """
     if origin:
         path = origin.decode("utf-8", "replace")
-        if topic_of_path(path) == topic:
+        if topic_of_path(path) == topic and is_path(path):
             return path
     return topic
 

@@ -9,7 +9,6 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.wire import V3, V4, V5, PacketError, binary, framed, put_binary, short, text
 
 NAMES: Final = (b"\x00\x04MQTT", b"\x00\x06MQIsdp")
-UNSUPPORTED_VERSION: Final = 0x84
 NOT_MQTT: Final = -1
 """`PacketError.code` of something that is not MQTT at all: it is closed without a word."""
 
@@ -94,21 +93,29 @@ def may_be_connect(body: bytes) -> bool:
     return any(body.startswith(name) or name.startswith(body) for name in NAMES)
 
 
-def decode_connect(body: bytes) -> Connect:
-    """The body of a CONNECT. PacketError with NOT_MQTT for a foreign protocol name, 0x84 for an unknown level."""
+def decode_version(body: bytes) -> int:
+    """What version a CONNECT speaks.
+
+    PacketError NOT_MQTT for a foreign protocol name; for a level that is not served 1, or 0x84 when it is above 5.0's.
+    """
     name = binary(body, 0)
     at = 2 + len(name)
     if at >= len(body) or name not in (b"MQTT", b"MQIsdp"):
         raise PacketError(NOT_MQTT, "the protocol name is not MQTT's")
-    # The high bit marks a bridge (of mosquitto's kind); such a level is not one of the standard's.
     version = body[at]
-    if (name == b"MQIsdp") is not (version == V3) or version not in (V3, V4, V5):
-        raise PacketError(UNSUPPORTED_VERSION, f"protocol level {version} is not served")
-    if at + 1 >= len(body):
+    if version not in (V3, V4, V5) or (name == b"MQIsdp") is not (version == V3):
+        raise PacketError(0x84 if version > V5 else 0x01, f"protocol level {version} is not served")
+    return version
+
+
+def decode_connect(body: bytes, version: int) -> Connect:
+    """The body of a CONNECT whose version is known."""
+    at = 3 + short(body, 0)
+    if at >= len(body):
         raise PacketError(0x81, "the packet ends before the connect flags")
-    flags = body[at + 1]
-    keep_alive_s = short(body, at + 2)
-    at += 4
+    flags = body[at]
+    keep_alive_s = short(body, at + 1)
+    at += 3
     properties = NONE
     if version == V5:
         properties = props.decode(body, at, props.CONNECT)

@@ -197,9 +197,10 @@ class Decoder:
         """All that is not hot."""
         version = self.version
         if kind == CONNECT:
-            packet = connect.decode_connect(body)
-            self.version = packet.version
-            return packet
+            if self.version:
+                raise PacketError(0x82, "a second CONNECT")
+            self.version = connect.decode_version(body)
+            return connect.decode_connect(body, self.version)
         if PUBACK <= kind <= PUBCOMP:
             return decode_ack(kind, body, version)
         if kind == SUBSCRIBE:

@@ -1,0 +1,368 @@
+"""One MQTT connection: packets in the order of time.
+
+    NEW --CONNECT--> ATTACHING --Attached--> OPEN --goodbye, fault, deadline, take-over--> ENDING --> closed
+
+What arrives while ATTACHING waits. In ENDING nothing is read any more: the last bytes go out, and `Disconnected` follows
+from the next `expire`, which is due at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.command import Command, Disconnected
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Refused, Sent
+from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
+from domain.session import (
+    Attached,
+    Confirm,
+    Deliveries,
+    Detach,
+    Released,
+    Take,
+    Taken,
+    TakenOver,
+    Unsubscribed,
+)
+from domain.session import Subscribed as SubscribedEvent
+from protocols.adapter import Peer, Setting
+from protocols.mqtt import handshake, status, subscribe, subscriptions
+from protocols.mqtt import property as props
+from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect, encode_disconnect
+from protocols.mqtt.handshake import Terms
+from protocols.mqtt.inbound import PUBREC, Inbound, Releases, Run
+from protocols.mqtt.output import Output
+from protocols.mqtt.packet import Decoder, Packet
+from protocols.mqtt.property import Properties
+from protocols.mqtt.publish import Ack, Publish, acks
+from protocols.mqtt.subscriptions import Subscribed, Unsubscribing
+from protocols.mqtt.wire import V5, PacketError
+
+NEW: Final = 0
+ATTACHING: Final = 1
+OPEN: Final = 2
+ENDING: Final = 3
+
+PUBREL: Final = 6
+PINGRESP: Final = b"\xd0\x00"
+_LEVELS_WITHOUT_WORDS: Final = (ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE)
+"""Failures of a PUBLISH for which 5.0 has a DISCONNECT instead of an acknowledgement."""
+
+
+@final
+class MqttConnection:
+    """The adapter's Connection."""
+
+    __slots__ = (
+        "_asked", "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound", "_opened",
+        "_output", "_peer", "_pending", "_shed", "_state", "_terms", "_wall_ms", "closed", "reading",
+    )  # fmt: skip
+
+    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, shed: Callable[[int], None]) -> None:
+        self._config = config
+        self._entropy = setting.entropy
+        self._wall_ms = setting.wall_ms
+        self._peer = peer
+        self._shed = shed
+        self._opened = now
+        self._heard = now
+        self._frame_since = 0
+        self._state = NEW
+        self._decoder = Decoder(config.packet_bytes_max)
+        self._output = Output(config.output_bytes_max)
+        self._terms: Terms | None = None
+        self._inbound: Inbound | None = None
+        self._early: list[Packet] = []
+        self._early_fault: PacketError | None = None
+        self._pending: list[Command] = []
+        self.reading = True
+        self.closed = False
+
+    # The adapter contract
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Bytes from the client; b"" is end of stream."""
+        if self.closed or self._state == ENDING:
+            return ()
+        if not data:
+            return self._over(status.LOST)
+        packets = self._decoder.feed(data)
+        fault = self._decoder.fault
+        if self._decoder.inside:
+            if packets or self._frame_since == 0:
+                self._frame_since = now
+        else:
+            self._frame_since = 0
+        if self._state == ATTACHING:
+            self._early += packets
+            self._early_fault = self._early_fault or fault
+            return ()
+        return self._handle(packets, fault, now)
+
+    def answer(self, event: Event, now: int) -> None:
+        """An event of the gateway."""
+        kind = type(event)
+        if self._state == ENDING or self.closed:
+            return
+        inbound = self._inbound
+        if kind is Deliveries and isinstance(event, Deliveries):
+            self._output.deliver(event.items, self._wall_ms())
+            if self._output.oversize:
+                self._pending.append(Confirm(self._output.oversize))
+                self._output.oversize = []
+        elif isinstance(event, (Sent, Done)):
+            if inbound is not None and isinstance(event.ticket, Run):
+                inbound.stored(event.ticket)
+                self._throttle(inbound)
+        elif isinstance(event, Taken):
+            self._output.put(acks(PUBREL, event.slots))
+        elif isinstance(event, Released):
+            if inbound is not None and isinstance(event.ticket, Releases):
+                inbound.released(event.ticket, event.known)
+        elif isinstance(event, SubscribedEvent):
+            if isinstance(event.ticket, Subscribed):
+                self._output.put(event.ticket.under_way.suback(event.outcomes, event.ticket.granted))
+        elif isinstance(event, Unsubscribed):
+            if isinstance(event.ticket, Unsubscribing):
+                self._output.put(event.ticket.unsuback(bytes(0 if found else 0x11 for found in event.found)))
+        elif isinstance(event, Attached):
+            self._welcome(event.present, now)
+        elif isinstance(event, TakenOver):
+            self._end(0x8E, "the client has connected again")
+        elif isinstance(event, Refused):
+            self._refused(event.ticket, event.failure)
+
+    def outgoing(self) -> Sequence[bytes]:
+        """Bytes for the client."""
+        if self._output.dropped:
+            self._shed(self._output.dropped)
+            self._output.dropped = 0
+        return self._output.drain()
+
+    def deadline(self) -> int | None:
+        """When `expire` is due: at once, at the end of the handshake, of a frame, or of the keep-alive."""
+        if self._pending:
+            return 0
+        if self._state < OPEN:
+            return self._opened + HANDSHAKE_NS
+        keep_alive_s = self._terms.keep_alive_s if self._terms is not None else 0
+        if keep_alive_s:
+            return self._heard + keep_alive_s * 3 * SECOND_NS // 2
+        return self._frame_since + FRAME_NS if self._frame_since else None
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """A deadline has come, or commands are waiting that an answer has caused."""
+        commands, self._pending = self._pending, []
+        if self._state == ENDING:
+            self.closed = True
+            return commands
+        if self._early and self._state == OPEN:
+            return [*commands, *self._begin(now)]
+        if self._state < OPEN:
+            if now >= self._opened + HANDSHAKE_NS:
+                return [*commands, *self._over(status.NO_CONNECT)]
+            return commands
+        deadline = self.deadline()
+        if deadline is None or now < deadline:
+            return commands
+        if not self.reading:
+            # It is us who did not listen.
+            self._heard = now
+            return commands
+        if self._terms is not None and self._terms.keep_alive_s:
+            self._say_goodbye(0x8D, "nothing complete arrived within the keep-alive")
+            return [*commands, *self._over(status.REASONS[0x8D])]
+        self._say_goodbye(0x81, "a packet was not completed in time")
+        return [*commands, *self._over(status.FRAME_DEADLINE)]
+
+    # Packets
+
+    def _handle(self, packets: list[Packet], fault: PacketError | None, now: int) -> list[Command]:
+        commands: list[Command] = []
+        if packets:
+            self._heard = now
+        try:
+            self._each(packets, commands)
+            if self._inbound is not None:
+                self._inbound.flush(commands)
+                self._throttle(self._inbound)
+            if fault is not None and self._state == ATTACHING:
+                self._early_fault = fault
+            elif fault is not None and not self.closed:
+                raise fault
+        except PacketError as broken:
+            if self._inbound is not None:
+                self._inbound.flush(commands)
+            commands += self._fault(broken)
+        return commands
+
+    def _each(self, packets: list[Packet], commands: list[Command]) -> None:
+        inbound = self._inbound
+        confirmed: list[int] = []
+        taken: list[int] = []
+        for at, packet in enumerate(packets):
+            if inbound is None:
+                self._connect(packet, commands)
+                inbound = self._inbound
+                self._early += packets[at + 1 :]
+                return
+            if isinstance(packet, Publish):
+                inbound.publish(packet, commands)
+            elif isinstance(packet, Ack):
+                if packet.kind == PUBREL:
+                    inbound.release(packet.packet_id)
+                elif packet.kind == PUBREC and packet.code < 0x80:
+                    taken.append(packet.packet_id)
+                else:
+                    confirmed.append(packet.packet_id)
+            else:
+                inbound.flush(commands)
+                if self._other(packet, commands):
+                    break
+        if confirmed:
+            commands.insert(0, Confirm(confirmed))
+        if taken:
+            commands.insert(0, Take(taken))
+
+    def _other(self, packet: Packet, commands: list[Command]) -> bool:
+        """What is neither PUBLISH nor an acknowledgement; True when it was the last."""
+        version = self._decoder.version
+        if isinstance(packet, subscribe.Subscribe):
+            under_way, command = subscriptions.subscribe(packet, version)
+            if command is None:
+                self._output.put(under_way.suback([], []))
+            else:
+                commands.append(command)
+        elif isinstance(packet, subscribe.Unsubscribe):
+            commands.append(subscriptions.unsubscribe(packet, version))
+        elif isinstance(packet, Disconnect):
+            commands += self._goodbye(packet)
+            return True
+        elif isinstance(packet, Auth):
+            raise PacketError(0x82, "AUTH without an authentication method")
+        else:
+            self._output.put(PINGRESP)
+        return False
+
+    # Beginning
+
+    def _connect(self, packet: Packet, commands: list[Command]) -> None:
+        """The first packet: the decoder lets nothing but CONNECT through."""
+        if not isinstance(packet, Connect):
+            raise PacketError(NOT_MQTT, "the first packet is not a CONNECT")
+        terms = Terms(packet, self._config, self._entropy)
+        command = handshake.attach(self, packet, terms, self._config, self._peer.born_host)
+        self._terms = terms
+        self._output.version = terms.version
+        self._output.packet_bytes_max = terms.packet_bytes_max
+        self._inbound = Inbound(
+            self._config, self._output, terms.client_id, terms.version, self._peer.born_host, self._wall_ms
+        )
+        self._state = ATTACHING
+        self.reading = False
+        commands.append(command)
+
+    def _welcome(self, present: bool, now: int) -> None:
+        if self._terms is None or self._state != ATTACHING:
+            return
+        self._state = OPEN
+        self.reading = True
+        self._heard = now
+        self._output.put(handshake.welcome(self._terms, present, self._config))
+        if self._early or self._early_fault is not None:
+            # They become commands in `expire`, which an empty one asks for.
+            self._pending.append(Confirm([]))
+
+    def _begin(self, now: int) -> list[Command]:
+        early, self._early = self._early, []
+        fault, self._early_fault = self._early_fault, None
+        return self._handle(early, fault, now)
+
+    # Ending
+
+    def _fault(self, broken: PacketError) -> list[Command]:
+        """The client has broken the protocol: say so as far as the version can, and end."""
+        code = broken.code
+        if self._state == NEW:
+            if code != NOT_MQTT:
+                self._output.put(handshake.refusal(self._decoder.version, code, broken.text))
+        else:
+            self._say_goodbye(code, broken.text)
+        return self._over(status.REASONS[code])
+
+    def _say_goodbye(self, code: int, words: str) -> None:
+        if self._decoder.version != V5 or self._state == NEW:
+            return
+        said = Properties()
+        most = self._output.packet_bytes_max
+        if most == 0 or most > len(words) + 16:
+            said.texts[props.REASON_STRING] = words
+        self._output.put(encode_disconnect(Disconnect(code, said), V5))
+
+    def _over(self, reason: str, clean: bool = False) -> list[Command]:
+        self._state = ENDING
+        self.closed = True
+        return [Disconnected(reason, clean)]
+
+    def _end(self, code: int, words: str, reason: str = "") -> None:
+        """End from within an answer: the command goes out with the next `expire`."""
+        self._say_goodbye(code, words)
+        self._state = ENDING
+        self._pending.append(Disconnected(reason or status.REASONS[code]))
+
+    def _goodbye(self, packet: Disconnect) -> list[Command]:
+        """DISCONNECT of the client (3.14): only code 0 drops the will; the session's expiry may change, unless it was 0."""
+        expiry_s = packet.properties.numbers.get(props.SESSION_EXPIRY, -1)
+        terms = self._terms
+        if expiry_s > 0 and terms is not None and terms.wanted_expiry_s == 0:
+            raise PacketError(0x82, "a session expiry where CONNECT had none")
+        if expiry_s > 0:
+            expiry_s = min(expiry_s, self._config.session_expiry_max_s)
+        return [Detach(packet.code != 0, expiry_s), *self._over(status.CLIENT_GOODBYE, clean=True)]
+
+    # Refusals
+
+    def _refused(self, ticket: object, failure: Failure) -> None:
+        words = status.WORDS[failure.code]
+        if isinstance(ticket, Run) and self._inbound is not None:
+            if self._decoder.version == V5 and failure.code in _LEVELS_WITHOUT_WORDS:
+                self._end(0x96 if failure.code is ErrorCode.RATE else 0x95, failure.text)
+            elif self._decoder.version != V5 and not self._config.accept_refused_publish:
+                self._end(words.publish, failure.text, status.REFUSED_PUBLISH)
+            else:
+                self._inbound.refused(ticket, words.publish)
+                self._throttle(self._inbound)
+        elif isinstance(ticket, Unsubscribing):
+            self._output.put(ticket.unsuback(bytes((0x83,))))
+        elif isinstance(ticket, Releases):
+            self._end(0x83, failure.text)
+        elif self._state == ATTACHING:
+            self._output.put(handshake.refusal(self._decoder.version, words.connect, failure.text))
+            self._state = ENDING
+            self._pending.append(Disconnected(status.REASONS.get(words.connect, "refused")))
+
+    def _throttle(self, inbound: Inbound) -> None:
+        """Read no more while too much of this client is waiting for the store."""
+        self.reading = inbound.pending_bytes <= self._config.unanswered_bytes_max
+
+
+@final
+class MqttAdapter:
+    """The stream adapter. `shed` counts QoS 0 deliveries lost by clients that did not read."""
+
+    name = "mqtt"
+
+    def __init__(self, setting: Setting, config: MqttConfig) -> None:
+        self._setting = setting
+        self._config = config
+        self.shed = 0
+
+    def connect(self, peer: Peer, now: int) -> MqttConnection:
+        """A new connection."""
+        return MqttConnection(self._setting, self._config, peer, now, self._count_shed)
+
+    def _count_shed(self, number: int) -> None:
+        self.shed += number

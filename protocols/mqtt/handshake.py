@@ -1,0 +1,121 @@
+"""CONNECT to Attach, and Attached to CONNACK (MQTT 5, 3.1 and 3.2)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.message import Message
+from domain.ports import Entropy
+from domain.session import EXPIRY_NEVER, Attach, Will
+from protocols.mqtt import property as props
+from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.connect import Connack, Connect, encode_connack
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.translate import message, route, stored_form
+from protocols.mqtt.wire import V3, V5, PacketError
+
+RETURN_CODES = {0x85: 2, 0x86: 4, 0x87: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x01: 1}
+"""CONNACK below 5.0 for those reason codes that have one; for the others the connection is closed without a word."""
+
+
+@final
+class Terms:
+    """What client and server have agreed on by CONNECT.
+
+    keep_alive_s        in force; 0: none
+    expiry_s            of the session, in force
+    wanted_expiry_s     as CONNECT said
+    assigned            the client id is ours
+    packet_bytes_max    largest packet that the client takes, 0: any
+    problem_info        reason strings may stand in packets other than CONNACK and DISCONNECT
+    """
+
+    __slots__ = (
+        "assigned", "client_id", "expiry_s", "keep_alive_s", "packet_bytes_max", "problem_info", "version",
+        "wanted_expiry_s", "wanted_keep_alive_s",
+    )  # fmt: skip
+
+    def __init__(self, packet: Connect, config: MqttConfig, entropy: Entropy) -> None:
+        """PacketError with the reason code that CONNACK refuses for."""
+        given = packet.properties
+        self.version = packet.version
+        if props.AUTH_METHOD in given.texts:
+            raise PacketError(0x8C, "no authentication method is offered")
+        self.client_id = packet.client_id
+        self.assigned = packet.client_id == ""
+        if self.assigned:
+            if packet.version == V3 or (packet.version != V5 and not packet.clean):
+                raise PacketError(0x85, "an empty client id needs a clean session")
+            self.client_id = "hg-" + entropy.token(12).hex()
+        elif len(packet.client_id.encode()) > config.client_id_bytes_max or min(packet.client_id) < " ":
+            raise PacketError(0x85, "the client id is too long, or has control characters")
+        self.wanted_keep_alive_s = packet.keep_alive_s
+        self.keep_alive_s = packet.keep_alive_s
+        most = config.keep_alive_max_s
+        if packet.version == V5 and most and (packet.keep_alive_s == 0 or packet.keep_alive_s > most):
+            self.keep_alive_s = most
+        if packet.version == V5:
+            self.wanted_expiry_s = given.number(props.SESSION_EXPIRY, 0)
+        else:
+            self.wanted_expiry_s = 0 if packet.clean else EXPIRY_NEVER
+        self.expiry_s = min(self.wanted_expiry_s, config.session_expiry_max_s)
+        self.packet_bytes_max = given.number(props.MAXIMUM_PACKET_SIZE, 0)
+        self.problem_info = given.number(props.REQUEST_PROBLEM, 1) == 1
+
+
+def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, born_host: bytes) -> Attach:
+    """The command for a CONNECT whose terms are good. PacketError for a will that could not be published."""
+    window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
+    return Attach(ticket, terms.client_id, packet.clean, terms.expiry_s, window, _will(packet, terms, born_host))
+
+
+def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
+    will = packet.will
+    if will is None:
+        return None
+    where = route(will.topic.encode(), terms.client_id)
+    if where.refusal:
+        raise PacketError(where.refusal, "the will's topic cannot be published to")
+    given = will.properties
+    expiry_s = given.number(props.MESSAGE_EXPIRY, -1)
+    delay_s = given.number(props.WILL_DELAY, 0)
+    stored = b""
+    if given is not NONE:
+        # Its life begins when it is published: the gateway then writes the expiry.
+        kept = Properties()
+        kept.texts = given.texts
+        kept.blobs = given.blobs
+        kept.user = given.user
+        kept.numbers = {name: value for name, value in given.numbers.items() if name == props.PAYLOAD_FORMAT}
+        stored = stored_form(kept, will.body, 0)
+    sent: Message = message(where, will.body, will.qos, will.retain, stored, born_host)
+    return Will(sent, delay_s, expiry_s)
+
+
+def welcome(terms: Terms, present: bool, config: MqttConfig) -> bytes:
+    """CONNACK of a connection that is accepted, with what differs from MQTT 5's defaults."""
+    if terms.version != V5:
+        return encode_connack(Connack(present, 0), terms.version)
+    said = Properties()
+    if terms.expiry_s != terms.wanted_expiry_s:
+        said.numbers[props.SESSION_EXPIRY] = terms.expiry_s
+    said.numbers[props.RECEIVE_MAXIMUM] = config.receive_maximum
+    said.numbers[props.MAXIMUM_PACKET_SIZE] = config.packet_bytes_max
+    if config.topic_alias_maximum:
+        said.numbers[props.TOPIC_ALIAS_MAXIMUM] = config.topic_alias_maximum
+    said.numbers[props.SHARED_AVAILABLE] = 0
+    if terms.keep_alive_s != terms.wanted_keep_alive_s:
+        said.numbers[props.SERVER_KEEP_ALIVE] = terms.keep_alive_s
+    if terms.assigned:
+        said.texts[props.ASSIGNED_CLIENT_ID] = terms.client_id
+    return encode_connack(Connack(present, 0, said), V5)
+
+
+def refusal(version: int, code: int, words: str) -> bytes:
+    """CONNACK that refuses, in the words of `version`; b"" where there are none and the connection is just closed."""
+    if version == V5 or code == 0x84:
+        said = Properties()
+        said.texts[props.REASON_STRING] = words
+        return encode_connack(Connack(False, code, said), V5)
+    answer = RETURN_CODES.get(code)
+    return b"" if answer is None else encode_connack(Connack(False, answer), version)

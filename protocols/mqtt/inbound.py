@@ -1,0 +1,236 @@
+"""PUBLISH from the client: gathered into Sends, and acknowledged in the order in which they came (MQTT 5, 4.6)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.command import Command, Send
+from domain.limits import BODY_BYTES_MAX
+from domain.message import Message
+from domain.session import Release, SendOnce
+from protocols.mqtt import property as props
+from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.output import Output
+from protocols.mqtt.property import NONE
+from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
+from protocols.mqtt.translate import STORED_BYTES_MAX, Route, message, route, stored_form
+from protocols.mqtt.wire import V5, PacketError
+
+ROUTES_MAX: Final = 1_024
+PUBACK: Final = 4
+PUBREC: Final = 5
+PUBCOMP: Final = 7
+
+
+@final
+class Run:
+    """Messages of one topic that were read together and are sent as one command; also its ticket.
+
+    kind        PUBACK or PUBREC, what each is acknowledged with; packet_ids 0 for QoS 0 among QoS 1
+    code        how it went, -1 while that is open
+    """
+
+    __slots__ = ("code", "kind", "messages", "packet_ids", "size", "topic")
+
+    def __init__(self, topic: str, kind: int) -> None:
+        self.topic = topic
+        self.kind = kind
+        self.messages: list[Message] = []
+        self.packet_ids: list[int] = []
+        self.size = 0
+        self.code = -1
+
+
+@final
+class Releases:
+    """PUBRELs that were read together; the ticket of their Release."""
+
+    __slots__ = ("packet_ids",)
+
+    def __init__(self, packet_ids: list[int]) -> None:
+        self.packet_ids = packet_ids
+
+
+@final
+class Inbound:
+    """The client's publishing side of one connection.
+
+    pending_bytes   bodies handed on and not answered yet
+    dropped         QoS 0 messages that were refused
+    """
+
+    __slots__ = (
+        "_aliases", "_born_host", "_client_id", "_config", "_open", "_open_twice", "_output", "_released", "_routes", "_run",
+        "_runs", "_version", "_wall_ms", "dropped", "pending_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        config: MqttConfig,
+        output: Output,
+        client_id: str,
+        version: int,
+        born_host: bytes,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._config = config
+        self._output = output
+        self._client_id = client_id
+        self._version = version
+        self._born_host = born_host
+        self._wall_ms = wall_ms
+        self._aliases: dict[int, bytes] = {}
+        self._routes: dict[bytes, Route] = {}
+        self._run: Run | None = None
+        self._runs: deque[Run] = deque()
+        self._released: list[int] = []
+        self._open = 0
+        self._open_twice: set[int] = set()
+        self.pending_bytes = 0
+        self.dropped = 0
+
+    def publish(self, packet: Publish, commands: list[Command]) -> None:
+        """One PUBLISH. PacketError where the client has broken the protocol."""
+        qos = packet.qos
+        topic = packet.topic
+        more = b""
+        if packet.properties is not NONE:
+            topic = self._topic_of(packet)
+            more = stored_form(packet.properties, packet.body, self._wall_ms())
+        elif not topic:
+            raise PacketError(0x82 if self._version == V5 else 0x90, "an empty topic name")
+        where = self._routes.get(topic)
+        if where is None:
+            where = self._find(topic)
+        if qos:
+            self._count(packet)
+        if len(packet.body) > BODY_BYTES_MAX:
+            raise PacketError(0x95, f"a payload of {len(packet.body)} bytes, {BODY_BYTES_MAX} are allowed")
+        refusal = where.refusal or (0x97 if len(more) + len(topic) > STORED_BYTES_MAX else 0)
+        if refusal:
+            self._refuse(packet, refusal, commands)
+            return
+        kind = PUBREC if qos == 2 else PUBACK
+        run = self._run
+        if run is None or run.topic != where.topic or run.kind != kind:
+            self.flush(commands)
+            run = self._run = Run(where.topic, kind)
+        run.messages.append(message(where, packet.body, qos, packet.retain, more, self._born_host))
+        run.packet_ids.append(packet.packet_id)
+        run.size += len(packet.body)
+
+    def _topic_of(self, packet: Publish) -> bytes:
+        """The topic that a PUBLISH with properties means (3.3.2.3.4)."""
+        if packet.properties.subscription_ids:
+            raise PacketError(0x82, "a subscription identifier from a client")
+        alias = packet.properties.numbers.get(props.TOPIC_ALIAS)
+        if alias is None:
+            if not packet.topic:
+                raise PacketError(0x82, "an empty topic name")
+            return packet.topic
+        if not 0 < alias <= self._config.topic_alias_maximum:
+            raise PacketError(0x94, f"topic alias {alias}")
+        if packet.topic:
+            self._aliases[alias] = packet.topic
+            return packet.topic
+        known = self._aliases.get(alias)
+        if known is None:
+            raise PacketError(0x82, f"topic alias {alias} stands for nothing")
+        return known
+
+    def _find(self, topic: bytes) -> Route:
+        where = route(topic, self._client_id)
+        if len(self._routes) >= ROUTES_MAX:
+            self._routes.clear()
+        self._routes[topic] = where
+        return where
+
+    def _count(self, packet: Publish) -> None:
+        """Receive Maximum (3.3.4): the client must not have more unfinished than we said."""
+        if packet.qos == 2:
+            if packet.packet_id in self._open_twice:
+                return
+            self._open_twice.add(packet.packet_id)
+        else:
+            self._open += 1
+        if self._version == V5 and self._open + len(self._open_twice) > self._config.receive_maximum:
+            raise PacketError(0x93, f"more than {self._config.receive_maximum} unfinished messages")
+
+    def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
+        """Answer one message without sending it, in its turn."""
+        if packet.qos == 0:
+            self.dropped += 1
+            return
+        self.flush(commands)
+        run = Run("", PUBREC if packet.qos == 2 else PUBACK)
+        run.packet_ids.append(packet.packet_id)
+        self._runs.append(run)
+        self._settle(run, code)
+
+    def release(self, packet_id: int) -> None:
+        """One PUBREL."""
+        self._released.append(packet_id)
+
+    def flush(self, commands: list[Command]) -> None:
+        """Turn what has been gathered into commands."""
+        run = self._run
+        if run is not None:
+            self._run = None
+            self.pending_bytes += run.size
+            if run.kind == PUBREC:
+                self._runs.append(run)
+                commands.append(SendOnce(run, run.messages, run.packet_ids))
+            elif any(run.packet_ids):
+                self._runs.append(run)
+                commands.append(Send(run, run.messages))
+            else:
+                self.pending_bytes -= run.size
+                commands.append(Send(run, run.messages, wait=False))
+        if self._released:
+            commands.append(Release(Releases(self._released), self._released))
+            self._released = []
+
+    def _settle(self, run: Run, code: int) -> None:
+        run.code = code
+        runs = self._runs
+        while runs and runs[0].code >= 0:
+            self._acknowledge(runs.popleft())
+
+    def stored(self, run: Run) -> None:
+        """The messages of `run` are stored."""
+        self._end(run, 0)
+
+    def refused(self, run: Run, code: int) -> None:
+        """The messages of `run` were refused, for MQTT 5's `code`."""
+        self.dropped += run.packet_ids.count(0)
+        self._end(run, code)
+
+    def _end(self, run: Run, code: int) -> None:
+        self.pending_bytes -= run.size
+        run.messages = []
+        self._settle(run, code)
+
+    def _acknowledge(self, run: Run) -> None:
+        packet_ids = run.packet_ids
+        if run.kind == PUBACK:
+            if 0 in packet_ids:
+                packet_ids = [packet_id for packet_id in packet_ids if packet_id]
+            self._open -= len(packet_ids)
+        elif run.code >= 0x80:
+            self._open_twice.difference_update(packet_ids)
+        if run.code and self._version == V5:
+            for packet_id in packet_ids:
+                self._output.put(encode_ack(Ack(run.kind, packet_id, run.code), V5))
+        else:
+            self._output.put(acks(run.kind, packet_ids))
+
+    def released(self, releases: Releases, known: list[bool]) -> None:
+        """PUBCOMP: 0x92 in 5.0 for a packet id that stood for nothing."""
+        self._open_twice.difference_update(releases.packet_ids)
+        if self._version != V5 or all(known):
+            self._output.put(acks(PUBCOMP, releases.packet_ids))
+            return
+        for packet_id, there in zip(releases.packet_ids, known, strict=True):
+            self._output.put(encode_ack(Ack(PUBCOMP, packet_id, 0 if there else 0x92), V5))

@@ -1,0 +1,101 @@
+"""One table: every ErrorCode in MQTT's words, and why connections end."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from domain.errors import ErrorCode
+
+
+class Words(NamedTuple):
+    """What one ErrorCode is called.
+
+    publish    PUBACK and PUBREC, 5.0; subscribe: SUBACK, 5.0 (below it every refusal is 0x80)
+    connect    CONNACK, 5.0; return_code: CONNACK below 5.0
+    """
+
+    publish: int
+    subscribe: int
+    connect: int
+    return_code: int
+
+
+_BUSY: Final = Words(0x83, 0x83, 0x89, 3)
+_UNKNOWN: Final = Words(0x80, 0x80, 0x80, 3)
+_NAME: Final = Words(0x90, 0x8F, 0x90, 3)
+_PACKET: Final = Words(0x97, 0x97, 0x97, 3)
+
+WORDS: Final[dict[ErrorCode, Words]] = {
+    ErrorCode.TOPIC_NOT_FOUND: _NAME,
+    ErrorCode.TOPIC_ILLEGAL: _NAME,
+    ErrorCode.GROUP_NOT_FOUND: _UNKNOWN,
+    ErrorCode.GROUP_ILLEGAL: Words(0x80, 0x8F, 0x80, 3),
+    ErrorCode.GROUP_OFFLINE: _UNKNOWN,
+    ErrorCode.QUEUE_ILLEGAL: _UNKNOWN,
+    ErrorCode.OFFSET_NOT_FOUND: _UNKNOWN,
+    ErrorCode.MESSAGE_NOT_FOUND: _UNKNOWN,
+    ErrorCode.MESSAGE_TOO_LARGE: Words(0x97, 0x97, 0x95, 3),
+    ErrorCode.MESSAGE_ILLEGAL: _UNKNOWN,
+    ErrorCode.BODY_EMPTY: _UNKNOWN,
+    ErrorCode.PROPERTIES_TOO_LARGE: _PACKET,
+    ErrorCode.PROPERTY_ILLEGAL: _PACKET,
+    ErrorCode.TYPE_CONFLICT: Words(0x90, 0x90, 0x80, 3),
+    ErrorCode.MEDIA_TYPE: Words(0x99, 0x80, 0x99, 3),
+    ErrorCode.DELIVERY_TIME_ILLEGAL: _UNKNOWN,
+    ErrorCode.FILTER_ILLEGAL: Words(0x80, 0x8F, 0x80, 3),
+    ErrorCode.ARGUMENT_ILLEGAL: _UNKNOWN,
+    ErrorCode.RECEIPT_INVALID: _UNKNOWN,
+    ErrorCode.RECEIPT_EXPIRED: _UNKNOWN,
+    ErrorCode.CLIENT_UNKNOWN: _UNKNOWN,
+    ErrorCode.POLLING_FULL: Words(0x97, 0x97, 0x97, 3),
+    ErrorCode.NOT_AUTHENTICATED: Words(0x87, 0x87, 0x86, 4),
+    ErrorCode.NOT_ALLOWED: Words(0x87, 0x87, 0x87, 5),
+    ErrorCode.QUOTA: _PACKET,
+    ErrorCode.RATE: Words(0x97, 0x97, 0x9F, 3),
+    ErrorCode.OVERLOADED: _BUSY,
+    ErrorCode.STORE_UNAVAILABLE: Words(0x83, 0x83, 0x88, 3),
+    ErrorCode.FLUSH_TIMEOUT: _BUSY,
+    ErrorCode.DRAINING: Words(0x83, 0x83, 0x9C, 3),
+    ErrorCode.NOT_SUPPORTED: Words(0x83, 0x83, 0x83, 3),
+    ErrorCode.INTERNAL: _UNKNOWN,
+}
+
+REASONS: Final[dict[int, str]] = {
+    -1: "not-mqtt",
+    0x01: "version",
+    0x80: "internal",
+    0x81: "malformed",
+    0x82: "protocol-error",
+    0x83: "refused",
+    0x84: "version",
+    0x85: "client-id",
+    0x86: "not-authenticated",
+    0x87: "not-allowed",
+    0x88: "unavailable",
+    0x89: "overloaded",
+    0x8C: "authentication-method",
+    0x8D: "keep-alive",
+    0x8E: "taken-over",
+    0x90: "topic-name",
+    0x93: "receive-maximum",
+    0x94: "topic-alias",
+    0x95: "too-large",
+    0x96: "rate",
+    0x97: "quota",
+    0x99: "payload-format",
+    0x9C: "draining",
+    0x9F: "connect-rate",
+}
+"""Why the server ended a connection: MQTT 5's reason code -> the word that is counted."""
+
+CLIENT_GOODBYE: Final = "goodbye"
+LOST: Final = "lost"
+NO_CONNECT: Final = "no-connect"
+FRAME_DEADLINE: Final = "frame-deadline"
+REFUSED_PUBLISH: Final = "refused-publish"
+SLOW: Final = "slow-reader"
+
+CLOSED: Final = frozenset(
+    {*REASONS.values(), CLIENT_GOODBYE, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, SLOW}
+)
+"""Every reason that `Disconnected` can carry."""

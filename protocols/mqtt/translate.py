@@ -1,0 +1,224 @@
+"""PUBLISH to messages and records to PUBLISH: what MQTT's fields mean in the domain. See docs/protocols/mqtt.md."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Final, final
+
+from domain import property as properties
+from domain.address import is_path, topic_of_path
+from domain.limits import BODY_BYTES_MAX
+from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
+from domain.record import Record
+from domain.session import Parcel
+from protocols.compression import plain
+from protocols.mqtt import property as props
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.publish import publish_parts
+from protocols.mqtt.wire import V5, PacketError, put_varint, text
+
+STORED_BYTES_MAX: Final = 32_500
+"""Of the 32,767 bytes that all properties of a message may have, some are left for what the gateway adds."""
+_FORBIDDEN: Final = ("\x01", "\x02")
+
+
+@final
+class Route:
+    """Where one MQTT topic goes. `refusal` is 0 or a reason code; `stored` the properties by QoS * 2 + RETAIN."""
+
+    __slots__ = ("refusal", "stored", "topic")
+
+    def __init__(self, topic: str, refusal: int, stored: tuple[bytes, ...]) -> None:
+        self.topic = topic
+        self.refusal = refusal
+        self.stored = stored
+
+
+def route(name: bytes, client_id: str) -> Route:
+    """The route of a topic as it stands in a PUBLISH (contract of paths: docs/protocols/mqtt.md).
+
+    PacketError 0x81 when it is not UTF-8, 0x90 when it is no topic name; U+0001 and U+0002 are none of MQTT's business
+    (1.5.4 lets a server refuse control characters) and cannot be stored.
+    """
+    path = text(name)
+    if not is_path(path) or "\x01" in path or "\x02" in path:
+        raise PacketError(0x90, "not a topic name that can be published to")
+    if path == "$SYS" or path.startswith("$SYS/"):
+        return Route("", 0x87, ())
+    stored = tuple(
+        f"TAGS\x01MQTT_COMMON\x02originMqttTopic\x01{path}\x02qosLevel\x01{kind >> 1}\x02{_RETAINED[kind & 1]}"
+        f"clientId\x01{client_id}\x02HG_PROTOCOL\x01mqtt\x02HG_CLIENT\x01{client_id}\x02".encode()
+        for kind in range(6)
+    )
+    return Route(topic_of_path(path), 0, stored)
+
+
+_RETAINED: Final = ("", "mqttRetain\x01true\x02")
+
+
+def message(where: Route, body: bytes, qos: int, retain: bool, more: bytes, born_host: bytes) -> Message:
+    """A message for the log; `more` are stored properties of its own."""
+    kind = RETAIN_NONE if not retain else RETAIN_SET if body else RETAIN_DELETE
+    stored = where.stored[qos << 1 | (1 if retain else 0)]
+    return Message(where.topic, body, stored + more if more else stored, born_host=born_host, retain=kind)
+
+
+def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
+    """MQTT 5 properties of a PUBLISH or a will -> stored properties.
+
+    PacketError 0x82 for a response topic with wildcards, 0x99 for a body that is not the UTF-8 it claims to be,
+    0x97 when the properties are too many to be stored, 0x81 for control characters where a string cannot hold them.
+    """
+    if given is NONE:
+        return b""
+    out: list[bytes] = []
+    if given.numbers.get(props.PAYLOAD_FORMAT) == 1:
+        _check_text(body)
+        out.append(b"HG_PAYLOAD_FORMAT\x011\x02")
+    expiry_s = given.numbers.get(props.MESSAGE_EXPIRY)
+    if expiry_s is not None:
+        out.append(properties.entry(properties.HG_EXPIRE_MS, str(now_ms + 1000 * expiry_s)))
+    for name, key in ((props.CONTENT_TYPE, properties.HG_CONTENT_TYPE), (props.RESPONSE_TOPIC, properties.HG_REPLY_TO)):
+        value = given.texts.get(name, "")
+        if value:
+            if any(mark in value for mark in _FORBIDDEN):
+                raise PacketError(0x81, "U+0001 or U+0002 in a string")
+            out.append(properties.entry(key, value))
+    if not is_path(given.texts.get(props.RESPONSE_TOPIC, "-")):
+        raise PacketError(0x82, "a response topic that is none")
+    correlation = given.blobs.get(props.CORRELATION_DATA)
+    if correlation:
+        out.append(properties.entry(properties.HG_CORRELATION, base64.b64encode(correlation).decode()))
+    if given.user:
+        out.append(_user_form(given.user))
+    joined = b"".join(out)
+    if len(joined) > STORED_BYTES_MAX:
+        raise PacketError(0x97, f"the properties have {len(joined)} bytes when stored, 32,767 are allowed in all")
+    return joined
+
+
+def _check_text(body: bytes) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        raise PacketError(0x99, "the payload is not UTF-8") from None
+
+
+def _user_form(pairs: list[tuple[str, str]]) -> bytes:
+    """All pairs in order as JSON in `extData`; those that can be properties of their own are that too."""
+    keys = [key for key, _ in pairs]
+    out = [properties.entry(properties.EXT_DATA, json.dumps(pairs, ensure_ascii=False, separators=(",", ":")))]
+    for key, value in pairs:
+        if properties.is_storable(key, value) and not properties.is_reserved(key) and keys.count(key) == 1:
+            out.append(properties.entry(key, value))
+    return b"".join(out)
+
+
+def body_of(parcel: Parcel) -> bytes | None:
+    """The payload, made plain when an SDK compressed it; None when that fails. Worked out once for all receivers."""
+    form = parcel.forms.get((0,))
+    if form is not None:
+        return form[0]
+    body = plain(Record(parcel.record), BODY_BYTES_MAX)
+    if body is not None:
+        parcel.forms[(0,)] = (body, b"")
+    return body
+
+
+def parts(
+    parcel: Parcel, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int
+) -> tuple[bytes, bytes] | None:
+    """A PUBLISH as (before the packet id, behind it), shared by all who get the same; at level 0 it is whole in the first.
+
+    None when the body cannot be made plain. `now_ms` is what Message Expiry Interval is counted from.
+    """
+    if version != V5:
+        key: tuple[int, ...] = (4, level, retained)
+    else:
+        left_s = _seconds_left(parcel.record, now_ms)
+        key = (5, level, retained, left_s, *identifiers)
+    form = parcel.forms.get(key)
+    if form is None:
+        body = body_of(parcel)
+        if body is None:
+            return None
+        section = b""
+        if version == V5:
+            section = _section(parcel, left_s, identifiers)
+        head, tail = publish_parts(parcel.path.encode(), body, section, level, retained)
+        form = (head, tail) if level else (head + tail, b"")
+        parcel.forms[key] = form
+    return form
+
+
+def _seconds_left(data: bytes, now_ms: int) -> int:
+    """Message Expiry Interval of a delivery made now, -1: the message does not expire."""
+    if b"HG_EXPIRE_MS" not in data:
+        return -1
+    expire = properties.find(Record(data).properties, b"HG_EXPIRE_MS")
+    return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
+
+
+def _section(parcel: Parcel, left_s: int, identifiers: tuple[int, ...]) -> bytes:
+    """The property section of a delivery (3.3.2.3)."""
+    form = parcel.forms.get((5,))
+    if form is None:
+        form = (props.encode(_stored_to_mqtt(Record(parcel.record).properties)), b"")
+        parcel.forms[(5,)] = form
+    if left_s < 0 and not identifiers:
+        return form[0]
+    more = Properties()
+    if left_s >= 0:
+        more.numbers[props.MESSAGE_EXPIRY] = min(left_s, 0xFFFFFFFF)
+    more.subscription_ids = list(identifiers)
+    own = _without_length(form[0])
+    added = _without_length(props.encode(more))
+    return put_varint(len(own) + len(added)) + added + own
+
+
+def _without_length(section: bytes) -> bytes:
+    at = 0
+    while section[at] > 127:
+        at += 1
+    return section[at + 1 :]
+
+
+def _stored_to_mqtt(stored: bytes) -> Properties:
+    """Stored properties -> what a subscriber with 5.0 sees, less what depends on it or on the time."""
+    out = Properties()
+    if properties.find(stored, b"HG_PAYLOAD_FORMAT") == b"1":
+        out.numbers[props.PAYLOAD_FORMAT] = 1
+    content_type = properties.text(stored, properties.HG_CONTENT_TYPE)
+    if content_type and "\x00" not in content_type:
+        out.texts[props.CONTENT_TYPE] = content_type
+    reply_to = properties.text(stored, properties.HG_REPLY_TO)
+    if is_path(reply_to):
+        out.texts[props.RESPONSE_TOPIC] = reply_to
+    correlation = properties.find(stored, b"HG_CORRELATION")
+    if correlation:
+        try:
+            out.blobs[props.CORRELATION_DATA] = base64.b64decode(correlation, validate=True)
+        except binascii.Error:
+            out.blobs.pop(props.CORRELATION_DATA, None)
+    out.user = _user_pairs(stored)
+    return out
+
+
+def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
+    """User properties: the ordered list of a sender with MQTT 5, else what an SDK's application has set."""
+    given = properties.find(stored, b"extData")
+    if given:
+        try:
+            pairs = json.loads(given)
+        except (ValueError, RecursionError):
+            pairs = None
+        if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            return [(key, value) for key, value in pairs if _is_text(key) and _is_text(value)]
+    return [(key, value) for key, value in properties.user(stored).items() if _is_text(key) and _is_text(value)]
+
+
+def _is_text(value: object) -> bool:
+    """What MQTT can carry as a string: the property may have been written by anybody."""
+    return isinstance(value, str) and "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
