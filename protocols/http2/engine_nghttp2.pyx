@@ -14,6 +14,22 @@ from libc.string cimport memcpy
 from collections import deque
 
 
+cdef extern from *:
+    """
+    #include <nghttp2/nghttp2.h>
+
+    /* Libraries from 2024 on, and older ones with the fix of that year, stop at 8 CONTINUATION frames; but they count each
+       time they look at one that has not arrived whole. Frames are counted before they get there (frame.py), so let them. */
+    extern void nghttp2_option_set_max_continuations(nghttp2_option *option, size_t count) __attribute__((weak));
+
+    static void allow_continuations(nghttp2_option *option) {
+        if (nghttp2_option_set_max_continuations) {
+            nghttp2_option_set_max_continuations(option, 1024);
+        }
+    }
+    """
+    void allow_continuations(nghttp2_option *)
+
 cdef extern from "nghttp2/nghttp2.h":
     ctypedef struct nghttp2_session:
         pass
@@ -452,6 +468,7 @@ cdef int prepare() except -1:
     nghttp2_session_callbacks_set_on_stream_close_callback(CALLBACKS, on_stream_close)
     nghttp2_session_callbacks_set_on_frame_send_callback(CALLBACKS, on_frame_send)
     nghttp2_option_set_no_closed_streams(OPTIONS, 1)
+    allow_continuations(OPTIONS)
     return 0
 
 

@@ -1,0 +1,207 @@
+"""The other end, in memory: a client by hyper-h2, and an application that writes down what it is told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+    TrailersReceived,
+)
+
+from domain.command import Command, Latest
+from domain.event import Event as DomainEvent
+from domain.event import Value
+from protocols.adapter import Peer
+from protocols.http2 import engine_h2
+from protocols.http2.application import Application, Headers, Reply
+from protocols.http2.connection import Http2Connection
+from protocols.http2.engine import EngineFactory
+
+PEER = Peer("127.0.0.1", 50000, b"\x7f\x00\x00\x01\x00\x00\xc3\x50")
+SECOND = 1_000_000_000
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+EMPTY_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+
+
+def engines() -> dict[str, EngineFactory]:
+    """The engines that can be tested here; without its binding, nghttp2 is missing, which HEADGATE_REQUIRE_COMPILED forbids."""
+    found: dict[str, EngineFactory] = {"h2": engine_h2.Session}
+    try:
+        from protocols.http2 import engine_nghttp2
+    except ImportError:
+        if os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1":
+            raise
+    else:
+        found["nghttp2"] = engine_nghttp2.Session
+    return found
+
+
+ENGINES = engines()
+both_engines = pytest.mark.parametrize("engine", list(ENGINES.values()), ids=list(ENGINES))
+
+
+def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+    """One frame (RFC 9113 section 4.1)."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream_id.to_bytes(4, "big") + payload
+
+
+class Notebook:
+    """An application that takes requests under /note, and answers each by asking for the latest value of its path."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.told: list[tuple[object, ...]] = []
+        self.bodies: dict[int, bytes] = {}
+        self.answer_with: Callable[[int, bytes], None] | None = None
+        self.early = False
+        self.due: int | None = None
+
+    def accepts(self, headers: Headers) -> bool:
+        return any(name == b":path" and value.startswith(b"/note") for name, value in headers)
+
+    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+        self.told.append(("opened", stream_id, dict(headers)[b":path"]))
+        self.bodies[stream_id] = b""
+        if self.early:
+            self.reply.respond(stream_id, [(b":status", b"413")], True)
+        return ()
+
+    def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
+        self.bodies[stream_id] += data
+        return ()
+
+    def ended(self, stream_id: int, now: int) -> Sequence[Command]:
+        self.told.append(("ended", stream_id, self.bodies[stream_id]))
+        return (Latest((self, stream_id), "path"),)
+
+    def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
+        self.told.append(("cancelled", stream_id))
+        return ()
+
+    def answer(self, event: DomainEvent, now: int) -> None:
+        assert isinstance(event, Value)
+        if event.ticket is None:
+            self.told.append(("unasked",))
+            return
+        _, stream_id = event.ticket
+        body = event.record or b""
+        self.reply.respond(stream_id, [(b":status", b"200"), (b"x-size", b"%d" % len(body))], False)
+        self.reply.send(stream_id, body, False)
+        self.reply.trailers(stream_id, [(b"grpc-status", b"0")])
+
+    def deadline(self) -> int | None:
+        return self.due
+
+    def expire(self, now: int) -> Sequence[Command]:
+        self.due = None
+        return (Latest((self, 0), "expired"),)
+
+
+class Notebooks:
+    """Their factory; `last` is the one that was opened last."""
+
+    name = "notes"
+    last: Notebook
+
+    def open(self, reply: Reply, peer: Peer, now: int) -> Application:
+        self.last = Notebook(reply)
+        return self.last
+
+
+class Client:
+    """A hyper-h2 client beside a server connection, both in memory. `events` is all that it has heard."""
+
+    def __init__(self, server: Http2Connection, window: int = 65_535) -> None:
+        self.server = server
+        self.now = 0
+        self.connection = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+        self.connection.local_settings.initial_window_size = window
+        self.connection.initiate_connection()
+        self.events: list[Event] = []
+        self.commands: list[Command] = []
+        self.exchange()
+
+    def exchange(self) -> None:
+        """Carry bytes both ways until nobody has any more."""
+        while True:
+            ours = self.connection.data_to_send()
+            if ours:
+                self.commands += self.server.receive(ours, self.now)
+            theirs = b"".join(self.server.outgoing())
+            if theirs:
+                for event in self.connection.receive_data(theirs):
+                    self.events.append(event)
+                    if isinstance(event, DataReceived) and event.flow_controlled_length:
+                        self.took(event)
+            if not ours and not theirs:
+                return
+
+    def took(self, event: DataReceived) -> None:
+        """Give the window back."""
+        if event.stream_id in self.connection.streams and self.connection.streams[event.stream_id].open:
+            self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+
+    def request(self, path: str, body: bytes | None = None, headers: Headers | None = None) -> int:
+        """A request, complete; `body` None: without one."""
+        stream_id = self.connection.get_next_available_stream_id()
+        fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", path.encode())]
+        self.connection.send_headers(stream_id, fields + (headers or []), end_stream=body is None)
+        if body is not None:
+            at = 0
+            while len(body) - at > 16_384:
+                self.connection.send_data(stream_id, body[at : at + 16_384])
+                at += 16_384
+                self.exchange()
+            self.connection.send_data(stream_id, body[at:], end_stream=True)
+        self.exchange()
+        return stream_id
+
+    def status(self, stream_id: int) -> bytes:
+        """The response's :status."""
+        for event in self.events:
+            if isinstance(event, ResponseReceived) and event.stream_id == stream_id:
+                return dict(event.headers)[b":status"]
+        raise AssertionError(f"stream {stream_id} has no response")
+
+    def body(self, stream_id: int) -> bytes:
+        """The response's body so far."""
+        return b"".join(event.data for event in self.events if isinstance(event, DataReceived) and event.stream_id == stream_id)
+
+    def trailers(self, stream_id: int) -> dict[bytes, bytes]:
+        """The response's trailers, empty without them."""
+        for event in self.events:
+            if isinstance(event, TrailersReceived) and event.stream_id == stream_id:
+                return dict(event.headers)
+        return {}
+
+    def done(self, stream_id: int) -> bool:
+        """True when the response is complete."""
+        return any(isinstance(event, StreamEnded) and event.stream_id == stream_id for event in self.events)
+
+    def resets(self) -> dict[int, int]:
+        """Stream -> error code of those that the server reset."""
+        return {event.stream_id: int(event.error_code or 0) for event in self.events if isinstance(event, StreamReset)}
+
+    def goodbye(self) -> int | None:
+        """The error code of the server's GOAWAY."""
+        for event in self.events:
+            if isinstance(event, ConnectionTerminated):
+                return int(event.error_code or 0)
+        return None
+
+
+def connected(engine: EngineFactory, window: int = 65_535) -> tuple[Client, Notebook]:
+    """A client whose settings have been exchanged, and the application at the other end."""
+    factory = Notebooks()
+    client = Client(Http2Connection(engine, [factory], PEER, 0), window)
+    return client, factory.last

@@ -1,0 +1,317 @@
+"""What a hostile or dead peer may cost (RFC 9113 section 10.5): the same on both engines."""
+
+from __future__ import annotations
+
+import pytest
+from hpack import Encoder
+
+from domain.command import Command, Disconnected
+from domain.event import Value
+from protocols.http2 import connection as limits
+from protocols.http2.connection import Http2Connection
+from protocols.http2.engine import EngineFactory
+from tests.protocols.http2.peer import (
+    EMPTY_SETTINGS,
+    PEER,
+    PREFACE,
+    SECOND,
+    Notebook,
+    Notebooks,
+    both_engines,
+    connected,
+    frame,
+)
+
+REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+FRAME_SIZE_ERROR, PROTOCOL_ERROR, COMPRESSION_ERROR, CALM = 6, 1, 9, 0xB
+
+
+def fresh(engine: EngineFactory) -> tuple[Http2Connection, Notebook]:
+    factory = Notebooks()
+    server = Http2Connection(engine, [factory], PEER, 0)
+    server.receive(PREFACE + EMPTY_SETTINGS, 0)
+    server.outgoing()
+    return server, factory.last
+
+
+def goodbye(server: Http2Connection) -> int:
+    """The code of the GOAWAY in what the server still has to say."""
+    data = b"".join(server.outgoing())
+    while data:
+        length = int.from_bytes(data[:3], "big")
+        if data[3] == 7:
+            return int.from_bytes(data[13:17], "big")
+        data = data[9 + length :]
+    raise AssertionError("no GOAWAY")
+
+
+def reason(commands: object) -> str:
+    assert isinstance(commands, list)
+    last = commands[-1]
+    assert isinstance(last, Disconnected)
+    return last.reason
+
+
+def headers(stream_id: int, flags: int = 0x5) -> bytes:
+    return frame(1, flags, stream_id, Encoder().encode(REQUEST, huffman=False))
+
+
+@both_engines
+def test_rapid_reset_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    commands: list[Command] = []
+    for at in range(limits.RESETS_MAX + 2):
+        stream_id = 2 * at + 1
+        commands += server.receive(headers(stream_id) + frame(3, 0, stream_id, b"\x00\x00\x00\x08"), SECOND)
+        if server.closed:
+            break
+    assert server.closed
+    assert reason(commands) == "flood"
+    assert goodbye(server) == CALM
+    assert len(notes.told) <= 3 * (limits.RESETS_MAX + 2)
+
+
+@both_engines
+def test_resets_of_a_working_client_are_no_flood(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    for _ in range(limits.RESETS_MAX + 50):
+        done = client.request("/note", b"x")
+        client.server.answer(Value((notes, done), b"y"), 0)
+        given_up = client.request("/note", b"x")
+        client.connection.reset_stream(given_up, 8)
+        client.exchange()
+    assert not client.server.closed
+
+
+@both_engines
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(6, 0, 0, bytes(8)),
+        EMPTY_SETTINGS,
+        frame(8, 0, 0, b"\x00\x00\x00\x01"),
+        frame(2, 0, 1, b"\x00\x00\x00\x00\x10"),
+        frame(0xBE, 0, 0, b"?"),
+    ],
+    ids=["ping", "settings", "window update", "priority", "unknown"],
+)
+def test_control_flood_ends_in_enhance_your_calm(engine: EngineFactory, flood: bytes) -> None:
+    server, _ = fresh(engine)
+    commands: list[Command] = []
+    for _ in range(2 * limits.CONTROL_FRAMES_MAX):
+        commands += server.receive(flood, SECOND)
+        server.outgoing() if not server.closed else None
+        if server.closed:
+            break
+    assert server.closed
+    assert goodbye(server) == CALM
+
+
+@both_engines
+def test_empty_data_flood_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    server.receive(headers(1, 0x4), 0)
+    server.receive(frame(0, 0, 1) * (3 * limits.CONTROL_FRAMES_MAX), 0)
+    assert server.closed
+    assert goodbye(server) == CALM
+
+
+@both_engines
+def test_slow_pings_are_welcome(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    for at in range(3 * limits.CONTROL_FRAMES_MAX):
+        server.receive(frame(6, 0, 0, bytes(8)), at * SECOND // 50)
+        assert not server.closed
+        server.outgoing()
+
+
+@both_engines
+def test_continuation_flood_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    server.receive(headers(1, 0x0) + frame(9, 0, 1) * 100, 0)
+    assert server.closed
+    assert goodbye(server) == CALM
+    assert notes.told == []
+
+
+@both_engines
+def test_header_block_above_the_limit_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    block = Encoder().encode([*REQUEST, *[(b"x-%d" % at, b"v" * 4000) for at in range(20)]], huffman=False)
+    data = frame(1, 0, 1, block[:16000])
+    for at in range(16000, len(block), 16000):
+        data += frame(9, 0, 1, block[at : at + 16000])
+    server.receive(data, 0)
+    assert server.closed
+    assert goodbye(server) == CALM
+
+
+@both_engines
+def test_header_list_bomb_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
+    """HPACK: one entry of 4,000 bytes in the dynamic table, named a hundred times by one byte each."""
+    server, notes = fresh(engine)
+    block = Encoder().encode(REQUEST, huffman=False) + Encoder().encode([(b"x", b"v" * 3000)], huffman=False) + b"\xbe" * 100
+    server.receive(frame(1, 0x5, 1, block), 0)
+    assert server.closed
+    assert goodbye(server) == CALM
+    assert notes.told == []
+
+
+@both_engines
+def test_frame_beyond_the_limit_ends_before_its_bytes_arrive(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    commands = server.receive(b"\xff\xff\xff\x00\x00\x00\x00\x00\x01", 0)
+    assert server.closed
+    assert reason(commands) == "protocol-error"
+    assert goodbye(server) == FRAME_SIZE_ERROR
+
+
+@both_engines
+def test_broken_hpack_costs_the_connection(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    server.receive(frame(1, 0x5, 1, b"\xff\xff\xff\xff\xff"), 0)
+    assert server.closed
+    assert goodbye(server) in (COMPRESSION_ERROR, PROTOCOL_ERROR)  # hyper-h2 does not tell them apart
+
+
+@both_engines
+@pytest.mark.parametrize(
+    "bad",
+    [
+        frame(0, 0x1, 1, b"data on an idle stream"),
+        headers(2),
+        frame(5, 0x4, 1, b"\x00\x00\x00\x02"),
+        frame(9, 0x4, 1, b""),
+        frame(8, 0, 0, b"\x00\x00\x00\x00"),
+        frame(8, 0, 0, b"\x7f\xff\xff\xff"),
+        frame(6, 0, 0, b"short"),
+    ],
+    ids=["idle", "even", "push", "continuation", "zero increment", "window overflow", "ping size"],
+)
+def test_illegal_frame_costs_the_connection(engine: EngineFactory, bad: bytes) -> None:
+    server, _ = fresh(engine)
+    commands = server.receive(bad, 0)
+    assert server.closed
+    assert reason(commands) == "protocol-error"
+    assert goodbye(server) != 0
+
+
+@both_engines
+@pytest.mark.parametrize(
+    "field",
+    [(b"X-Upper", b"1"), (b"connection", b"close"), (b"te", b"gzip"), (b":path", b"/twice"), (b":unknown", b"1")],
+)
+def test_malformed_request_never_reaches_an_application(engine: EngineFactory, field: tuple[bytes, bytes]) -> None:
+    server, notes = fresh(engine)
+    server.receive(frame(1, 0x5, 1, Encoder().encode([*REQUEST, field], huffman=False)), 0)
+    assert notes.told == []
+
+
+@both_engines
+def test_preface_of_another_protocol_is_refused_at_its_first_wrong_byte(engine: EngineFactory) -> None:
+    server = Http2Connection(engine, [Notebooks()], PEER, 0)
+    server.receive(b"PRI * HTTP/1", 0)
+    assert server.closed
+
+
+@both_engines
+def test_silence_before_the_preface_ends_at_the_handshake_deadline(engine: EngineFactory) -> None:
+    server = Http2Connection(engine, [Notebooks()], PEER, 0)
+    server.receive(PREFACE[:10], 0)
+    due = server.deadline()
+    assert due is not None
+    commands: list[Command] = []
+    while due is not None:
+        commands += server.expire(due)
+        due = server.deadline()
+    assert reason(commands) == "handshake-timeout"
+
+
+@both_engines
+def test_half_a_frame_ends_after_ten_seconds(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    server.receive(headers(1)[:-1], SECOND)
+    commands: list[Command] = []
+    at = SECOND
+    while not server.closed:
+        at = max(server.deadline() or 0, at)
+        commands += server.expire(at)
+    assert reason(commands) == "frame-timeout"
+    assert 11 * SECOND <= at <= 13 * SECOND
+
+
+@both_engines
+def test_request_that_never_ends_is_reset_and_costs_only_itself(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    server.receive(headers(1, 0x4), 0)
+    at = 0
+    while not notes.told or notes.told[-1] != ("cancelled", 1):
+        at = max(server.deadline() or 0, at)
+        server.expire(at)
+        assert at <= limits.REQUEST_NS + 2 * SECOND
+        server.receive(frame(6, 0, 0, bytes(8)), at)
+    assert not server.closed
+    assert frame(3, 0, 1, b"\x00\x00\x00\x08") in b"".join(server.outgoing())
+
+
+@both_engines
+def test_reader_that_holds_its_window_shut_loses_the_stream(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    client.took = lambda event: None  # type: ignore[method-assign]
+    stream = client.request("/note", b"x")
+    client.server.answer(Value((notes, stream), bytes(200_000)), 0)
+    client.exchange()
+    at = 0
+    while client.resets() == {}:
+        at = max(client.server.deadline() or 0, at)
+        client.now = at
+        client.server.expire(at)
+        client.connection.ping(bytes(8))
+        client.exchange()
+        assert at <= limits.STALL_NS + 5 * SECOND
+    assert at >= limits.STALL_NS
+    assert client.resets() == {stream: 8}
+
+
+@both_engines
+def test_upload_beyond_the_limit_is_reset(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.connection.get_next_available_stream_id()
+    client.connection.send_headers(stream, REQUEST)
+    sent = 0
+    while stream not in client.resets():
+        client.connection.send_data(stream, bytes(16_384))
+        sent += 16_384
+        client.exchange()
+        assert sent <= limits.REQUEST_BYTES_MAX + 65_536
+    assert notes.told[-1] == ("cancelled", stream)
+    assert client.resets() == {stream: CALM}
+
+
+@both_engines
+def test_idle_connection_is_closed_with_a_word(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    commands: list[Command] = []
+    at = 0
+    while not server.closed:
+        at = max(server.deadline() or 0, at)
+        commands += server.expire(at)
+        if b"".join(server.outgoing()).startswith(frame(6, 0, 0, bytes(8))[:9]):
+            server.receive(frame(6, 1, 0, bytes(8)), at)
+    assert reason(commands) == "idle"
+    assert at >= limits.IDLE_NS
+
+
+@both_engines
+def test_dead_peer_is_found_by_a_ping(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    server.receive(headers(1), 0)
+    commands: list[Command] = []
+    at = 0
+    while not server.closed:
+        at = max(server.deadline() or 0, at)
+        commands += server.expire(at)
+        server.outgoing()
+    assert reason(commands) == "ping-timeout"
+    assert notes.told[-1] == ("cancelled", 1)
+    assert at <= limits.SILENCE_NS + limits.PING_NS + 2 * SECOND

@@ -1,0 +1,164 @@
+"""Streams reach applications, answers reach clients: the same on both engines."""
+
+from __future__ import annotations
+
+from h2.settings import SettingCodes
+
+from domain.command import Disconnected, Latest
+from domain.event import Value
+from protocols.http2.connection import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, STREAMS_MAX, Http2Connection
+from protocols.http2.engine import EngineFactory
+from tests.protocols.http2.peer import PEER, PREFACE, SECOND, Client, Notebooks, both_engines, connected, frame
+
+
+@both_engines
+def test_request_reaches_its_application_and_its_answer_the_client(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.request("/note/1", b"hello")
+    (command,) = client.commands
+    assert isinstance(command, Latest)
+    assert command.ticket == (notes, stream)
+    assert notes.told == [("opened", stream, b"/note/1"), ("ended", stream, b"hello")]
+    client.server.answer(Value(command.ticket, b"world"), 1)
+    client.exchange()
+    assert client.status(stream) == b"200"
+    assert client.body(stream) == b"world"
+    assert client.trailers(stream) == {b"grpc-status": b"0"}
+    assert client.done(stream)
+
+
+@both_engines
+def test_request_without_a_body_ends_with_its_headers(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.request("/note/1")
+    assert notes.told == [("opened", stream, b"/note/1"), ("ended", stream, b"")]
+
+
+@both_engines
+def test_nobody_accepts_is_404(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.request("/elsewhere", b"x")
+    assert client.status(stream) == b"404"
+    assert client.done(stream)
+    assert notes.told == []
+
+
+@both_engines
+def test_unasked_event_goes_to_every_application(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    client.server.answer(Value(None, None), 0)
+    assert notes.told == [("unasked",)]
+
+
+@both_engines
+def test_large_answer_follows_the_clients_windows(engine: EngineFactory) -> None:
+    client, _ = connected(engine)
+    stream = client.request("/note/1", b"x")
+    body = bytes(range(256)) * 4096
+    client.server.answer(Value(client.commands[0].ticket, body), 0)  # type: ignore[attr-defined]
+    assert client.server.pending(stream) == len(body)
+    client.exchange()
+    assert client.body(stream) == body
+    assert client.trailers(stream) == {b"grpc-status": b"0"}
+    assert client.server.pending(stream) == 0
+
+
+@both_engines
+def test_early_answer_ends_the_upload(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    notes.early = True
+    stream = client.connection.get_next_available_stream_id()
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+    client.connection.send_headers(stream, fields)
+    client.exchange()
+    assert client.status(stream) == b"413"
+    assert client.resets() == {stream: 0}
+    assert ("cancelled", stream) not in notes.told
+
+
+@both_engines
+def test_reset_by_the_client_is_told_once(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.request("/note/1", b"x")
+    client.connection.reset_stream(stream, 8)
+    client.exchange()
+    assert notes.told[-1] == ("cancelled", stream)
+    client.server.answer(Value((notes, stream), b"late"), 1)
+    client.exchange()
+    assert client.body(stream) == b""
+    assert not client.server.closed
+
+
+@both_engines
+def test_end_of_stream_cancels_what_is_open(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.request("/note/1", b"x")
+    commands = client.server.receive(b"", 5)
+    assert notes.told[-1] == ("cancelled", stream)
+    assert [type(command) for command in commands] == [Disconnected]
+    assert client.server.closed
+    assert client.server.receive(b"more", 6) == ()
+
+
+@both_engines
+def test_stream_beyond_the_limit_is_refused_before_the_limit_is_known(engine: EngineFactory) -> None:
+    factory = Notebooks()
+    server = Http2Connection(engine, [factory], PEER, 0)
+    client = Client(server)
+    client.connection.remote_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = 1000
+    client.connection.remote_settings.acknowledge()
+    # As a client would that opens streams before our SETTINGS have reached it: replay its bytes into a fresh connection.
+    fresh = Http2Connection(engine, [factory], PEER, 0)
+    sent = PREFACE + frame(4, 0, 0)
+    for _ in range(STREAMS_MAX + 2):
+        stream = client.connection.get_next_available_stream_id()
+        fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+        client.connection.send_headers(stream, fields)
+        sent += client.connection.data_to_send()
+    fresh.receive(sent, 0)
+    assert not fresh.closed
+    assert sum(told[0] == "opened" for told in factory.last.told) == STREAMS_MAX
+    assert b"".join(fresh.outgoing()).count(frame(3, 0, 2 * STREAMS_MAX + 1, b"\x00\x00\x00\x07")) == 1
+
+
+@both_engines
+def test_reading_stops_while_answers_are_not_taken(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.request("/note/1", b"x")
+    client.server.answer(Value((notes, stream), bytes(OUTPUT_BYTES_MAX + 1)), 0)
+    assert not client.server.reading
+    client.server.outgoing()
+    assert client.server.reading
+
+
+@both_engines
+def test_new_streams_are_refused_while_too_much_is_held_for_the_peer(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    client.took = lambda event: None  # type: ignore[method-assign]
+    stream = client.request("/note/1", b"x")
+    client.server.answer(Value((notes, stream), bytes(HELD_BYTES_MAX + 100_000)), 0)
+    client.exchange()
+    refused = client.request("/note/2", b"x")
+    assert client.resets() == {refused: 7}
+
+
+@both_engines
+def test_application_deadline_is_served(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    notes.due = 3 * SECOND
+    assert client.server.deadline() == 3 * SECOND
+    (command,) = client.server.expire(3 * SECOND)
+    assert isinstance(command, Latest)
+    assert command.path == "expired"
+
+
+@both_engines
+def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    stream = client.connection.get_next_available_stream_id()
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+    client.connection.send_headers(stream, fields)
+    client.connection.send_data(stream, b"body")
+    client.connection.send_headers(stream, [(b"x-check", b"1")], end_stream=True)
+    client.exchange()
+    assert notes.told == [("opened", stream, b"/note"), ("ended", stream, b"body")]
