@@ -12,7 +12,7 @@ from benchmarks.process import Process, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 APACHE_JARS = ROOT / ".deps" / "apache"
-NAMES = ("nameserver", "remoting", "grpc", "http", "mqtt", "coap", "admin", "websocket", "mqtts")
+NAMES = ("nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "coap", "admin")
 
 
 @dataclass

@@ -45,7 +45,7 @@ class Done(Event):
 class Pulled(Event):
     """The answer to Pull: a status, and records as they stand in the log.
 
-    status        FOUND, NO_MATCH (scanned, nothing fits), EMPTY (nothing there yet), TOO_SMALL or TOO_LARGE (offset out of range)
+    status        FOUND, NO_MATCH (scanned, nothing fits), EMPTY (nothing there yet), TOO_SMALL, TOO_LARGE (out of range)
     next_offset   where to go on, corrected when the offset was out of range
     """
 

@@ -1,4 +1,4 @@
-"""The ports: what the gateway needs of the world and of the store. Each is narrow, and has a real and a simulated implementation.
+"""The ports: what the gateway needs of the world and of the store. Each is narrow, with a real and a simulated implementation.
 
 Answers come as a value to `done`, once, on the loop's thread, possibly before the call returns. Nothing here blocks,
 awaits or raises for an expected outcome; a `Failure` is the answer then.
@@ -189,7 +189,7 @@ class MessageStore(Protocol):
         attempt_id: str,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
-        """Lease free messages of one queue, or of any (-1, rotating fairly). Messages that `tags` refuses are settled in passing.
+        """Lease free messages of one queue, or of any (-1, in turn). Messages that `tags` refuses are settled in passing.
 
         Redelivered ones carry RECONSUMETIMES patched. An empty result is an answer. Leases survive a restart.
         """
@@ -207,7 +207,7 @@ class MessageStore(Protocol):
         invisible_ms: int,
         done: Callable[[list[Receipt | Failure] | Failure], None],
     ) -> None:
-        """Move the ends of leases; new receipts. `invisible_ms` 0 frees at once. `invisible` 0 and above counts as an attempt."""
+        """Move the ends of leases; new receipts. `invisible_ms` 0 frees at once."""
 
     def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
         """The group's position: its committed offset, which is its lease floor; OFFSET_NOT_FOUND."""

@@ -20,7 +20,8 @@ class Receipt:
     """One lease. Times are epoch milliseconds (`pop_ms`) and milliseconds (`invisible_ms`)."""
 
     __slots__ = (
-        "broker", "invisible_ms", "physical_offset", "pop_ms", "queue_id", "queue_offset", "retry", "revive_queue", "start_offset",
+        "broker", "invisible_ms", "physical_offset", "pop_ms", "queue_id", "queue_offset", "retry", "revive_queue",
+        "start_offset",
     )  # fmt: skip
 
     def __init__(

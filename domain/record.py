@@ -1,4 +1,4 @@
-"""The stored record: RocketMQ's message layout, big-endian, as the log, PULL and POP carry it (MessageDecoder, version 1 and 2).
+"""The stored record: RocketMQ's message layout, big-endian, as log, PULL and POP carry it (MessageDecoder, versions 1 and 2).
 
     0 total size 4 | 4 magic 4 | 8 body CRC 4 | 12 queue id 4 | 16 flag 4 | 20 queue offset 8 | 28 physical offset 8
     36 sys flag 4 | 40 born ms 8 | 48 born host 8 or 20 | store ms 8 | store host 8 or 20 | reconsume times 4
@@ -89,7 +89,7 @@ def check(data: bytes) -> bool:
     if size < 91 or int.from_bytes(data[0:4], "big") != size:
         return False
     magic = int.from_bytes(data[4:8], "big")
-    if magic != 0xDAA320A7 and magic != 0xDAA320AB:
+    if magic not in (0xDAA320A7, 0xDAA320AB):
         return False
     body_at = _reconsume_at(data) + 16
     length = int.from_bytes(data[body_at - 4 : body_at], "big")
@@ -117,11 +117,9 @@ class Record:
         self.wide = data[7] == 0xAB
         self.body_at = _reconsume_at(data) + 16
         self.topic_at = self.body_at + int.from_bytes(data[self.body_at - 4 : self.body_at], "big")
-        if self.wide:
-            length = 2 + int.from_bytes(data[self.topic_at : self.topic_at + 2], "big")
-        else:
-            length = 1 + data[self.topic_at]
-        self.properties_at = self.topic_at + length + 2
+        at = self.topic_at
+        length = 2 + int.from_bytes(data[at : at + 2], "big") if self.wide else 1 + data[at]
+        self.properties_at = at + length + 2
 
     @property
     def body(self) -> bytes:

@@ -61,7 +61,7 @@ class DeadLetters:
         record: bytes,
         done: Callable[[None | Failure], None] | None,
     ) -> None:
-        """Copy `record` to the dead-letter topic, then settle its lease; a crash in between leaves a second copy, never none."""
+        """Copy `record` to the dead-letter topic, then settle its lease; a crash between leaves two copies, never none."""
         view = Record(record)
         stored = view.properties
         message_id = properties.text(stored, properties.UNIQ_KEY)

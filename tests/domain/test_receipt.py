@@ -11,7 +11,16 @@ numbers = st.integers(0, 2**62)
 
 
 @settings(max_examples=100)
-@given(numbers, numbers, numbers, st.sampled_from((0, 7, 999)), st.sampled_from((0, 1, 2)), numbers, numbers, st.integers(-1, 2**62))
+@given(
+    numbers,
+    numbers,
+    numbers,
+    st.sampled_from((0, 7, 999)),
+    st.sampled_from((0, 1, 2)),
+    numbers,
+    numbers,
+    st.integers(-1, 2**62),
+)
 def test_text_and_back(start: int, pop: int, invisible: int, revive: int, retry: int, queue: int, offset: int, at: int) -> None:
     one = receipt.Receipt(start, pop, invisible, revive, retry, "broker-a", queue, offset, at)
     other = receipt.parse(one.text())

@@ -35,7 +35,12 @@ def test_what_is_encoded_is_read_back(message: Message, offset: int, physical: i
     view = record.Record(data)
     assert (view.topic, view.body, view.properties) == (message.topic, message.body, message.properties)
     assert (view.queue_id, view.queue_offset, view.physical_offset) == (message.queue_id, offset, physical)
-    assert (view.born_ms, view.born_host, view.store_ms, view.store_host) == (message.born_ms, message.born_host, store_ms, host)
+    assert (view.born_ms, view.born_host, view.store_ms, view.store_host) == (
+        message.born_ms,
+        message.born_host,
+        store_ms,
+        host,
+    )
     assert (view.flag, view.reconsume_times, view.prepared_offset) == (
         message.flag,
         message.reconsume_times,
@@ -80,7 +85,8 @@ def test_layout_against_fixed_positions() -> None:
     data = record.encode(message, 7, 1234, 13, V4)
     assert int.from_bytes(data[:4], "big") == len(data) == 88 + 5 + 1 + 9 + 2 + 7
     assert data[4:8].hex() == "daa320a7"
-    assert [int.from_bytes(data[at : at + size], "big") for at, size in ((12, 4), (16, 4), (20, 8), (28, 8), (40, 8), (56, 8))] == [
+    fields = ((12, 4), (16, 4), (20, 8), (28, 8), (40, 8), (56, 8))
+    assert [int.from_bytes(data[at : at + size], "big") for at, size in fields] == [
         3, 9, 7, 1234, 11, 13,
     ]  # fmt: skip
     assert record.encode(Message("%RETRY%" + "g" * 200, b""), 0, 0, 0, V4)[4:8].hex() == "daa320ab"

@@ -1,0 +1,136 @@
+"""Bad input over real sockets: what cannot become legal is closed or answered within a second, and nobody else notices.
+
+Each probe is sent raw to a listener; beside it, on every protocol, a well-behaved client goes on working.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.node import Node
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+CONNECT = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01p"
+BOMB = zlib.compress(b"\0" * (64 << 20))
+
+
+def remoting(header: bytes, kind: int = 0, length: int | None = None, header_length: int | None = None) -> bytes:
+    size = 4 + len(header) if length is None else length
+    return struct.pack(">II", size, kind << 24 | (len(header) if header_length is None else header_length)) + header
+
+
+def post(path: str, headers: str, body: bytes = b"x") -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: h\r\n{headers}\r\n".encode() + body
+
+
+PROBES: list[tuple[str, str, bytes]] = [
+    ("remoting", "length beyond 16 MiB", struct.pack(">II", 0x7FFFFFFF, 0)),
+    ("remoting", "negative length", struct.pack(">II", 0x80000010, 0)),
+    ("remoting", "header longer than the frame", remoting(b"{}", header_length=4000)),
+    ("remoting", "unknown serialize type", remoting(b"{}", kind=9)),
+    ("remoting", "header that is not JSON", remoting(b"[1,2")),
+    ("remoting", "header with bad UTF-8", remoting(b'{"code":\xff\xfe}')),
+    ("remoting", "binary header with lying ext length", remoting(bytes(17) + b"\x7f\xff\xff\xff" + b"ab", kind=1)),
+    ("remoting", "an MQTT client at the wrong door", CONNECT),
+    ("nameserver", "text", b"GET / HTTP/1.1\r\n\r\n"),
+    ("mqtt", "HTTP text", b"GET / HTTP/1.1\r\n\r\n"),
+    ("mqtt", "bad protocol name", b"\x10\x0d\x00\x04MQTX\x04\x02\x00\x3c\x00\x01p"),
+    ("mqtt", "remaining length of five bytes", b"\x10\xff\xff\xff\xff\x7f"),
+    ("mqtt", "reserved connect flag", b"\x10\x0d\x00\x04MQTT\x04\x03\x00\x3c\x00\x01p"),
+    ("mqtt", "second CONNECT", CONNECT + CONNECT),
+    ("mqtt", "reserved packet type", CONNECT + b"\x00\x00"),
+    ("mqtt", "SUBSCRIBE with wrong flags", CONNECT + b"\x80\x06\x00\x01\x00\x01a\x00"),
+    ("mqtt", "SUBSCRIBE without a filter", CONNECT + b"\x82\x02\x00\x01"),
+    ("mqtt", "QoS 3", CONNECT + b"\x36\x05\x00\x01a\x00\x01"),
+    ("mqtt", "wildcard in a topic name", CONNECT + b"\x30\x05\x00\x03a/#"),
+    ("mqtt", "packet identifier 0", CONNECT + b"\x32\x05\x00\x01a\x00\x00"),
+    ("mqtt", "bad UTF-8 in a topic", CONNECT + b"\x30\x05\x00\x02\xc3\x28x"),
+    ("mqtt", "U+0000 in a topic", CONNECT + b"\x30\x05\x00\x02a\x00x"),
+    ("mqtt", "packet above the maximum", CONNECT + b"\x30\xff\xff\xff\x7f"),
+    ("http", "both lengths", post("/ce/t", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n")),
+    ("http", "bad chunk", post("/ce/t", "Transfer-Encoding: chunked\r\n", b"zz\r\n")),
+    ("http", "negative length", post("/ce/t", "Content-Length: -5\r\n")),
+    ("http", "header block above 16 KiB", b"GET / HTTP/1.1\r\n" + b"a: " + b"b" * 20_000 + b"\r\n\r\n"),
+    ("http", "body above the limit", post("/v1/topics/t/messages", "Content-Length: 99999999999\r\n")),
+    ("http", "path that climbs", post("/v1/topics/..%2f..%2fetc/messages", "Content-Length: 1\r\n")),
+    ("http", "gzip bomb", post("/v1/topics/t/messages", f"Content-Encoding: deflate\r\nContent-Length: {len(BOMB)}\r\n", BOMB)),
+    ("http", "binary rubbish", b"\x00\x01\x02\x03\xff\xfe\xfd\xfc" * 8),
+    ("http", "half a request at the end of stream", b"POST /ce/t HTTP/1.1\r\nHo"),
+    ("grpc", "text", b"GET / HTTP/1.1\r\n\r\n"),
+    ("grpc", "a frame above the maximum size", PREFACE + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01"),
+    ("grpc", "DATA on stream 0", PREFACE + b"\x00\x00\x01\x00\x00\x00\x00\x00\x00x"),
+    ("grpc", "HEADERS that are not HPACK", PREFACE + b"\x00\x00\x04\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff"),
+    ("grpc", "SETTINGS of odd size", PREFACE + b"\x00\x00\x05\x04\x00\x00\x00\x00\x00abcde"),
+    ("grpc", "window update of 0", PREFACE + b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("bad"), "--durability", "page") as running:
+        yield running
+
+
+def healthy(node: Node) -> None:
+    """One POST over HTTP and one PINGREQ over MQTT are answered as ever."""
+    with socket.create_connection(("127.0.0.1", node.port("http")), timeout=5) as http:
+        http.sendall(post("/v1/topics/fine/messages", "Content-Length: 1\r\n"))
+        assert http.recv(100).startswith(b"HTTP/1.1 201")
+    with socket.create_connection(("127.0.0.1", node.port("mqtt")), timeout=5) as mqtt:
+        mqtt.sendall(CONNECT + b"\xc0\x00")
+        assert mqtt.recv(100).startswith(b"\x20\x02\x00\x00")
+
+
+@pytest.mark.parametrize(("port", "what", "data"), PROBES, ids=[f"{port}: {what}" for port, what, _ in PROBES])
+def test_what_cannot_become_legal_is_over_within_a_second(node: Node, port: str, what: str, data: bytes) -> None:
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", node.port(port)), timeout=5) as probe:
+        probe.sendall(data)
+        if "end of stream" in what:
+            probe.shutdown(socket.SHUT_WR)
+        answered = b""
+        try:
+            while chunk := probe.recv(65_536):
+                answered += chunk
+                if answered.startswith(b"HTTP/1.1 4"):
+                    break
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+    assert time.monotonic() - began < 2, f"closed after {time.monotonic() - began:.1f} s; answered {answered[:200]!r}"
+    if port == "http" and answered:
+        assert answered.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5"))
+
+
+def test_nobody_else_noticed(node: Node) -> None:
+    healthy(node)
+    metrics = node.admin("/metrics")
+    assert "refus" in metrics
+    assert "Traceback" not in node.text()
+
+
+def test_datagrams_of_any_kind_leave_the_endpoint_alive(node: Node) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.settimeout(5)
+        probe.connect(("127.0.0.1", node.port("coap")))
+        for rubbish in (
+            b"",
+            b"\x40",
+            b"\xff" * 40,
+            b"\x4f\x01\x00\x01",
+            b"\x40\x01\x00\x02\xff",
+            b"\x40\x01\x00\x03\xf1\x00",
+            b"\x00" * 1500,
+        ):
+            probe.send(rubbish)
+        probe.send(b"\x40\x00\x12\x34")  # an empty CON is a ping, answered by a reset with its message id (RFC 7252, 4.3)
+        answers = []
+        while b"\x70\x00\x12\x34" not in answers:
+            answers.append(probe.recv(2000))
+    healthy(node)
+    assert "Traceback" not in node.text()
