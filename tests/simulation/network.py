@@ -1,0 +1,113 @@
+"""The simulated network: byte streams with delays, any fragmentation, and resets, all drawn from one seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock
+from gateway.pump import Pump
+
+DELAY_NS_MAX = 3 * MILLISECOND_NS
+FRAGMENT_BYTES_MAX = 700
+
+
+class Party(Protocol):
+    """The client's end of a link."""
+
+    def connected(self, link: Link) -> None:
+        """The link is there."""
+
+    def received(self, data: bytes) -> None:
+        """Bytes from the node, in order, cut anywhere."""
+
+    def lost(self) -> None:
+        """The link is gone."""
+
+
+class Link:
+    """One stream connection. To the node's pump it is the transport; the client sends by `send`."""
+
+    def __init__(self, clock: Clock, chance: random.Random, pump: Pump, party: Party, port: int) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._pump = pump
+        self._party = party
+        self._port = port
+        self._to_node_ns = 0
+        self._to_party_ns = 0
+        self.open = True
+
+    def start(self) -> None:
+        """Both ends learn of the connection."""
+        self._pump.connection_made(self)
+        if self.open:
+            self._party.connected(self)
+
+    def send(self, data: bytes) -> None:
+        """Bytes from the client, cut and delayed."""
+        for piece in self._pieces(data):
+            self._to_node_ns = self._later(self._to_node_ns)
+            self._clock.call_at(self._to_node_ns, lambda piece=piece: self._arrive(piece))
+
+    def reset(self) -> None:
+        """The connection breaks: what is under way is lost, both ends learn of it."""
+        if self.open:
+            self.open = False
+            self._pump.connection_lost(ConnectionResetError("simulated"))
+            self._party.lost()
+
+    def vanish(self) -> None:
+        """The node has died: only the client learns of it."""
+        if self.open:
+            self.open = False
+            self._party.lost()
+
+    def _arrive(self, piece: bytes) -> None:
+        if self.open:
+            self._pump.data_received(piece)
+
+    def _deliver(self, piece: bytes) -> None:
+        if self.open:
+            self._party.received(piece)
+
+    def _later(self, previous: int) -> int:
+        return max(previous, self._clock.monotonic_ns() + self._chance.randrange(DELAY_NS_MAX)) + 1
+
+    def _pieces(self, data: bytes) -> list[bytes]:
+        pieces: list[bytes] = []
+        at = 0
+        while at < len(data):
+            size = self._chance.randrange(1, FRAGMENT_BYTES_MAX)
+            pieces.append(data[at : at + size])
+            at += size
+        return pieces
+
+    # gateway.pump.Transport
+
+    def write(self, data: bytes) -> None:
+        for piece in self._pieces(bytes(data)):
+            self._to_party_ns = self._later(self._to_party_ns)
+            self._clock.call_at(self._to_party_ns, lambda piece=piece: self._deliver(piece))
+
+    def writelines(self, list_of_data: Sequence[bytes]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def pause_reading(self) -> None:
+        """The simulation sends on: a pump must bear what was on its way."""
+
+    def resume_reading(self) -> None:
+        """As for `pause_reading`."""
+
+    def close(self) -> None:
+        """The node closes: what it has written arrives first."""
+        self._to_party_ns = self._later(self._to_party_ns)
+        self._clock.call_at(self._to_party_ns, self.reset)
+
+    def abort(self) -> None:
+        self._clock.call_soon(self.reset)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peername": ("10.0.0.7", self._port), "sockname": ("10.0.0.1", 1)}.get(name, default)

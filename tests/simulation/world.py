@@ -1,0 +1,179 @@
+"""One run: a node, its disk and network, clients, and faults that strike at seeded times."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from domain.command import Command
+from domain.errors import Failure
+from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.ports import ReadResult, Timer
+from domain.record import Record
+from gateway.config import Config
+from gateway.node import Parts, compose
+from gateway.observe.figures import Ledger as Figures
+from gateway.pump import Pump, PumpHouse
+from gateway.session import Session
+from tests.simulation.ledger import Ledger
+from tests.simulation.network import Link, Party
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+PORTS = {"nameserver": 9876, "remoting": 10911, "grpc": 8081, "http": 8080, "mqtt": 1883, "coap": 5683, "admin": 8088}
+
+
+class Lifetime:
+    """The clock as one incarnation of the node sees it: when the node dies, nothing that it asked for happens any more."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.alive = True
+
+    def monotonic_ns(self) -> int:
+        return self._clock.monotonic_ns()
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
+        return self._clock.call_at(when_ns, lambda: self._run(callback))
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._clock.call_soon(lambda: self._run(callback))
+
+    def _run(self, callback: Callable[[], None]) -> None:
+        if self.alive:
+            callback()
+
+
+class SeededEntropy:
+    """The Entropy port from the run's seed."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def random(self) -> float:
+        return self._chance.random()
+
+    def token(self, size: int) -> bytes:
+        return self._chance.randbytes(size)
+
+
+class Traced:
+    """The dispatcher with its commands written into the run's trace."""
+
+    def __init__(self, world: World, parts: Parts) -> None:
+        self._world = world
+        self._handler = parts.handler
+
+    def handle(self, session: Session, command: Command) -> None:
+        world = self._world
+        world.ledger.note(f"{world.clock.monotonic_ns()} {session.protocol} {type(command).__name__}")
+        self._handler.handle(session, command)
+
+
+class World:
+    """A node that can be killed and started again, and the links to it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.clock = VirtualClock()
+        self.ledger = Ledger()
+        self.disk = MemoryDisk(self.clock, sync_ms=self.chance.choice((0.2, 1.0, 8.0)))
+        self.life: Lifetime | None = None
+        self.parts: Parts | None = None
+        self.kills = 0
+        self._house: PumpHouse | None = None
+        self._links: list[Link] = []
+        self._port = 20_000
+
+    def start(self) -> None:
+        """Compose a node over what the disk holds."""
+        self.life = Lifetime(self.clock)
+        disk = self.disk = self.disk.killed(self.life)  # type: ignore[arg-type]
+        self.parts = compose(Config(), PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance))
+        self._house = PumpHouse(Traced(self, self.parts), self.life, Figures(), 10_000)
+        self.ledger.note(f"{self.clock.monotonic_ns()} node up")
+
+    def dial(self, protocol: str, party: Party) -> None:
+        """Connect `party`; while the node is down it is told so at once and tries again."""
+        parts, house = self.parts, self._house
+        if parts is None or house is None:
+            self.clock.call_at(self.clock.monotonic_ns() + 50 * MILLISECOND_NS, party.lost)
+            return
+        self._port += 1
+        link = Link(self.clock, self.chance, Pump(house, protocol, parts.streams[protocol].connect), party, self._port)
+        self._links.append(link)
+        link.start()
+
+    def kill(self, power: bool) -> None:
+        """kill -9, or a power failure that leaves any part of what was not synced."""
+        assert self.life is not None
+        self.life.alive = False
+        self.parts = self._house = None
+        self.kills += 1
+        self.ledger.note(f"{self.clock.monotonic_ns()} {'power off' if power else 'killed'}")
+        if power:
+            self.disk = self.disk.powered_off(
+                self.life,  # type: ignore[arg-type]
+                lambda name, synced, written: self.chance.randint(synced, written),
+            )
+        links, self._links = self._links, []
+        for link in links:
+            link.vanish()
+
+    def reset_some(self) -> None:
+        """Break each link with one chance in three."""
+        self._links = [link for link in self._links if link.open]
+        for link in list(self._links):
+            if self.chance.random() < 0.33:
+                link.reset()
+
+    def schedule_faults(self, until_s: float, power: bool) -> None:
+        """Kills with a pause before the next start, and resets of links, until `until_s`."""
+
+        def at(seconds: float, action: Callable[[], None]) -> None:
+            self.clock.call_at(int(seconds * SECOND_NS), action)
+
+        moment = 0.0
+        while True:
+            moment += self.chance.uniform(0.3, 4.0)
+            if moment > until_s:
+                return
+            if self.chance.random() < 0.4:
+                at(moment, lambda: self.kill(power) if self.parts is not None else None)
+                moment += self.chance.uniform(0.05, 1.5)
+                at(moment, lambda: self.start() if self.parts is None else None)
+            else:
+                at(moment, self.reset_some)
+
+    def position(self, group: str, topic: str, queue_id: int) -> int:
+        """The group's position in a queue, 0 when it has none."""
+        assert self.parts is not None
+        found: list[int | Failure] = []
+        self.parts.store.offset(group, topic, queue_id, found.append)
+        return found[0] if isinstance(found[0], int) else 0
+
+    def end(self, topic: str, queue_id: int) -> int:
+        """The next offset of a queue."""
+        assert self.parts is not None
+        found: list[tuple[int, int] | Failure] = []
+        self.parts.store.bounds(topic, queue_id, found.append)
+        return found[0][1] if isinstance(found[0], tuple) else 0
+
+    def stored(self, topic: str, queues: int) -> list[list[Record]]:
+        """Everything readable in `topic`, by queue."""
+        assert self.parts is not None
+        found: list[list[Record]] = []
+        for queue_id in range(queues):
+            records: list[Record] = []
+            while True:
+                results: list[ReadResult] = []
+                next_offset = records[-1].queue_offset + 1 if records else 0
+                self.parts.store.read(topic, queue_id, next_offset, 100, 1 << 20, None, results.append)  # type: ignore[arg-type]
+                if results[0].status != "FOUND":
+                    break
+                records.extend(Record(record) for record in results[0].records)
+            found.append(records)
+        return found
