@@ -10,31 +10,42 @@ from domain.command import Command
 from domain.event import Event
 from protocols.adapter import Peer, Setting
 from protocols.http.config import desk
+from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem
-from protocols.http.reader import HEAD_BYTES_MAX
+from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
 from protocols.http.request import Request, content, head_fault
 from protocols.http.response import DateLine, Response
 from protocols.http.router import Router
 from protocols.http2.application import Headers, Reply
 
-CONTENT_BYTES_PER_S: Final = 32 * 1024
+LINGER_NS: Final = limits.SECOND_NS // 2
 
 
 @final
 class _Stream:
-    """One request on its stream."""
+    """One request on its stream.
 
-    __slots__ = ("began", "body", "handler", "head_only", "limit", "request", "size")
+    handler   None: refused, `refusal` says how; told at the end of its content, or when there is too much of that
+    lingers   the refusal has been told: what still comes is dropped until this instant, then the stream ends
+    """
 
-    def __init__(self, request: Request, handler: Handler, limit: int, now: int) -> None:
+    __slots__ = ("began", "body", "handler", "head_only", "limit", "lingers", "refusal", "request", "size")
+
+    def __init__(self, request: Request, now: int) -> None:
         self.request = request
-        self.handler = handler
-        self.limit = limit
+        self.handler: Handler | None = None
+        self.refusal: Response | None = None
+        self.limit = DISCARDED_BYTES_MAX
         self.head_only = request.method == b"HEAD"
         self.began = now
+        self.lingers = 0
         self.body: bytes | bytearray = b""
         self.size = 0
+
+    def due(self) -> int:
+        """When it is too slow: after 10 s, and a second more for every 32 KiB."""
+        return self.lingers or self.began + limits.FRAME_NS + self.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
 
 
 @final
@@ -70,6 +81,7 @@ class HttpApplication:
             elif name == b":path":
                 target = value
         request = Request(method, target, fields, self._peer)
+        stream = self._arriving[stream_id] = _Stream(request, now)
         try:
             if size > HEAD_BYTES_MAX:
                 raise RefusalError(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
@@ -77,27 +89,28 @@ class HttpApplication:
                 raise RefusalError(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
             handler = self._router.find(request)
             limit = handler.takes(request)
-            refused = head_fault(request, limit)
+            stream.refusal = head_fault(request, limit)
+            if stream.refusal is None:
+                stream.handler = handler
+                stream.limit = limit
         except RefusalError as refusal:
-            refused = refusal.response
-        if refused is not None:
-            self._respond(stream_id, refused, method == b"HEAD")
-            return ()
-        self._arriving[stream_id] = _Stream(request, handler, limit, now)
-        if request.has(b"expect"):
-            self._reply.respond(stream_id, [(b":status", b"100")], False)
+            stream.refusal = refusal.response
+        length = request.field(b"content-length")
+        if stream.refusal is not None and (
+            request.has(b"expect") or len(length) > 12 or int(length or 0) > DISCARDED_BYTES_MAX
+        ):
+            self._tell(stream_id, stream, stream.refusal, now)
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
         """Content, up to what the handler takes."""
         stream = self._arriving.get(stream_id)
-        if stream is None or not data:
+        if stream is None or stream.lingers or not data:
             return ()
         if stream.size + len(data) > stream.limit:
             limit = stream.limit
-            del self._arriving[stream_id]
-            response = problem(413, "message-too-large", f"the content is above {limit} bytes", limit=limit)
-            self._respond(stream_id, response, stream.head_only)
+            refusal = problem(413, "message-too-large", f"the content is above {limit} bytes", limit=limit)
+            self._tell(stream_id, stream, stream.refusal or refusal, now)
             return ()
         if stream.size == 0:
             stream.body = data
@@ -113,15 +126,20 @@ class HttpApplication:
         stream = self._arriving.pop(stream_id, None)
         if stream is None:
             return ()
-        request = stream.request
-        request.body = bytes(stream.body)
-        stream.body = b""
-        try:
-            if request.has(b"content-encoding"):
-                request.body = content(request, stream.limit)
-            command, response = stream.handler.start(request, (self, stream_id))
-        except RefusalError as refusal:
-            command, response = None, refusal.response
+        if stream.lingers:
+            self._reply.send(stream_id, b"", True)
+            return ()
+        command, response = None, stream.refusal
+        request, handler = stream.request, stream.handler
+        if handler is not None:
+            request.body = bytes(stream.body)
+            stream.body = b""
+            try:
+                if request.has(b"content-encoding"):
+                    request.body = content(request, stream.limit)
+                command, response = handler.start(request, (self, stream_id))
+            except RefusalError as refusal:
+                response = refusal.response
         if response is not None:
             self._respond(stream_id, response, stream.head_only)
         else:
@@ -140,36 +158,44 @@ class HttpApplication:
         if not isinstance(ticket, tuple) or len(ticket) != 2 or ticket[0] is not self:
             return
         stream = self._handled.pop(ticket[1], None)
-        if stream is not None:
+        if stream is not None and stream.handler is not None:
             self._respond(ticket[1], stream.handler.finish(event), stream.head_only)
 
-    def _respond(self, stream_id: int, response: Response, head_only: bool) -> None:
+    def _tell(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
+        """Refuse a request whose content is still coming.
+
+        The stream ends a little later: a client that finds it closed in the middle of its upload may not read the answer.
+        """
+        stream.lingers = now + LINGER_NS
+        stream.body = b""
+        self._respond(stream_id, refusal, stream.head_only, False)
+
+    def _respond(self, stream_id: int, response: Response, head_only: bool, end: bool = True) -> None:
         headers = [(b":status", b"%d" % response.status), (b"date", self._date.at(self._wall_ms())), *response.fields]
         if response.status != 204:
             headers.append((b"content-length", b"%d" % len(response.body)))
         if head_only or not response.body:
-            self._reply.respond(stream_id, headers, True)
+            self._reply.respond(stream_id, headers, end)
             return
         self._reply.respond(stream_id, headers, False)
-        self._reply.send(stream_id, response.body, True)
+        self._reply.send(stream_id, response.body, end)
 
     def deadline(self) -> int | None:
-        """When the slowest of the arriving requests is too slow: 10 s, and a second more for every 32 KiB."""
+        """When the first of the arriving requests is due."""
         if not self._arriving:
             return None
-        return min(_due(stream) for stream in self._arriving.values())
+        return min(stream.due() for stream in self._arriving.values())
 
     def expire(self, now: int) -> Sequence[Command]:
-        """408 for what did not arrive in time."""
-        for stream_id in [one for one, stream in self._arriving.items() if _due(stream) <= now]:
+        """408 for what did not arrive in time; the end of what was refused before."""
+        for stream_id in [one for one, stream in self._arriving.items() if stream.due() <= now]:
             stream = self._arriving.pop(stream_id)
-            response = problem(408, "request-timeout", "the request did not arrive in time")
-            self._respond(stream_id, response, stream.head_only)
+            if stream.lingers:
+                self._reply.send(stream_id, b"", True)
+            else:
+                late = problem(408, "request-timeout", "the request did not arrive in time")
+                self._respond(stream_id, stream.refusal or late, stream.head_only)
         return ()
-
-
-def _due(stream: _Stream) -> int:
-    return stream.began + limits.FRAME_NS + stream.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
 
 
 @final

@@ -124,11 +124,35 @@ def test_a_cancelled_request_is_not_answered() -> None:
     assert streams.heads == {}
 
 
-def test_expect_100_is_met() -> None:
+def test_a_large_request_is_refused_at_once_and_its_stream_ends_later() -> None:
+    """RFC 9113, 8.1: a client in the middle of its upload has a moment to see the answer."""
     streams = Streams()
-    streams.application.opened(1, head("POST", "/v1/topics/t/messages", {"expect": "100-continue"}), 0)
-    assert streams.status(1) == 100
+    streams.application.opened(1, head("POST", "/v1/topics/t/messages", {"content-length": "9999999"}), SECOND)
+    assert streams.status(1) == 413
     assert streams.over == set()
+    streams.application.data(1, b"x" * 9_000_000, SECOND)
+    assert streams.application.deadline() == SECOND + SECOND // 2
+    streams.application.expire(2 * SECOND)
+    assert streams.over == {1}
+    assert streams.application.deadline() is None
+
+
+def test_a_small_request_is_refused_at_its_end() -> None:
+    streams = Streams()
+    streams.application.opened(1, head("POST", "/nothing"), 0)
+    streams.application.data(1, b"x", 0)
+    assert streams.heads == {}
+    streams.application.ended(1, 0)
+    assert (streams.status(1), streams.over) == (404, {1})
+    streams.application.opened(3, head("POST", "/nothing"), 0)
+    streams.application.data(3, b"x" * 70_000, 0)
+    assert (streams.status(3), streams.over) == (404, {1})
+
+
+def test_an_expectation_is_answered_when_it_is_not_met() -> None:
+    streams = Streams()
+    streams.application.opened(1, head("POST", "/nothing", {"expect": "100-continue"}), 0)
+    assert streams.status(1) == 404
 
 
 def test_slow_content_is_408() -> None:
