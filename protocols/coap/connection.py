@@ -14,7 +14,7 @@ from protocols.coap import message, observe, option, upload
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.dedup import Answers
-from protocols.coap.exchange import CREDIT_BYTES_MAX, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
+from protocols.coap.exchange import CREDIT_BYTES_MAX, REPEATED_ACKS, STRAY_ACKS_MAX, VERIFIED_NS, Exchange, Remote
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation, Observations
 from protocols.coap.option import Fault, Options
@@ -94,8 +94,9 @@ class CoapEndpoint:
         if marker == size - 1:
             return self._format_error(remote, kind, mid)
         exchange = Exchange(remote, kind == message.CON, code, mid, data[4:start], options)
+        exchange.size = size
         self.replier.executing += 1
-        return self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", size, now)
+        return self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
 
     def answer(self, event: Event, now: int) -> None:
         """An event for one of our tickets; others are not ours and say nothing here."""
@@ -146,7 +147,7 @@ class CoapEndpoint:
 
     # Requests
 
-    def _request(self, exchange: Exchange, payload: bytes, size: int, now: int) -> Sequence[Command]:
+    def _request(self, exchange: Exchange, payload: bytes, now: int) -> Sequence[Command]:
         options = exchange.options
         fault = options.fault
         if fault is not None:
@@ -155,7 +156,7 @@ class CoapEndpoint:
                 return self._reset(exchange.remote, exchange.mid, "critical-option")
             self.outcomes.fault(exchange, fault, now)
             return ()
-        if size > self.config.datagram_bytes_max:
+        if exchange.size > self.config.datagram_bytes_max:
             self.outcomes.fault(exchange, Fault(message.TOO_LARGE, "use Block1"), now)
             return ()
         if self.replier.executing > self.config.requests_max:
@@ -163,6 +164,7 @@ class CoapEndpoint:
             return ()
         if options.echo and self.replier.echoes.proves(exchange.remote, options.echo, now):
             exchange.remote.verified_ns = now + VERIFIED_NS
+            exchange.remote.stray = 0
         if exchange.code != message.GET and not self.replier.enter(exchange, now):
             return ()
         if options.block1 != option.ABSENT and exchange.code in (message.POST, message.PUT):
@@ -198,7 +200,7 @@ class CoapEndpoint:
         if answer is None:
             return False
         self.replier.count("duplicate")
-        if kind == message.CON and answer and self.replier.room(remote, now) >= len(answer):
+        if kind == message.CON and answer and (remote.credit >= len(answer) or self.replier.proved(remote, now)):
             self.transmitter.send(remote, answer)
         return True
 
@@ -217,7 +219,8 @@ class CoapEndpoint:
             return ()
         outstanding = remote.outstanding
         if outstanding is None or outstanding.mid != mid:
-            remote.stray += 1
+            if (remote.mid - mid) & 0xFFFF >= REPEATED_ACKS:
+                remote.stray += 1
             self.replier.count("stray")
             return ()
         if kind == message.ACK and remote.stray < STRAY_ACKS_MAX:

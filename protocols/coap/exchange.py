@@ -19,8 +19,10 @@ MAX_RETRANSMIT: Final = 4
 EXCHANGE_LIFETIME_NS: Final = 247_000_000_000
 NON_TIMEOUT_NS: Final = 145_000_000_000
 VERIFIED_NS: Final = 600_000_000_000
-CREDIT_BYTES_MAX: Final = 65_536
+CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
 STRAY_ACKS_MAX: Final = 3
+REPEATED_ACKS: Final = 16
+"""An ACK of one of the last messages was doubled on its way; one of any other number is a guess."""
 MIDS_PER_LAP: Final = 4_096
 LAPS: Final = 16
 
@@ -107,6 +109,7 @@ class Exchange:
     key            its place in the duplicate table, -1 when it is safe to execute twice
     acknowledged   an empty ACK has gone out: the answer travels as a CON of its own
     block1         the Block1 option to be repeated in the answer, ABSENT for none
+    size           bytes of its datagram
     path           of the resource; `intent`: what is to be done with the value when the command answers
     """
 

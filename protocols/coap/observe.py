@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from protocols.coap import blockwise, message, translate
+from protocols.coap import blockwise, message, option, translate
 from protocols.coap.blockwise import Pinned
 from protocols.coap.config import CoapConfig
 from protocols.coap.exchange import Remote
@@ -144,6 +144,8 @@ class Observations:
         exponent = blockwise.exponent_of(self.config.block_bytes)
         if observation.remote.verified_ns <= now and self.config.amplification:
             exponent = UNVERIFIED_EXPONENT
+        if observation.options.block2 != option.ABSENT:
+            exponent = min(exponent, observation.options.block2 & 7)
         pairs, payload = translate.content(value, self.next_sequence(), 0, exponent, self.wall_ms())
         if len(payload) < len(value.body):
             self.pinned.put((observation.remote.key, observation.path), value, len(value.body), now)

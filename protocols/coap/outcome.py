@@ -221,21 +221,35 @@ class Outcomes:
         if number and number << (exponent + 4) >= len(value.body):
             self.fault(exchange, Fault(message.BAD_REQUEST, "the value has no such block"), now)
             return
-        room = self.responder.room(exchange.remote, now) - message.HEADER_BYTES - len(exchange.token) - 1
-        pairs, payload = translate.content(value, observe, number, exponent, wall_ms)
-        while len(message.join(pairs)) + len(payload) > room:
-            if pairs and pairs[-1][0] == option.SIZE2:
-                pairs.pop()
-                continue
-            if number or not exponent:
-                self._end(exchange, now)
-                self.responder.challenge(exchange, now)
-                return
-            exponent -= 1
-            pairs, payload = translate.content(value, observe, number, exponent, wall_ms)
+        fitting = self._fit(exchange, value, observe, number, exponent, now)
+        if fitting is None:
+            self._end(exchange, now)
+            self.responder.challenge(exchange, now)
+            return
+        pairs, payload = fitting
         if len(payload) < len(value.body):
             self.pinned.put((exchange.remote.key, exchange.path), value, len(value.body), now)
         self.responder.reply(exchange, message.CONTENT, pairs, payload, now)
+
+    def _fit(
+        self, exchange: Exchange, value: Representation, observe: int, number: int, exponent: int, now: int
+    ) -> tuple[Pairs, bytes] | None:
+        """Options and payload from the block asked for, in the largest size that may be sent; None: not even 16 bytes may.
+
+        A block may always be answered by a smaller one that begins where it begins (RFC 7959 section 2.4).
+        """
+        room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
+        pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
+        while len(message.join(pairs)) + len(payload) > room:
+            if pairs and pairs[-1][0] == option.SIZE2:
+                pairs.pop()
+            elif exponent:
+                exponent -= 1
+                number *= 2
+                pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())
+            else:
+                return None
+        return pairs, payload
 
     def _end(self, exchange: Exchange, now: int) -> None:
         """An error response ends an observation (RFC 7641 section 4.2)."""

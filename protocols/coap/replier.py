@@ -15,6 +15,7 @@ from protocols.coap.peers import Echoes
 from protocols.coap.transmitter import Transmitter
 
 UDP_PAYLOAD_MAX: Final = 65_507
+BLOCK_OVERHEAD: Final = 48
 
 
 @final
@@ -63,7 +64,7 @@ class Replier:
                 self.acknowledge(exchange)
             return
         token = exchange.token
-        if remote.verified_ns <= now and self.config.amplification:
+        if not self.proved(remote, now):
             room = remote.credit - 4 - len(token) - len(options)
             if payload and len(payload) >= room:  # a diagnostic: content has been cut to size by who made it
                 payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
@@ -88,9 +89,22 @@ class Replier:
         self.count("challenged")
         self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.remote, now))], b"", now)
 
-    def room(self, remote: Remote, now: int) -> int:
-        """Bytes that may be sent to this address now: few, until it has proved that it is there."""
-        return remote.credit if remote.verified_ns <= now and self.config.amplification else UDP_PAYLOAD_MAX
+    def room(self, exchange: Exchange, total: int, now: int) -> int:
+        """Bytes that the answer may have, when it is part of a body of `total` bytes.
+
+        An unproved address may spend what it has saved up when that is enough for the whole body. Else each of its requests
+        pays for its own answer, so that a body begun is a body that can be read to the end.
+        """
+        remote = exchange.remote
+        if self.proved(remote, now):
+            return UDP_PAYLOAD_MAX
+        if remote.credit >= total + BLOCK_OVERHEAD * (1 + total // self.config.block_bytes):
+            return remote.credit
+        return min(remote.credit, exchange.size * self.config.amplification)
+
+    def proved(self, remote: Remote, now: int) -> bool:
+        """True when the address is known to be real, or when nobody asks."""
+        return remote.verified_ns > now or not self.config.amplification
 
     def notify(self, observation: Observation, now: int) -> None:
         """Send what the observation has to say when it is its turn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, final
 
 from domain.receipt import Receipt
-from protocols.coap.exchange import Exchange, Remote
+from protocols.coap.exchange import Exchange
 from protocols.coap.message import Pairs
 from protocols.coap.observe import Observation
 
@@ -28,8 +28,8 @@ class Responder(Protocol):
     def challenge(self, exchange: Exchange, now: int) -> None:
         """Answer 4.01 with Echo: the address must prove itself before it gets that much (RFC 9175 section 2.4)."""
 
-    def room(self, remote: Remote, now: int) -> int:
-        """Bytes that may be sent to this address now."""
+    def room(self, exchange: Exchange, total: int, now: int) -> int:
+        """Bytes that the answer may have, when it is part of a body of `total` bytes."""
 
     def notify(self, observation: Observation, now: int) -> None:
         """The observation has something to say."""

@@ -35,7 +35,8 @@ class Transmitter:
 
     def send(self, remote: Remote, data: bytes) -> None:
         """Send once."""
-        remote.credit -= len(data)
+        left = remote.credit - len(data)
+        remote.credit = left if left > 0 else 0
         self.out.append((data, remote.address))
 
     def confirm(self, remote: Remote, owner: Outbound, now: int) -> None:

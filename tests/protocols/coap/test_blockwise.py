@@ -208,6 +208,14 @@ def test_large_notification_begins_with_its_first_block() -> None:  # 7959-2.6, 
     assert (rest.payload, values(rest, option.ETAG)) == (b"b" * 10, values(note, option.ETAG))
 
 
+def test_notification_has_the_block_size_of_the_registration() -> None:  # 7959-2.6
+    stage = Stage(amplification=0)
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b""), (option.BLOCK2, b"\x02")], token=b"ob")
+    stage.publish("t", b"a" * 100)
+    [note] = stage.out()
+    assert (len(note.payload), values(note, option.BLOCK2)) == (64, [bytes([block(0, True, 2)])])
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=3000), st.integers(0, 6), st.integers(0, 6))
 def test_what_goes_in_comes_out(body: bytes, up: int, down: int) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from domain.event import Delivered
 from protocols.coap import message, option
+from protocols.coap.blockwise import block
 from protocols.coap.peers import Remotes
 from tests.protocols.coap.stage import Dice, Stage, peer, values
 
@@ -68,6 +69,33 @@ def test_large_value_goes_to_an_unproved_address_in_small_blocks() -> None:  # 9
     assert values(answer, option.BLOCK2) == [b"\x08"]
 
 
+def test_a_body_begun_in_small_blocks_can_be_read_to_the_end() -> None:
+    stage = Stage()
+    stage.request(message.PUT, "mq/temp", b"y" * 2000)  # savings that do not last for all of it
+    body = bytes(range(256)) * 40
+    stage.publish("temp", body, retain=True)
+    [answer] = stage.request(message.GET, "mq/temp")
+    got = answer.payload
+    while int.from_bytes(values(answer, option.BLOCK2)[0], "big") & 8:
+        value = int.from_bytes(values(answer, option.BLOCK2)[0], "big")
+        [answer] = stage.request(
+            message.GET, "mq/temp", pairs=[(option.BLOCK2, message.uint((value >> 4) + 1 << 4 | value & 7))]
+        )
+        got += answer.payload
+    assert got == body
+
+
+def test_block_is_answered_by_a_smaller_one_where_it_begins() -> None:  # 7959-2.4
+    stage = Stage()
+    body = bytes(range(256)) * 4
+    stage.publish("temp", body, retain=True)
+    [answer] = stage.request(message.GET, "mq/temp", pairs=[(option.BLOCK2, bytes([block(3, False, 3)]))])
+    value = int.from_bytes(values(answer, option.BLOCK2)[0], "big")
+    assert value & 7 < 3
+    start = (value >> 4) << ((value & 7) + 4)
+    assert (start, answer.payload) == (384, body[384 : 384 + len(answer.payload)])
+
+
 def test_echo_proves_the_address() -> None:  # 9175-2.3
     stage = Stage()
     stage.publish("t", b"x" * 1000, retain=True)
@@ -121,6 +149,34 @@ def test_guessed_acknowledgements_prove_nothing() -> None:
         stage.push(message.empty(message.ACK, note.mid ^ 0x100 + guess))
     [note] = stage.push(message.empty(message.ACK, note.mid))
     assert note.payload == b"y" * 16
+
+
+def test_doubled_acknowledgement_is_no_guess() -> None:
+    stage = Stage()
+    stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
+    for _ in range(5):
+        stage.publish("t", b"1")
+        [note] = stage.out()
+        stage.push(message.empty(message.ACK, note.mid))
+        stage.push(message.empty(message.ACK, note.mid))
+    stage.advance(700)
+    stage.publish("t", b"1")
+    [note] = stage.out()
+    stage.push(message.empty(message.ACK, note.mid))
+    stage.publish("t", b"x" * 1000)
+    assert stage.out()[0].payload == b"x" * 1000
+
+
+def test_proof_runs_out_and_can_be_renewed() -> None:
+    stage = Stage()
+    stage.publish("t", b"x" * 1000, retain=True)
+    for _ in range(2):
+        [challenge] = stage.request(message.GET, "mq/t", token=b"")
+        [echo] = values(challenge, option.ECHO)
+        stage.request(message.GET, "mq/t", token=b"", pairs=[(option.ECHO, echo)])
+        for _ in range(50):
+            assert len(stage.request(message.GET, "mq/t")[0].payload) == 1000
+        stage.advance(700)
 
 
 def test_flood_of_duplicates_is_not_amplified() -> None:

@@ -1,0 +1,182 @@
+"""aiocoap's client against a real node: every method, blocks both ways, observation, and what survives kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiocoap
+import pytest
+
+from tests.interop.node import Node
+
+pytestmark = pytest.mark.interop
+ANSWER_S = 10.0
+
+
+class Client:
+    """One aiocoap context: one UDP port."""
+
+    def __init__(self, context: aiocoap.Context, base: str) -> None:
+        self.context = context
+        self.base = base
+
+    def message(self, code: aiocoap.Code, path: str, payload: bytes = b"", **options: object) -> aiocoap.Message:
+        return aiocoap.Message(code=code, payload=payload, uri=self.base + path, **options)
+
+    async def request(self, code: aiocoap.Code, path: str, payload: bytes = b"", **options: object) -> aiocoap.Message:
+        sent = self.context.request(self.message(code, path, payload, **options))
+        return await asyncio.wait_for(sent.response, ANSWER_S)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("coap")) as running:
+        yield running
+
+
+@asynccontextmanager
+async def client(node: Node) -> AsyncIterator[Client]:
+    context = await aiocoap.Context.create_client_context()
+    try:
+        yield Client(context, f"coap://127.0.0.1:{node.port('coap')}")
+    finally:
+        await context.shutdown()
+
+
+def run(node: Node, scene: Callable[[Client], Awaitable[None]]) -> None:
+    async def play() -> None:
+        async with client(node) as one:
+            await scene(one)
+
+    asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def test_put_get_post_delete(node: Node) -> None:
+    async def scene(one: Client) -> None:
+        assert (await one.request(aiocoap.PUT, "/mq/site/a", b"{}", content_format=50)).code == aiocoap.CHANGED
+        value = await one.request(aiocoap.GET, "/mq/site/a")
+        assert (value.code, value.payload, int(value.opt.content_format)) == (aiocoap.CONTENT, b"{}", 50)
+        valid = await one.request(aiocoap.GET, "/mq/site/a", etags=[value.opt.etag])
+        assert valid.code == aiocoap.VALID
+        created = await one.request(aiocoap.POST, "/mq/site/a", b"passing")
+        assert created.code == aiocoap.CREATED
+        assert created.opt.location_path[:3] == ("mq", "site", "a")
+        assert len(created.opt.location_path[3]) == 32
+        assert (await one.request(aiocoap.GET, "/mq/site/a")).payload == b"{}"
+        assert (await one.request(aiocoap.DELETE, "/mq/site/a")).code == aiocoap.DELETED
+        assert (await one.request(aiocoap.GET, "/mq/site/a")).code == aiocoap.NOT_FOUND
+
+    run(node, scene)
+
+
+def test_non_confirmable_requests_are_answered(node: Node) -> None:
+    async def scene(one: Client) -> None:
+        assert (
+            await one.request(aiocoap.PUT, "/mq/site/non", b"1", transport_tuning=aiocoap.Unreliable)
+        ).code == aiocoap.CHANGED
+        value = await one.request(aiocoap.GET, "/mq/site/non", transport_tuning=aiocoap.Unreliable)
+        assert value.payload == b"1"
+
+    run(node, scene)
+
+
+def test_blocks_both_ways(node: Node) -> None:
+    body = os.urandom(100_000)
+
+    async def scene(one: Client) -> None:
+        assert (await one.request(aiocoap.PUT, "/mq/site/big", body)).code == aiocoap.CHANGED
+        assert (await one.request(aiocoap.GET, "/mq/site/big")).payload == body
+        too_large = await one.request(aiocoap.PUT, "/mq/site/huge", bytes(1024 * 1024 + 1))
+        assert too_large.code == aiocoap.REQUEST_ENTITY_TOO_LARGE
+
+    run(node, scene)
+
+
+def test_a_stranger_reads_a_large_value_in_small_blocks(node: Node) -> None:
+    body = os.urandom(5_000)
+
+    async def writer(one: Client) -> None:
+        await one.request(aiocoap.PUT, "/mq/site/stranger", body)
+
+    async def reader(one: Client) -> None:
+        assert (await one.request(aiocoap.GET, "/mq/site/stranger")).payload == body
+
+    run(node, writer)
+    run(node, reader)
+
+
+def test_observer_sees_every_message(node: Node) -> None:
+    bodies = [b"%d" % number for number in range(50)] + [os.urandom(4_000)]
+
+    async def scene(one: Client) -> None:
+        observing = one.context.request(one.message(aiocoap.GET, "/mq/site/live", observe=0))
+        first = await asyncio.wait_for(observing.response, ANSWER_S)
+        assert (first.code, first.payload, first.opt.etag) == (aiocoap.CONTENT, b"", None)
+        notes = aiter(observing.observation)
+        async with client(node) as other:
+            for body in bodies:
+                assert (await other.request(aiocoap.POST, "/mq/site/live", body)).code == aiocoap.CREATED
+                note = await asyncio.wait_for(anext(notes), ANSWER_S)
+                assert note.payload == body
+        observing.observation.cancel()
+
+    run(node, scene)
+
+
+def test_group_receives_a_message_once(node: Node) -> None:
+    async def scene(one: Client) -> None:
+        assert (await one.request(aiocoap.GET, "/mq/jobs?group=crew")).code == aiocoap.NOT_FOUND
+        await one.request(aiocoap.POST, "/mq/jobs", b"dig")
+        leased = await one.request(aiocoap.GET, "/mq/jobs?group=crew&wait=5")
+        assert leased.payload == b"dig"
+        assert (await one.request(aiocoap.GET, "/mq/jobs?group=crew")).code == aiocoap.NOT_FOUND
+        settled = await one.request(aiocoap.DELETE, "/mq/jobs?group=crew", if_match=[leased.opt.etag])
+        assert settled.code == aiocoap.DELETED
+
+    run(node, scene)
+
+
+def test_waiting_receive_is_answered_separately(node: Node) -> None:
+    async def scene(one: Client) -> None:
+        await one.request(aiocoap.POST, "/mq/late", b"first")
+        leased = await one.request(aiocoap.GET, "/mq/late?group=crew&wait=5")
+        await one.request(aiocoap.DELETE, "/mq/late?group=crew", if_match=[leased.opt.etag])
+        waiting = asyncio.ensure_future(one.request(aiocoap.GET, "/mq/late?group=crew&wait=8"))
+        await asyncio.sleep(2)
+        async with client(node) as other:
+            await other.request(aiocoap.POST, "/mq/late", b"second")
+        assert (await waiting).payload == b"second"
+
+    run(node, scene)
+
+
+def test_discovery(node: Node) -> None:
+    async def scene(one: Client) -> None:
+        links = await one.request(aiocoap.GET, "/.well-known/core?rt=headgate.*")
+        assert links.payload.startswith(b"</mq>;")
+        assert int(links.opt.content_format) == 40
+
+    run(node, scene)
+
+
+def test_acknowledged_value_survives_kill(tmp_path: Path) -> None:
+    async def write(one: Client) -> None:
+        for number in range(50):
+            assert (await one.request(aiocoap.PUT, f"/mq/site/k{number}", b"%d" % number)).code == aiocoap.CHANGED
+
+    async def read(one: Client) -> None:
+        for number in range(50):
+            assert (await one.request(aiocoap.GET, f"/mq/site/k{number}")).payload == b"%d" % number
+
+    node = Node(tmp_path).start()
+    try:
+        run(node, write)
+        node.kill()
+        node.start()
+        run(node, read)
+    finally:
+        node.stop()
