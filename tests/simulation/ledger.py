@@ -17,12 +17,11 @@ class Lease:
 
 @dataclass(slots=True)
 class Ledger:
-    """Promises and deliveries by message name (its body). `settling`: a member has asked; the answer may have been lost."""
+    """Promises to producers by message name (its body); deliveries by place (queue/offset), since a send may be repeated."""
 
     sent: dict[str, int] = field(default_factory=dict)
     acknowledged: dict[str, int] = field(default_factory=dict)
     leases: dict[str, list[Lease]] = field(default_factory=dict)
-    settling: set[str] = field(default_factory=set)
     settled: dict[str, int] = field(default_factory=dict)
     device: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)

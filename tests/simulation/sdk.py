@@ -155,7 +155,7 @@ class Member(RemotingClient):
             size = int.from_bytes(data[:4], "big")
             record = Record(data[:size])
             data = data[size:]
-            name = record.body.decode().rstrip(".")
+            name = f"{record.queue_id}/{record.queue_offset}"
             until_ms = pop_ms + invisible_ms
             self._ledger.delivered(name, self.name, self.clock.wall_ms(), until_ms, self._leases_survive)
             self._ledger.note(f"{self.clock.monotonic_ns()} {self.name} got {name} until {until_ms}")
@@ -176,13 +176,7 @@ class Member(RemotingClient):
             "consumerGroup": self._group, "topic": self._topic, "queueId": str(record.queue_id),
             "offset": str(record.queue_offset), "extraInfo": receipt,
         }  # fmt: skip
-
-        def ask() -> None:
-            if self.link is not None:
-                self._ledger.settling.add(name)
-            self.ask((name,), ACK, fields)
-
-        self.clock.call_at(self.clock.monotonic_ns() + after, ask)
+        self.clock.call_at(self.clock.monotonic_ns() + after, lambda: self.ask((name,), ACK, fields))
 
     def _acknowledged(self, name: str, answer: frame.Frame) -> None:
         if answer.code == 0:

@@ -38,12 +38,11 @@ def run(seed: int, power: bool) -> World:
     world.clock.run_for(FAULTS_S * 1000 + 2_000)
     if world.parts is None:
         world.start()
-    ledger = world.ledger
     world.clock.run_until(
-        lambda: all(producer.done for producer in producers) and len(ledger.settled.keys() | ledger.settling) == len(ledger.sent),
+        lambda: all(producer.done for producer in producers)
+        and all(world.position(GROUP, TOPIC, queue) == world.end(TOPIC, queue) for queue in range(QUEUES)),
         END_MS,
     )
-    world.clock.run_until(lambda: all(world.position(GROUP, TOPIC, queue) == world.end(TOPIC, queue) for queue in range(QUEUES)))
     return world
 
 
