@@ -43,7 +43,7 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     if size > limits.BATCH_BYTES_MAX and count > 1:
         desk.refuse(call, pb.PAYLOAD_TOO_LARGE, f"the bodies have {size} bytes together, 4,194,304 are allowed")
         return ()
-    return (Send(desk.ticket(call), messages),)
+    return (Send(desk.ticket(call), messages, typed=True),)
 
 
 def finish(desk: Desk, call: Call, event: Event, now: int) -> None:

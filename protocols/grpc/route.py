@@ -69,9 +69,7 @@ def _split(topic: Topic) -> list[tuple[pb.Permission, int]]:
 
 
 def _accepted(topic: Topic) -> tuple[pb.MessageType, ...]:
-    """What the SDKs may send to it. A topic that nobody gave a type, made on first use, takes all that is served."""
-    if topic.type == "NORMAL" and "message.type" not in topic.attributes:
-        return _EVERYTHING
+    """What the SDKs may send to it; they refuse the rest before it is sent."""
     return _TYPES.get(topic.type, _EVERYTHING)
 
 

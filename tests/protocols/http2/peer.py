@@ -93,7 +93,8 @@ class Notebook:
         if event.ticket is None:
             self.told.append(("unasked",))
             return
-        _, stream_id = event.ticket
+        assert isinstance(event.ticket, tuple)
+        stream_id = event.ticket[1]
         body = event.record or b""
         self.reply.respond(stream_id, [(b":status", b"200"), (b"x-size", b"%d" % len(body))], False)
         self.reply.send(stream_id, body, False)
@@ -166,12 +167,16 @@ class Client:
         self.exchange()
         return stream_id
 
-    def status(self, stream_id: int) -> bytes:
-        """The response's :status."""
+    def responses(self, stream_id: int) -> dict[bytes, bytes]:
+        """The response's header fields."""
         for event in self.events:
             if isinstance(event, ResponseReceived) and event.stream_id == stream_id:
-                return dict(event.headers)[b":status"]
+                return dict(event.headers)
         raise AssertionError(f"stream {stream_id} has no response")
+
+    def status(self, stream_id: int) -> bytes:
+        """The response's :status."""
+        return self.responses(stream_id)[b":status"]
 
     def body(self, stream_id: int) -> bytes:
         """The response's body so far."""

@@ -1,0 +1,79 @@
+"""gRPC's framing, as "PROTOCOL-HTTP2" has it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.grpc.framing import FramingError, Messages, frame, percent_encode, timeout_ns
+
+
+@pytest.mark.parametrize(
+    ("value", "ns"),
+    [
+        (b"1H", 3_600_000_000_000),
+        (b"2M", 120_000_000_000),
+        (b"3S", 3_000_000_000),
+        (b"500m", 500_000_000),
+        (b"7u", 7_000),
+        (b"99999999n", 99_999_999),
+        (b"0S", 0),
+        (b"", -1),
+        (b"S", -1),
+        (b"3", -1),
+        (b"-1S", -1),
+        (b"123456789S", -1),
+        (b"1.5S", -1),
+        (b"3s", -1),
+    ],
+)
+def test_timeouts(value: bytes, ns: int) -> None:
+    assert timeout_ns(value) == ns
+
+
+def test_status_text_is_percent_encoded() -> None:
+    assert percent_encode("50% über\n") == b"50%25 %C3%BCber%0A"
+
+
+@settings(max_examples=100)
+@given(
+    messages=st.lists(st.binary(max_size=60), max_size=6),
+    packed=st.booleans(),
+    cuts=st.lists(st.integers(0, 400), max_size=12),
+)
+def test_any_split_gives_the_same_messages(messages: list[bytes], packed: bool, cuts: list[int]) -> None:
+    data = b""
+    for message in messages:
+        if packed:
+            body = gzip.compress(message)
+            data += b"\x01" + len(body).to_bytes(4, "big") + body
+        else:
+            data += frame(message)
+    collector = Messages(packed, 100)
+    found: list[bytes] = []
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    for start, end in itertools.pairwise(edges):
+        found += collector.feed(data[start:end])
+    assert found == messages
+    assert collector.complete()
+
+
+@settings(max_examples=100)
+@given(pieces=st.lists(st.binary(max_size=30), max_size=8), packed=st.booleans())
+def test_garbage_raises_nothing_but_a_framing_error(pieces: list[bytes], packed: bool) -> None:
+    collector = Messages(packed, 1000)
+    with contextlib.suppress(FramingError):
+        for piece in pieces:
+            collector.feed(piece)
+
+
+def test_message_beyond_the_limit_is_refused_by_its_prefix() -> None:
+    assert Messages(False, 10).feed(frame(bytes(10))) == [bytes(10)]
+    with pytest.raises(FramingError) as caught:
+        Messages(False, 10).feed(b"\x00\x00\x00\x00\x0b")
+    assert caught.value.status == 8
