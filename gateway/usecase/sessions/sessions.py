@@ -196,9 +196,10 @@ class Sessions:
         self._store.bounds(place[0], place[1], bounds)
 
     def _keep_away(self, subscriber: Subscriber) -> None:
-        """Write down a session that has just lost its connection, publishing its will when that is due at once."""
+        """Write down a session that is without a connection, publishing its will when that is due."""
+        self._known[subscriber.client_id] = subscriber
         will = subscriber.will
-        due = will is not None and will_ms(subscriber) <= subscriber.lost_ms
+        due = will is not None and will_ms(subscriber) <= self._clock.wall_ms()
         if due:
             subscriber.will = None
         changes = [snapshot.definition(subscriber), *snapshot.progress(subscriber)]

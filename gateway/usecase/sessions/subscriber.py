@@ -129,8 +129,8 @@ class Subscriber:
         return len(self.in_flight) >= self.window or self.flying_bytes >= WINDOW_BYTES_MAX
 
     def ends_ms(self) -> int:
-        """Wall clock at which the session, being without a connection, is over; -1: never."""
-        return -1 if self.expiry_s == EXPIRY_NEVER else self.lost_ms + 1000 * self.expiry_s
+        """Wall clock at which the session, being without a connection, is over; -1: never, or it has one."""
+        return -1 if self.expiry_s == EXPIRY_NEVER or self.lost_ms == 0 else self.lost_ms + 1000 * self.expiry_s
 
     def enter(self, flight: Flight, parcel: Parcel) -> Delivery:
         """Give `parcel` a slot. The caller has looked at `full`."""

@@ -1,0 +1,264 @@
+"""A broker in memory: the real adapter, use cases and store, on a virtual clock, with clients that speak bytes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from domain.command import Disconnected, Send
+from domain.event import Event
+from domain.message import LOCAL_HOST, Message
+from domain.session import AT_MOST_ONCE
+from gateway.session import Session
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.latest import LatestValues
+from gateway.usecase.policy import Policy
+from gateway.usecase.sessions.sessions import Sessions
+from gateway.usecase.watch import Watches
+from protocols.adapter import Peer, Setting
+from protocols.mqtt import property as props
+from protocols.mqtt.config import read
+from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
+from protocols.mqtt.connection import MqttAdapter
+from protocols.mqtt.packet import Decoder, Packet, encode
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Subscribe
+from store.config import StoreConfig
+from store.engine import open_store
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
+
+
+class Seeded:
+    """Entropy that repeats."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(1)
+
+    def random(self) -> float:
+        return self._random.random()
+
+    def token(self, size: int) -> bytes:
+        return self._random.randbytes(size)
+
+
+class Broker:
+    """One node. `kill` loses everything that is not on the disk, and starts anew on what is."""
+
+    def __init__(self, **options: object) -> None:
+        self.clock = VirtualClock()
+        self.disk = MemoryDisk(self.clock)
+        self.entropy = Seeded()
+        self.options = options
+        self.clients: list[Client] = []
+        self.start()
+
+    def start(self) -> None:
+        clock, entropy = self.clock, self.entropy
+        store = self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        self.handler = Dispatcher(
+            store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=entropy, cluster="c", broker="b",
+            policy=Policy(),
+        )  # fmt: skip
+        self.sessions = Sessions(store, store.metadata, store.state, clock, self.handler.sending)
+        watches = Watches(clock)
+        self.handler.add(watches, self.sessions, LatestValues(store.state, clock))
+        store.listen(watches)
+        store.listen(self.sessions)
+        setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms, self.options)
+        self.adapter = MqttAdapter(setting, read(self.options))
+        self.clock.run_for(1)
+
+    def kill(self) -> None:
+        """The process is gone, and a new one has started on its files."""
+        for client in self.clients:
+            client.gone = True
+        self.clients.clear()
+        self.disk = self.disk.killed(self.clock)
+        self.start()
+
+    def run(self, milliseconds: float = 50) -> None:
+        """Let time pass."""
+        self.clock.run_for(milliseconds)
+        for client in list(self.clients):
+            client.look()
+
+    def client(self, version: int = 4) -> Client:
+        """A new network connection."""
+        client = Client(self, version)
+        self.clients.append(client)
+        return client
+
+    def publish(self, topic: str, body: bytes, properties: bytes = b"") -> None:
+        """A message from an SDK."""
+        deaf = Deaf()
+        self.handler.handle(Session("remoting", deaf), Send(1, [Message(topic, body, properties, born_host=LOCAL_HOST)]))
+        self.run()
+
+
+class Deaf:
+    """A shell that nobody listens at."""
+
+    def answer(self, event: Event) -> None:
+        pass
+
+    def close(self) -> None:
+        raise AssertionError("the gateway closed it")
+
+
+class Client:
+    """One network connection, and what came over it. `stalled`: it does not read."""
+
+    def __init__(self, broker: Broker, version: int) -> None:
+        self.broker = broker
+        self.version = version
+        self.connection = broker.adapter.connect(PEER, broker.clock.monotonic_ns())
+        self.session = Session("mqtt", self)
+        self.decoder = Decoder(1 << 28, version, client=True)
+        self.inbox: list[Packet] = []
+        self.reason = ""
+        self.gone = False
+        self.stalled = False
+        self._armed: int | None = None
+
+    # The shell
+
+    def answer(self, event: Event) -> None:
+        if not self.gone:
+            self.connection.answer(event, self.broker.clock.monotonic_ns())
+            self.broker.clock.call_soon(self.look)
+
+    def close(self) -> None:
+        self.drop()
+
+    def look(self) -> None:
+        """What the pump does at the end of a turn."""
+        if self.gone:
+            return
+        if not self.stalled:
+            for data in self.connection.outgoing():
+                self.inbox += self.decoder.feed(data)
+            assert self.decoder.fault is None, self.decoder.fault
+        if self.connection.closed:
+            self._end()
+            return
+        deadline = self.connection.deadline()
+        if deadline is not None and deadline != self._armed:
+            self._armed = deadline
+            self.broker.clock.call_at(deadline, self._due)
+
+    def _due(self) -> None:
+        self._armed = None
+        if self.gone:
+            return
+        deadline = self.connection.deadline()
+        now = self.broker.clock.monotonic_ns()
+        if deadline is not None and deadline <= now:
+            self._drive(lambda: self.connection.expire(now))
+        self.look()
+
+    def _drive(self, verb: Callable[[], object]) -> None:
+        for command in verb():  # type: ignore[attr-defined]
+            if isinstance(command, Disconnected):
+                self.reason = command.reason
+            self.broker.handler.handle(self.session, command)
+        self.look()
+
+    def _end(self) -> None:
+        self.gone = True
+        self.session.end()
+        if self in self.broker.clients:
+            self.broker.clients.remove(self)
+
+    # The client
+
+    def send(self, data: bytes, wait: bool = True) -> None:
+        """Bytes as they are."""
+        if not self.gone:
+            self._drive(lambda: self.connection.receive(data, self.broker.clock.monotonic_ns()))
+        if wait:
+            self.broker.run()
+
+    def put(self, *packets: Packet, wait: bool = True) -> None:
+        """Packets, in one piece."""
+        self.send(b"".join(encode(packet, self.version) for packet in packets), wait)
+
+    def drop(self) -> None:
+        """The network is gone, without a word."""
+        if not self.gone:
+            self._drive(lambda: self.connection.receive(b"", self.broker.clock.monotonic_ns()))
+            self._end()
+        self.broker.run()
+
+    def leave(self, code: int = 0, properties: Properties = NONE) -> None:
+        """DISCONNECT."""
+        self.put(Disconnect(code, properties))
+
+    def connect(
+        self,
+        client_id: str = "c",
+        clean: bool = True,
+        keep_alive_s: int = 0,
+        will: Will | None = None,
+        properties: Properties = NONE,
+        expiry_s: int | None = None,
+    ) -> Connack:
+        """CONNECT and its answer."""
+        if expiry_s is not None:
+            properties = Properties()
+            properties.numbers[props.SESSION_EXPIRY] = expiry_s
+        self.put(Connect(self.version, client_id, clean, keep_alive_s, will, None, None, properties))
+        answer = self.inbox.pop(0)
+        assert isinstance(answer, Connack)
+        return answer
+
+    def subscribe(self, pattern: str, options: int = 1, properties: Properties = NONE) -> int:
+        """SUBSCRIBE to one filter; its code."""
+        self.put(Subscribe(7, [(pattern, options)], properties))
+        answer = next(packet for packet in self.inbox if isinstance(packet, Suback))
+        self.inbox.remove(answer)
+        return answer.codes[0]
+
+    def publish(
+        self,
+        topic: str,
+        body: bytes = b"x",
+        qos: int = 1,
+        packet_id: int = 1,
+        retain: bool = False,
+        properties: Properties = NONE,
+        dup: bool = False,
+        wait: bool = True,
+    ) -> None:
+        """PUBLISH; what is to be acknowledged has to be looked for in `take`."""
+        self.put(Publish(topic.encode(), body, qos, retain, dup, packet_id if qos else 0, properties), wait=wait)
+
+    def take(self) -> list[Packet]:
+        """What came since the last call."""
+        inbox, self.inbox = self.inbox, []
+        return inbox
+
+    def messages(self, answer: bool = True) -> list[Publish]:
+        """The PUBLISH packets that came since the last call, acknowledged through to the end unless `answer` is False."""
+        out: list[Publish] = []
+        while True:
+            got = self.take()
+            acks: list[Packet] = []
+            for packet in got:
+                if isinstance(packet, Publish):
+                    out.append(packet)
+                    if packet.qos > AT_MOST_ONCE:
+                        acks.append(Ack(3 + packet.qos, packet.packet_id))
+                elif isinstance(packet, Ack) and packet.kind == 6:
+                    acks.append(Ack(7, packet.packet_id))
+            if not answer or not acks:
+                return out
+            self.put(*acks)
+
+
+def bodies(messages: list[Publish]) -> list[bytes]:
+    """What they said."""
+    return [message.body for message in messages]
