@@ -27,10 +27,11 @@ class _Stream:
     """One request on its stream.
 
     handler   None: refused, `refusal` says how; told at the end of its content, or when there is too much of that
+    gone      True: the peer has reset the stream while the gateway was at it
     lingers   the refusal has been told: what still comes is dropped until this instant, then the stream ends
     """
 
-    __slots__ = ("began", "body", "handler", "head_only", "limit", "lingers", "refusal", "request", "size")
+    __slots__ = ("began", "body", "gone", "handler", "head_only", "limit", "lingers", "refusal", "request", "size")
 
     def __init__(self, request: Request, now: int) -> None:
         self.request = request
@@ -39,6 +40,7 @@ class _Stream:
         self.limit = DISCARDED_BYTES_MAX
         self.head_only = request.method == b"HEAD"
         self.began = now
+        self.gone = False
         self.lingers = 0
         self.body: bytes | bytearray = b""
         self.size = 0
@@ -52,7 +54,7 @@ class _Stream:
 class HttpApplication:
     """`protocols.http2.application.Application`. A ticket is (application, stream id)."""
 
-    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_reply", "_router", "_wall_ms")
+    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_reply", "_router", "_undone", "_wall_ms")
 
     def __init__(self, router: Router, date: DateLine, wall_ms: Callable[[], int], reply: Reply, peer: Peer) -> None:
         self._router = router
@@ -62,6 +64,7 @@ class HttpApplication:
         self._peer = peer
         self._arriving: dict[int, _Stream] = {}
         self._handled: dict[int, _Stream] = {}
+        self._undone: list[Command] = []
 
     def accepts(self, headers: Headers) -> bool:
         """Every request that is not gRPC."""
@@ -147,9 +150,11 @@ class HttpApplication:
         return () if command is None else (command,)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
-        """Nobody waits any more: what was asked is done, and its answer dropped."""
+        """Nobody waits any more: what was asked is done, and its answer dropped or made good."""
         self._arriving.pop(stream_id, None)
-        self._handled.pop(stream_id, None)
+        stream = self._handled.get(stream_id)
+        if stream is not None:
+            stream.gone = True
         return ()
 
     def answer(self, event: Event, now: int) -> None:
@@ -158,8 +163,14 @@ class HttpApplication:
         if not isinstance(ticket, tuple) or len(ticket) != 2 or ticket[0] is not self:
             return
         stream = self._handled.pop(ticket[1], None)
-        if stream is not None and stream.handler is not None:
+        if stream is None or stream.handler is None:
+            return
+        if not stream.gone:
             self._respond(ticket[1], stream.handler.finish(event), stream.head_only)
+            return
+        undo = stream.handler.undo(event, ticket)
+        if undo is not None:
+            self._undone.append(undo)
 
     def _tell(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
         """Refuse a request whose content is still coming.
@@ -181,7 +192,9 @@ class HttpApplication:
         self._reply.send(stream_id, response.body, end)
 
     def deadline(self) -> int | None:
-        """When the first of the arriving requests is due."""
+        """When the first of the arriving requests is due; at once when there is something to make good."""
+        if self._undone:
+            return 0
         if not self._arriving:
             return None
         return min(stream.due() for stream in self._arriving.values())
@@ -195,7 +208,8 @@ class HttpApplication:
             else:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
                 self._respond(stream_id, stream.refusal or late, stream.head_only)
-        return ()
+        undone, self._undone = self._undone, []
+        return undone
 
 
 @final

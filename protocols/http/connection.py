@@ -60,7 +60,11 @@ class HttpConnection:
         return len(self._exchanges) < EXCHANGES_MAX
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Bytes of requests; b"" ends them, and what is already asked is still answered."""
+        """Bytes of requests; b"" ends them.
+
+        What is already asked is still answered, unless something asked may wait for long: a client that hangs up there has
+        gone, and a message leased for it now would be nobody's until the lease runs out.
+        """
         self._now = now
         if self.closed:
             return ()
@@ -136,7 +140,8 @@ class HttpConnection:
 
     def _end_of_stream(self) -> Sequence[Command]:
         self._half_closed = True
-        if self._exchanges and not self._linger_at:
+        waiting = any(one.handler is not None and one.handler.waits for one in self._exchanges)
+        if self._exchanges and not waiting and not self._linger_at:
             return ()
         self.closed = True
         return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)

@@ -9,12 +9,14 @@ import orjson
 from domain import limits
 from domain.command import Command, Send
 from domain.event import Event, Sent
-from domain.message import Message, Placed
+from domain.message import RETAIN_NONE, RETAIN_SET, Message, Placed
 from protocols.cloudevents import http as binding
 from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent, CloudEventError
+from protocols.http.argument import flag
 from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.path import decode
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
@@ -31,11 +33,12 @@ class Events(Handler):
     answered 200 with a result an event, 207 when some were refused, 400 when none could be stored. Events stand or fall alone.
     """
 
-    __slots__ = ("_mode", "_results", "_tell")
+    __slots__ = ("_mode", "_results", "_retain", "_tell")
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
         self._results: list[dict[str, object] | None] | None = None
+        self._retain = RETAIN_NONE
         self._tell = False
         self._mode = binding.BINARY
 
@@ -50,6 +53,8 @@ class Events(Handler):
     def start(self, request: Request, ticket: object) -> Outcome:
         """Read the events by their content mode."""
         try:
+            if request.has(b"mq-retain"):
+                self._retain = RETAIN_SET if flag("mq-retain", decode(request.field(b"mq-retain"))) else RETAIN_NONE
             if self._mode == binding.BINARY:
                 event = binding.decode(request.fields, request.field(b"content-type"), request.body)
                 messages = [self._message(event, request)]
@@ -71,7 +76,7 @@ class Events(Handler):
         return command, Response(202, [(b"preference-applied", b"respond-async")])
 
     def _message(self, event: CloudEvent, request: Request) -> Message:
-        return mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host)
+        return mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host, self._retain)
 
     def _batch(self, batch: list[CloudEvent | CloudEventError], request: Request) -> list[Message]:
         if len(batch) > limits.BATCH_MESSAGES_MAX:

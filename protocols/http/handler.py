@@ -58,13 +58,15 @@ class Handler(ABC):
     """One request being carried out: made when its head is there, started when its content is, finished by the answer.
 
     body_max   bytes of content that it takes, as sent and as decoded; `takes` may say otherwise for one request
+    waits      True: the answer may be a long time coming, and is of use only to a client that is still there
     """
 
-    __slots__ = ("_match",)
+    __slots__ = ("_match", "waits")
     body_max: int = 0
 
     def __init__(self, match: Match) -> None:
         self._match = match
+        self.waits = False
 
     def takes(self, request: Request) -> int:
         """Bytes of content that this request may have. May raise RefusalError."""
@@ -79,6 +81,10 @@ class Handler(ABC):
         if isinstance(event, Refused):
             return of_failure(event.failure)
         return problem(500, "internal", "the gateway gave an answer of another kind")
+
+    def undo(self, event: Event, ticket: object) -> Command | None:
+        """What makes good an answer that nobody waits for any more; None when there is nothing to make good."""
+        return None
 
 
 Make = Callable[[Match], Handler]

@@ -39,6 +39,8 @@ class Pulling(Handler):
         """Pull, of no group."""
         asked = parameters(self._match, "offset", "max", "wait_ms", "tag")
         self._batch = request.accepts(BATCH_JSON)
+        wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)
+        self.waits = wait_ms > 0
         command = Pull(
             ticket,
             "",
@@ -47,7 +49,7 @@ class Pulling(Handler):
             number("offset", asked.get("offset"), 0, OFFSET_MAX, 0),
             number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, limits.RECEIVE_MESSAGES_MAX),
             limits.PULL_BYTES_MAX,
-            number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0),
+            wait_ms,
             tags.parse(asked.get("tag", "*")),
         )
         return command, None

@@ -7,7 +7,7 @@ from typing import final
 import orjson
 
 from domain import limits
-from domain.command import Receive
+from domain.command import Command, Extend, Receive
 from domain.errors import ErrorCode
 from domain.event import Event, Received
 from domain.filter import tag as tags
@@ -45,6 +45,8 @@ class Receiving(Handler):
         if begin not in ("first", "last"):
             raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "from is first or last", parameter="from")
         limit = number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, 1)
+        wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)
+        self.waits = wait_ms > 0
         self._bare = limit == 1 and request.accepts(BARE)
         command = Receive(
             ticket,
@@ -52,7 +54,7 @@ class Receiving(Handler):
             topic(self._match),
             limit,
             number("invisible_ms", asked.get("invisible_ms"), INVISIBLE_MS_MIN, limits.INVISIBLE_MS_MAX, INVISIBLE_MS),
-            number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0),
+            wait_ms,
             number("queue", asked.get("queue"), 0, limits.QUEUES_PER_TOPIC_MAX - 1, -1),
             tags.parse(asked.get("tag", "*")),
             from_first=begin == "first",
@@ -69,3 +71,10 @@ class Receiving(Handler):
         if self._bare:
             return bare_leased(event.messages[0])
         return Response(200, [JSON], orjson.dumps({"messages": [leased_document(leased) for leased in event.messages]}))
+
+    def undo(self, event: Event, ticket: object) -> Command | None:
+        """Give back at once what was leased for a client that has gone."""
+        if not isinstance(event, Received) or not event.messages:
+            return None
+        receipts = [leased.receipt for leased in event.messages]
+        return Extend(ticket, group(self._match), topic(self._match), receipts, 0)

@@ -10,7 +10,7 @@ from protocols.adapter import Peer
 from protocols.http.problem import problem, refuse
 from protocols.http.response import Fields, Response
 
-_ONCE: Final = frozenset((b"host", b"content-type", b"content-length", b"expect", b"authorization"))
+_ONCE: Final = frozenset((b"host", b"content-type", b"content-length", b"expect", b"authorization", b"mq-retain"))
 _LISTS: Final = frozenset((b"content-encoding", b"transfer-encoding", b"prefer", b"accept", b"upgrade"))
 _KNOWN: Final = _ONCE | _LISTS
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS

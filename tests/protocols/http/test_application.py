@@ -6,10 +6,12 @@ import gzip
 
 import pytest
 
-from domain.command import Command, Send
+from domain.command import Command, Extend, Receive, Send
+from domain.event import Extended, Leased, Received
+from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http2.application import Headers
-from tests.protocols.http.stage import EVENT_FIELDS, PEER, SECOND, factory, sent
+from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, factory, record, sent
 
 
 class Streams:
@@ -121,6 +123,23 @@ def test_a_cancelled_request_is_not_answered() -> None:
     streams.application.opened(3, head("POST", "/ce/orders", EVENT_FIELDS), 0)
     streams.application.cancelled(3, 0)
     assert streams.application.ended(3, 0) == ()
+    assert streams.heads == {}
+
+
+def test_what_was_leased_for_a_cancelled_request_is_given_back() -> None:
+    streams = Streams()
+    (command,) = streams.ask(1, "POST", "/v1/groups/g/topics/t:receive?wait_ms=5000")
+    streams.application.cancelled(1, 0)
+    assert streams.application.deadline() is None
+    receipt = Receipt(1, NOW_MS, 30_000, 0, 0, "broker-a", 3, 1)
+    streams.application.answer(Received((streams.application, 1), [Leased(record(), receipt, 1)], NOW_MS, 30_000), 0)
+    assert isinstance(command, Receive)
+    assert streams.application.deadline() == 0
+    (undo,) = streams.application.expire(SECOND)
+    assert isinstance(undo, Extend)
+    assert (undo.group, undo.topic, undo.receipts, undo.invisible_ms) == ("g", "t", [receipt], 0)
+    assert streams.application.deadline() is None
+    streams.application.answer(Extended(undo.ticket, [receipt]), 0)
     assert streams.heads == {}
 
 

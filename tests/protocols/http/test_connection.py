@@ -180,6 +180,15 @@ def test_a_peer_that_has_finished_sending_still_gets_its_answers() -> None:
     assert client.connection.closed
 
 
+def test_a_peer_that_hangs_up_while_it_waits_for_messages_has_gone() -> None:
+    """Nothing may be leased for it any more."""
+    for target, over in (("?wait_ms=5000", True), ("", False)):
+        client = Client(silent).send(EVENT + request("POST", f"/v1/groups/g/topics/t:receive{target}"))
+        client.send(b"")
+        assert client.connection.closed is over
+        assert isinstance(client.commands[-1], Disconnected) is over
+
+
 @pytest.mark.parametrize(("data", "reason", "clean"), [(b"", "end-of-stream", True), (EVENT[:30], "cut-short", False)])
 def test_end_of_stream(data: bytes, reason: str, clean: bool) -> None:
     client = Client()

@@ -12,6 +12,7 @@ from domain import property as properties
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
+from domain.message import RETAIN_SET
 from tests.protocols.http.stage import EVENT_FIELDS, PEER, Client
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json"}
@@ -181,6 +182,13 @@ def test_preferences() -> None:
     assert not command.wait
     told = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "return=representation"}, b"x")
     assert (told.status, told.json()) == (200, {"id": "ID0", "queue": 3, "offset": 40})
+
+
+def test_an_event_can_be_the_latest_value() -> None:
+    client = Client()
+    assert client.ask("POST", "/ce/a/b", {**EVENT_FIELDS, "mq-retain": "true"}, b"x").status == 204
+    assert client.message().retain == RETAIN_SET
+    assert client.ask("POST", "/ce/a/b", {**EVENT_FIELDS, "mq-retain": "maybe"}, b"x").status == 400
 
 
 def test_the_webhook_handshake() -> None:
