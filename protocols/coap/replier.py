@@ -72,7 +72,8 @@ class Replier:
                 options = b""
         if exchange.acknowledged:
             exchange.separate = (code, options, payload)
-            self.transmitter.confirm(remote, exchange, now)
+            if not self.transmitter.confirm(remote, exchange, now):
+                self.count("unsendable")
             return
         mid = exchange.mid if exchange.confirmable else remote.next_mid(now)
         if mid < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import final
+from typing import Final, final
 
 from domain.ports import Entropy
 from protocols.coap.exchange import (
@@ -14,6 +14,9 @@ from protocols.coap.exchange import (
     Remote,
     Transmission,
 )
+
+WAITING_MAX: Final = 2_048
+UNSETTLED_MAX: Final = 262_144
 
 
 @final
@@ -39,12 +42,18 @@ class Transmitter:
         remote.credit = left if left > 0 else 0
         self.out.append((data, remote.address))
 
-    def confirm(self, remote: Remote, owner: Outbound, now: int) -> None:
-        """Send what `owner` has to say as a confirmable message as soon as it is its turn. Asking twice is asking once."""
+    def confirm(self, remote: Remote, owner: Outbound, now: int) -> bool:
+        """Send what `owner` has to say as a confirmable message as soon as it is its turn. Asking twice is asking once.
+
+        False: too much is on its way or waiting, to this peer or in all; nothing will be sent.
+        """
         if owner not in remote.waiting:
+            if len(remote.waiting) >= WAITING_MAX or len(self.heap) >= UNSETTLED_MAX:
+                return False
             remote.waiting.append(owner)
         if remote.outstanding is None:
             self._next(remote, now)
+        return True
 
     def acknowledged(self, remote: Remote, now: int) -> None:
         """The ACK or RST of the outstanding message has come: the next one is on its way."""

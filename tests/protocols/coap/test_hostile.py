@@ -186,6 +186,18 @@ def test_flood_of_duplicates_is_not_amplified() -> None:
     assert got <= 3 * 500 * len(data)
 
 
+def test_answers_that_nobody_acknowledges_do_not_pile_up() -> None:
+    stage = Stage(ack_delay_ms=1)
+    stage.hold = True
+    for _ in range(3000):
+        stage.request(message.GET, "mq/t", query=["group=g"])
+    assert len(stage.advance(1)) == 3000
+    stage.play()
+    [remote] = stage.endpoint.remotes.young.values()
+    assert len(remote.waiting) <= 2048
+    assert stage.endpoint.replier.counts["unsendable"] >= 900
+
+
 def test_unknown_response_is_reset_or_ignored() -> None:  # 7252-4.2, 5.3.2
     stage = Stage()
     assert stage.raw(bytes.fromhex("40450001")) == [bytes.fromhex("70000001")]
