@@ -23,6 +23,7 @@ from domain.ports import Clock, Disk, Entropy
 from gateway.config import Config, nearest
 from gateway.observe import metrics
 from gateway.observe.figures import Ledger
+from gateway.observe.lag import Lags
 from gateway.pump import Pump, PumpHouse
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
@@ -204,6 +205,7 @@ class Node:
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
+            self._lags = Lags(self.parts.store, self.parts.store.metadata)
             self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max)
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
             tls.check()
@@ -271,7 +273,7 @@ class Node:
     def metrics(self) -> str:
         """The Prometheus text of this moment."""
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
-        return metrics.text(self._ledger.all(), self.parts.store.figures(), (), up_s)
+        return metrics.text(self._ledger.all(), self.parts.store.figures(), self._lags.look(), up_s)
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""
@@ -297,19 +299,24 @@ class Node:
             pump.abort()
         if self._admin is not None:
             await self._admin.close()
+        drained = loop.create_future()
+        self.parts.store.drain(lambda: drained.set_result(None))
+        await self._within(drained)
         self.parts.store.close()
         self._disk.close()
 
     async def _settled(self) -> None:
         """Everything appended before this has been answered: commits answer in their order."""
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self.parts.store.append([], lambda _: None if done.done() else done.set_result(None))
-        try:
-            await asyncio.wait_for(done, DRAIN_S)
-        except TimeoutError:
-            log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
+        done = asyncio.get_running_loop().create_future()
+        self.parts.store.append([], lambda _: done.set_result(None))
+        await self._within(done)
         await asyncio.sleep(0)
+
+    async def _within(self, done: asyncio.Future[None]) -> None:
+        """Wait, but not for ever: a store whose disk hangs must not keep the process."""
+        ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
+        if not ready:
+            log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
 
 
 def concrete(host: str) -> str:

@@ -193,8 +193,8 @@ class Pump:
         """Bytes from the peer."""
         if self._over:
             return
-        self._figures.bytes_in += len(data)
         self._drive(self._connection.receive, data)
+        self._figures.bytes_in += len(data)
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: our side stays open until the connection has had its say."""
