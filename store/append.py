@@ -25,7 +25,11 @@ _TAGS_MAX = 16_384
 
 @final
 class Appender:
-    """Places messages into the open batch of group commit."""
+    """Places messages into the open batch of group commit.
+
+    `unapplied`: keys of state changes that are accepted and not durable yet. Changes take effect in the order of the log, so behind
+    one that waits for a sync, all wait for it.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,8 @@ class Appender:
         self._parked = parked
         self._tags: dict[bytes, int] = {}
         self.messages = 0
-        self.flushed_changes = 0
+        self.unapplied: dict[tuple[str, bytes], int] = {}
+        self._unapplied_flushed = 0
 
     def add(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done | None, flushed: bool) -> None:
         """Append without asking whether the store may: the caller has. `flushed`: the least level."""
@@ -71,10 +76,12 @@ class Appender:
         if changes:
             open_batch = commit.room(size, change.size(changes))
             open_batch.changes.extend(changes)
-            if self.flushed_changes:
+            if self._unapplied_flushed:
                 flushed = True
-            if flushed:
-                self.flushed_changes += 1
+            self._unapplied_flushed += flushed
+            for item in changes:
+                key = (item.space, item.key)
+                self.unapplied[key] = self.unapplied.get(key, 0) + 1
         else:
             open_batch = commit.room(size)
         effects = open_batch.flushed if flushed else open_batch.page
@@ -105,7 +112,18 @@ class Appender:
             end += size
         open_batch.end = commit.end = end
         self.messages += len(placed)
-        effects.pending.append(Pending(done, placed, changes, self._clock.monotonic_ns()))
+        effects.pending.append(Pending(done, placed, changes, flushed, self._clock.monotonic_ns()))
+
+    def applied(self, pending: Pending) -> None:
+        """The changes of `pending` are durable."""
+        self._unapplied_flushed -= pending.flushed
+        for item in pending.changes:
+            key = (item.space, item.key)
+            left = self.unapplied[key] - 1
+            if left:
+                self.unapplied[key] = left
+            else:
+                del self.unapplied[key]
 
     def journal(self, changes: Sequence[StateChange]) -> None:
         """Changes that already hold in memory and that nobody waits for by themselves."""

@@ -25,6 +25,7 @@ class StoreConfig:
     checkpoint_ms        time, after which the derived state is checkpointed: what a crash makes the next start read again
     index_segment_bytes  size of one file of the queue index
     tail_rows_max        index rows kept in memory, all queues together, before the oldest are written out
+    hot_bytes            the newest part of the log that counts as in memory when a group begins at the last message
     retention_ms         messages live at least this long; retention_bytes: total size of the log, 0 for no bound
     retention_check_ms   how often retention looks
     """
@@ -42,6 +43,7 @@ class StoreConfig:
     checkpoint_ms: int = 60_000
     index_segment_bytes: int = 64 * 1024 * 1024
     tail_rows_max: int = 262_144
+    hot_bytes: int = 256 * 1024 * 1024
     retention_ms: int = 72 * 3600 * 1000
     retention_bytes: int = 0
     retention_check_ms: int = 10_000

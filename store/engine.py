@@ -1,108 +1,89 @@
-"""The store of one node: log, index, state, leases and timers behind the ports of domain/ports.py."""
+"""The store of one node behind the ports of domain/ports.py: log, index, state, leases and timers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, final
+from functools import partial
+from typing import final
 
-from domain import address, limits
-from domain import property as properties
-from domain.errors import ErrorCode, Failure, StoreError
+from domain import limits
+from domain.errors import ErrorCode, Failure
 from domain.filter.tag import TagFilter
 from domain.message import Message
-from domain.ports import Clock, Disk, LeaseResult, ReadResult, StateChange, StoreListener
+from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
 from domain.receipt import Receipt
-from domain.record import Record, check
-from domain.topic import Topic
-from store.append import Appender
 from store.config import StoreConfig
+from store.core import Core
 from store.delay import parking
-from store.lease.ledger import Ledger
-from store.lease.table import LeaseTable
-from store.log.cache import TailCache
-from store.log.commit import Done, Effects, GroupCommit
-from store.log.reader import RecordReader
-from store.log.segment import FOLDER, Segments
-from store.queue.block import ROWS_MAX
-from store.queue.index import QueueIndex
-from store.queue.queue import Queue
-from store.queue.row import ROW_BYTES, Row
-from store.state.anchors import Anchors
-from store.state.metadata import Catalogue
-from store.state.view import DROPPED, EMPTY, GROUP, LEASE, TOPIC, StateView
-
-_TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
-_FREE_CHECK_NS: Final = 1_000_000_000
-
-
-def empty_key(topic: str, queue_id: int) -> bytes:
-    """State key of a queue in the space of emptied queues."""
-    return f"{topic}\x00{queue_id}".encode()
+from store.log.commit import Done
 
 
 @final
 class LogStore:
-    """MessageStore over one log. `metadata` and `state` are its other two faces."""
+    """MessageStore over one log. `metadata` and `state` are its other two faces. Made by `open_store`."""
 
-    def __init__(self, disk: Disk, clock: Clock, config: StoreConfig) -> None:
-        self.disk = disk
-        self.clock = clock
-        self.config = config
-        self.segments = Segments(disk, FOLDER)
-        self.cache = TailCache(config.cache_bytes)
-        self.commit_log = GroupCommit(self.segments, self.cache, clock, config, self._reached, self._before_write)
-        self.index = QueueIndex(disk, config, 0)
-        self.reader = RecordReader(self.segments, self.cache)
-        self.state = StateView()
-        self.appender = Appender(self.commit_log, self.index, clock, config, self._empty_at, lambda position, due: None)
-        self.metadata = Catalogue(config.durability, self._append_changes, self._drop_topic)
-        self.ledger = Ledger(self.index, clock, self, config.broker)
-        self.state.connect(self._append_changes)
-        self.queue_anchors: Anchors[Queue] = Anchors()
-        self._listeners: list[StoreListener] = []
-        self._flushed_default = config.durability.value == "flushed"
-        self._free_checked_ns = 0
-        self._full: Failure | None = None
+    metadata: Metadata
+    state: State
+
+    def __init__(self, core: Core, clock: Clock) -> None:
+        self._core = core
+        self._clock = clock
+        self.metadata = core.metadata
+        self.state = core.state
 
     def listen(self, listener: StoreListener) -> None:
         """Add a listener."""
-        self._listeners.append(listener)
+        self._core.listeners.append(listener)
 
-    def append(
-        self,
-        messages: Sequence[Message],
-        done: Done | None,
-        changes: Sequence[StateChange] = (),
-    ) -> None:
+    def drain(self, done: Callable[[], None]) -> None:
+        """The clean end, first half: refuse what is new, make durable what is there, checkpoint; then `done`."""
+        self._core.drain(done)
+
+    def close(self) -> None:
+        """The end: let go of the files. Without `drain`, nothing acknowledged is lost, the next start only reads more."""
+        self._core.close()
+
+    def figures(self) -> dict[str, float]:
+        """Numbers for the metrics page, by name; those that end in `_total` only grow."""
+        return self._core.figures()
+
+    @property
+    def broken(self) -> Failure | None:
+        """Why the store takes no more writes, None as long as it does."""
+        return self._core.commit.broken
+
+    def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
         """MessageStore.append. Messages with a delay are parked; their Placed tells where."""
-        failure = self._refusal()
+        failure = self._core.refusal()
         if failure is None:
             for message in messages:
                 if parking.may_be_parked(message.properties):
+                    parked = self._parked(messages)
+                    if isinstance(parked, Failure):
+                        failure = parked
+                    else:
+                        messages = parked
                     break
-            else:
-                self.appender.add(messages, changes, done, not messages and self._flushed_default)
-                return
-        if failure is not None and done is not None:
-            done(failure)
-
-    def _append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
-        failure = self._refusal()
         if failure is None:
-            self.appender.add((), changes, done, self._flushed_default)
+            self._core.appender.add(messages, changes, done, not messages and self._core.flushed_default)
         elif done is not None:
             done(failure)
 
-    def _refusal(self) -> Failure | None:
-        if self.commit_log.broken is not None:
-            return self.commit_log.broken
-        if self.commit_log.waiting_bytes > self.config.pending_bytes_max:
-            return Failure(ErrorCode.OVERLOADED, f"{self.commit_log.waiting_bytes} bytes wait to be written")
-        return None
+    def _parked(self, messages: Sequence[Message]) -> list[Message] | Failure:
+        out: list[Message] = []
+        now = self._clock.wall_ms()
+        for message in messages:
+            if parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
+                parked = parking.park(message, now, self._core.wheel.after_ms())
+                if isinstance(parked, Failure):
+                    return parked
+                if len(parked.properties) > limits.PROPERTIES_BYTES_MAX:
+                    return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed message has to carry")
+                message = parked
+            out.append(message)
+        return out
 
-    def _empty_at(self, topic: str, queue_id: int) -> int:
-        value = self.state.get(EMPTY, empty_key(topic, queue_id))
-        return 0 if value is None else int(value)
+    # MessageStore: reading
 
     def read(
         self,
@@ -115,43 +96,99 @@ class LogStore:
         done: Callable[[ReadResult | Failure], None],
     ) -> None:
         """MessageStore.read."""
-        queue = self.index.queue(topic, queue_id)
-        first, end = (0, 0) if queue is None else (queue.first, queue.visible)
-        if offset < first:
-            done(ReadResult("TOO_SMALL", [], first, first, end))
-        elif offset > end:
-            done(ReadResult("TOO_LARGE", [], end, first, end))
-        elif offset == end or queue is None:
-            done(ReadResult("EMPTY", [], offset, first, end))
-        else:
-            try:
-                rows = self.index.rows(queue, offset, min(limit, end - offset))
-                records = self.reader.fetch(rows)
-            except (OSError, StoreError) as error:
-                done(Failure(ErrorCode.INTERNAL, str(error)))
-                return
-            done(ReadResult("FOUND", records, offset + len(records), first, end))
+        core = self._core
+        if core.held is not None:
+            core.held.append(partial(self.read, topic, queue_id, offset, limit, max_bytes, tags, done))
+            return
+        done(core.reading.read(topic, queue_id, offset, limit, max_bytes, tags))
 
-    def _reached(self, effects: Effects) -> None:
-        index = self.index
-        for queue, records in effects.arrivals.items():
-            queue.visible += len(records)
-            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES:
-                index.write_out(queue)
-        for pending in effects.pending:
-            if pending.done is not None:
-                pending.done(pending.placed)
-        for queue, records in effects.arrivals.items():
-            for listener in self._listeners:
-                listener.arrived(queue.entry.name, queue.id, records)
+    def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
+        """MessageStore.record_at."""
+        core = self._core
+        if core.held is not None:
+            core.held.append(partial(self.record_at, physical_offset, done))
+            return
+        done(core.reading.at(physical_offset, core.commit.written))
 
-    def _before_write(self) -> None:
-        self.ledger.journal(self.segments.active.base)
+    def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
+        """MessageStore.bounds."""
+        core = self._core
+        queue = core.index.queue(topic, queue_id)
+        done((0, 0) if queue is None else (queue.first, queue.visible))
 
-    def _drop_topic(self, topic: str) -> list[StateChange]:
-        return []
+    def search(
+        self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]
+    ) -> None:
+        """MessageStore.search."""
+        core = self._core
+        done(core.reading.search(topic, queue_id, timestamp_ms, upper))
+
+    # MessageStore: leases and positions
+
+    def lease(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        limit: int,
+        invisible_ms: int,
+        tags: TagFilter | None,
+        from_first: bool,
+        ordered: bool,
+        attempt_id: str,
+        done: Callable[[LeaseResult | Failure], None],
+    ) -> None:
+        """MessageStore.lease."""
+        core = self._core
+        if core.held is not None:
+            core.held.append(
+                partial(
+                    self.lease, group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id, done
+                )
+            )
+            return
+        core.ledger.lease(group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id, done)
+
+    def settle(
+        self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
+    ) -> None:
+        """MessageStore.settle."""
+        core = self._core
+        core.ledger.settle(group, topic, receipts, done)
+
+    def extend(
+        self,
+        group: str,
+        topic: str,
+        receipts: Sequence[Receipt],
+        invisible_ms: int,
+        done: Callable[[list[Receipt | Failure] | Failure], None],
+    ) -> None:
+        """MessageStore.extend."""
+        core = self._core
+        core.ledger.extend(group, topic, receipts, invisible_ms, done)
+
+    def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        """MessageStore.offset."""
+        core = self._core
+        done(core.ledger.offset(group, topic, queue_id))
+
+    def commit(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """MessageStore.commit."""
+        core = self._core
+        core.ledger.commit(group, offsets, done)
+
+    def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
+        """MessageStore.drop_group."""
+        core = self._core
+        core.ledger.drop_group(group, done)
 
 
 def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
-    """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look."""
-    return LogStore(disk, clock, config)
+    """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look.
+
+    It reads the log from the last checkpoint on before it returns. Reads and leases wait until what was found is durable.
+    """
+    return LogStore(Core(disk, clock, config), clock)

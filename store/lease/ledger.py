@@ -123,6 +123,7 @@ class Ledger:
     def _table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
         key = (group, queue.entry.name, queue.id)
         table = self.tables.get(key)
+        self._index.refresh(queue)
         if table is None:
             table = self.tables[key] = LeaseTable(*key, self._host.start_of(queue, from_first))
             self._touch(table)
@@ -433,6 +434,12 @@ class Ledger:
         self._arm()
         for group, topic in freed:
             self._host.freed(group, topic)
+
+    def stop(self) -> None:
+        """The store is closed: leases end without anybody noticing."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def leased(self) -> int:
         """Leases now, free ones included."""

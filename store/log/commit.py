@@ -27,12 +27,15 @@ Done = Callable[[list[Placed] | Failure], None]
 class Pending:
     """One append that waits for its level."""
 
-    __slots__ = ("asked_ns", "changes", "done", "placed")
+    __slots__ = ("asked_ns", "changes", "done", "flushed", "placed")
 
-    def __init__(self, done: Done | None, placed: list[Placed], changes: Sequence[StateChange], asked_ns: int) -> None:
+    def __init__(
+        self, done: Done | None, placed: list[Placed], changes: Sequence[StateChange], flushed: bool, asked_ns: int
+    ) -> None:
         self.done = done
         self.placed = placed
         self.changes = changes
+        self.flushed = flushed
         self.asked_ns = asked_ns
 
 
@@ -92,7 +95,7 @@ class GroupCommit:
         self._sealed: list[OpenBatch | None] = []
         self._unsynced: deque[tuple[int, Effects]] = deque()
         self._scheduled = False
-        self._base = segments.active.base
+        self.base = segments.active.base
         self._syncing = False
         self._flush_timer: Timer | None = None
         self._late_timer: Timer | None = None
@@ -107,6 +110,25 @@ class GroupCommit:
         self.sync_ns = 0
         self.written_bytes = 0
 
+    def close(self) -> None:
+        """Let go of the log. A sync that is under way keeps its handle."""
+        for timer in (self._flush_timer, self._late_timer):
+            if timer is not None:
+                timer.cancel()
+        self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
+        if not self._syncing:
+            self._segments.close()
+
+    def begin(self, durable: int) -> None:
+        """The log has been read and cut: appends go to its end. What stands below `durable` is known to be."""
+        self.end = self.written = self._segments.end
+        self.base = self._segments.active.base
+        self.synced = min(durable, self.end)
+
+    def stop(self, what: str, error: OSError) -> None:
+        """Something else that must not fail has failed: take no more writes."""
+        self._break(what, error)
+
     @property
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
@@ -115,12 +137,12 @@ class GroupCommit:
     def room(self, size: int, state: int = 0) -> OpenBatch:
         """The open batch, with room for `size` more bytes of records and `state` of changes in its segment, which a batch never leaves."""
         current = self._open
-        if current is not None and current.end + current.reserved + size + state - self._base <= self._config.segment_bytes:
+        if current is not None and current.end + current.reserved + size + state - self.base <= self._config.segment_bytes:
             current.reserved += state
             return current
         if current is not None:
             self._seal(current)
-        if self.end + batch.HEADER_BYTES + change.RECORD_BYTES + size + state - self._base > self._config.segment_bytes:
+        if self.end + batch.HEADER_BYTES + change.RECORD_BYTES + size + state - self.base > self._config.segment_bytes:
             self.roll()
         current = self._open = OpenBatch(self.end)
         current.reserved += state
@@ -145,11 +167,11 @@ class GroupCommit:
         """Close the segment behind what has been accepted and begin the next one; nothing when it is empty."""
         if self._open is not None:
             self._seal(self._open)
-        if self.end == self._base:
+        if self.end == self.base:
             return
         self._sealed.append(None)
         self.end += batch.FILLER_BYTES
-        self._base = self.end
+        self.base = self.end
         self.wake()
 
     def when_synced(self, done: Callable[[], None]) -> None:
@@ -184,7 +206,7 @@ class GroupCommit:
                 if self.broken is None:
                     self._write(current)
             except OSError as error:
-                self._break("write", error)
+                self._break("a write of the log", error)
             if current is None:
                 continue
             if self.broken is not None:
@@ -237,7 +259,7 @@ class GroupCommit:
                 self._late_timer.cancel()
                 self._late_timer = None
             if error is not None:
-                self._break("sync", error)
+                self._break("a sync of the log", error)
                 return
             self.syncs += 1
             self.sync_ns += self._clock.monotonic_ns() - began
@@ -279,7 +301,7 @@ class GroupCommit:
 
     def _break(self, what: str, error: OSError) -> None:
         if self.broken is None:
-            reason = f"{what} of the log failed ({error.strerror or error}): the store takes no more writes until it is restarted"
+            reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
         for _, effects in self._unsynced:
             self._fail(effects)

@@ -115,14 +115,15 @@ class Segments:
         step(None)
 
     def cut(self, end: int) -> None:
-        """Take away all from `end` on."""
-        while len(self.all) > 1 and self.all[-1].base >= end:
+        """Take away all from `end` on; everything when that is before the first byte."""
+        end = max(end, self.first)
+        while len(self.all) > 1 and self.all[-1].base > end:
             self._drop(len(self.all) - 1)
         last = self.all[-1]
         if last.end > end:
             last.file.truncate(end - last.base)
             last.end = end
-        self._unsynced = [last]
+        self._unsynced = list(self.all)
 
     def drop_first(self) -> None:
         """Delete the oldest segment; never the one that is written."""
@@ -135,24 +136,33 @@ class Segments:
         segment.file.close()
         self._disk.remove(file_name(self._folder, segment.base))
 
-    def walk(self, position: int) -> Iterator[Header]:
-        """Headers of the batches from `position` on, unverified, until the first place where none fits."""
+    def walk(self, position: int, whole: bool) -> Iterator[tuple[Header, bytes]]:
+        """Batches from `position` on, until the first place where none fits. `whole`: with their bytes, verified; else b""."""
         while True:
             segment = self.at(position)
             if segment is None:
                 return
-            front = segment.file.read(position - segment.base, batch.HEADER_BYTES)
-            if batch.is_filler(front):
-                position += batch.FILLER_BYTES
-                if position != segment.end:
-                    return
+            at = position - segment.base
+            front = segment.file.read(at, batch.HEADER_BYTES)
+            if batch.is_filler(front) and position + batch.FILLER_BYTES == segment.end:
+                position = segment.end
                 continue
             header = batch.header(front, position)
             if header is None or position + header.size > segment.end:
                 return
-            yield header
+            data = segment.file.read(at, header.size) if whole else b""
+            if whole and not batch.holds(data, header):
+                return
             segment.newest_ms = max(segment.newest_ms, header.written_ms)
+            yield header, data
             position += header.size
+
+    def ends_with_filler(self) -> bool:
+        """True when the last segment is closed: a new one has to be begun."""
+        last = self.all[-1]
+        return last.file.size() >= batch.FILLER_BYTES and batch.is_filler(
+            last.file.read(last.file.size() - batch.FILLER_BYTES, batch.FILLER_BYTES)
+        )
 
     def close(self) -> None:
         """Give the handles back."""

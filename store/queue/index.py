@@ -36,6 +36,12 @@ class QueueIndex:
         self._unwritten: dict[Queue, None] = {}
         self.tail_rows = 0
         self.blocks = 0
+        self.oldest = 0
+
+    @property
+    def first(self) -> int:
+        """The place of the first block."""
+        return self._files.first
 
     @property
     def end(self) -> int:
@@ -55,7 +61,20 @@ class QueueIndex:
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """One queue, None when it was never written."""
         entry = self.topics.get(topic)
-        return None if entry is None else entry.queues.get(queue_id)
+        if entry is None:
+            return None
+        queue = entry.queues.get(queue_id)
+        if queue is not None:
+            self.refresh(queue)
+        return queue
+
+    def refresh(self, queue: Queue) -> None:
+        """Find the first offset of `queue` whose record is still there; the log has lost segments since it was last looked for."""
+        oldest = self.oldest
+        if queue.oldest >= oldest:
+            return
+        queue.oldest = oldest
+        self.trim(queue, self.search(queue, queue.first, queue.next, lambda row: row[0] >= oldest))
 
     def add(self, queue: Queue, row: bytes) -> None:
         """A row for `queue.next`; the caller keeps `next` and, when `tail` was None, has it set by this."""
@@ -187,6 +206,14 @@ class QueueIndex:
         queue.tail_first = queue.next
         del self._unwritten[queue]
 
+    def drop_topic(self, topic: str, epoch: int) -> None:
+        """Forget a topic's queues; records before `epoch` are no more."""
+        old = self.topics.pop(topic, None)
+        if old is not None:
+            for queue in list(old.queues.values()):
+                self.drop(queue)
+        self.topics[topic] = TopicEntry(topic, None, self._default_flushed(), epoch)
+
     def drop(self, queue: Queue) -> None:
         """Forget a queue."""
         if queue.tail is not None:
@@ -244,6 +271,18 @@ class QueueIndex:
                 break
             self.add(queue, rows[at : at + ROW_BYTES])
         queue.visible = queue.next
+
+    def newest(self, log: Segments) -> list[tuple[int, Queue]]:
+        """(base of the log segment that holds its newest message, queue) of every queue that has one, in that order."""
+        found: list[tuple[int, Queue]] = []
+        for entry in self.topics.values():
+            for queue in entry.queues.values():
+                row = self.rows(queue, queue.next - 1, 1) if queue.next > queue.first else []
+                segment = log.at(row[0][0]) if row else None
+                if segment is not None:
+                    found.append((segment.base, queue))
+        found.sort(key=lambda pair: pair[0])
+        return found
 
     def drop_files(self, oldest: int) -> None:
         """Delete index files of which every block's last record stands before `oldest`."""

@@ -31,10 +31,10 @@ class Queue:
     tail       rows of the offsets from `tail_first` to `next`; None when there are none
     starts     first offsets of the blocks in the index, ascending; places: where in the index each begins
     flushed    the level that what is not yet visible waits for
-    segment    base of the log segment that holds the newest message, -1 when there is none
+    oldest     start of the log when `first` was last looked for
     """
 
-    __slots__ = ("entry", "first", "flushed", "id", "next", "places", "segment", "starts", "tail", "tail_first", "visible")
+    __slots__ = ("entry", "first", "flushed", "id", "next", "oldest", "places", "starts", "tail", "tail_first", "visible")
 
     def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0) -> None:
         self.entry = entry
@@ -47,7 +47,7 @@ class Queue:
         self.starts: array[int] | None = None
         self.places: array[int] | None = None
         self.flushed = False
-        self.segment = -1
+        self.oldest = 0
 
     def tail_rows(self) -> int:
         """Rows in memory."""

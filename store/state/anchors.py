@@ -30,6 +30,10 @@ class Anchors(Generic[Thing]):
         """`thing` is no more."""
         self._bases.pop(thing, None)
 
+    def items(self) -> list[tuple[int, Thing]]:
+        """(base, thing), oldest first."""
+        return [(base, thing) for thing, base in self._bases.items()]
+
     def below(self, base: int) -> list[Thing]:
         """Things of which the newest record is in a segment before the one at `base`, oldest first."""
         found: list[Thing] = []

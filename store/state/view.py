@@ -94,9 +94,9 @@ class StateView:
         space.values[key] = value
         self._anchors.touch((change.space, key), base)
 
-    def items(self) -> list[Item]:
-        """(space, key) of every value, oldest record first."""
-        return self._anchors.below(1 << 62)
+    def items(self) -> list[tuple[int, Item]]:
+        """(base of the segment, (space, key)) of every value, oldest record first."""
+        return self._anchors.items()
 
     def anchored_below(self, base: int) -> list[StateChange]:
         """What has to be written again before the segments before `base` may go."""

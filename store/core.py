@@ -1,0 +1,394 @@
+"""The parts of the store and what they ask of each other. One object knows them all, so that no two of them know each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, final
+
+from domain import address
+from domain import property as properties
+from domain.errors import ErrorCode, Failure
+from domain.message import Message
+from domain.ports import Clock, Disk, StateChange, StoreListener, Timer
+from domain.record import Record
+from domain.topic import Durability, Topic
+from store import checkpoint
+from store.append import Appender
+from store.checkpoint import Checkpointer
+from store.config import StoreConfig
+from store.delay import parking
+from store.delay.wheel import Wheel
+from store.lease import journal
+from store.lease.ledger import Ledger
+from store.lease.table import LeaseTable
+from store.log.cache import TailCache
+from store.log.commit import Done, Effects, GroupCommit
+from store.log.reader import RecordReader
+from store.log.segment import FOLDER, Segments
+from store.queue.block import ROWS_MAX
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+from store.queue.row import ROW_BYTES, Row
+from store.reading import Reading
+from store.recovery import ABORT, Recovery
+from store.retention import Retention, is_kept
+from store.state.anchors import Anchors
+from store.state.metadata import Catalogue
+from store.state.view import DROPPED, EMPTY, GROUP, LEASE, TIMER, TOPIC, StateView
+
+_TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
+_SECOND_NS: Final = 1_000_000_000
+
+
+@final
+class Core:
+    """The opened store. Its methods are what the ledger, the wheel, retention and checkpoints need of their host."""
+
+    def __init__(self, disk: Disk, clock: Clock, config: StoreConfig) -> None:
+        self._disk = disk
+        self.clock = clock
+        self.config = config
+        self.listeners: list[StoreListener] = []
+        self.flushed_default = config.durability is Durability.FLUSHED
+        self._free_checked_ns = -_SECOND_NS
+        self._full: Failure | None = None
+        self._draining: Failure | None = None
+        self._closed = False
+        self.held: list[Callable[[], None]] | None = []
+        self._timer: Timer | None = None
+        self._queues: Anchors[Queue] = Anchors()
+        point = checkpoint.newest(disk)
+        self.segments = Segments(disk, FOLDER)
+        self.cache = TailCache(config.cache_bytes)
+        self.commit = GroupCommit(self.segments, self.cache, clock, config, self._reached, self._before_write)
+        self.index = QueueIndex(disk, config, point.index_end)
+        self._reader = RecordReader(self.segments, self.cache)
+        self.reading = Reading(self.index, self._reader)
+        self.state = StateView()
+        self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
+        self.appender = Appender(self.commit, self.index, clock, config, self.empty_at, self.wheel.coming)
+        self.metadata = Catalogue(config.durability, self.append_changes, self._drop_topic)
+        self.ledger = Ledger(self.index, clock, self, config.broker)
+        self.state.connect(self.append_changes)
+        recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
+        self.recovered = recovery.run(point)
+        self.commit.begin(point.position)
+        self.commit.store_ms = self.recovered.store_ms
+        self.checkpointer = Checkpointer(disk, clock, config, self.commit, self.index, self, point)
+        self.retention = Retention(
+            self.segments, self.index, self.commit, self.wheel, self.checkpointer, clock, config, self
+        )
+        self._start()
+
+    def _start(self) -> None:
+        for base, queue in self.index.newest(self.segments):
+            self._queues.touch(queue, base)
+        self._disk.replace(ABORT, b"running\n")
+        self.ledger.recovered()
+        self.wheel.start()
+        if self.commit.synced < self.commit.written:
+            self.commit.when_synced(self._release)
+        else:
+            self._release()
+        self._tick()
+
+    def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
+        """Append state changes by themselves, at the store's default level."""
+        failure = self.refusal()
+        if failure is None:
+            self.appender.add((), changes, done, self.flushed_default)
+        elif done is not None:
+            done(failure)
+
+    def refusal(self) -> Failure | None:
+        """Why nothing can be taken now: STORE_UNAVAILABLE, DRAINING, OVERLOADED; None when it can."""
+        commit = self.commit
+        if commit.broken is not None:
+            return commit.broken
+        if self._draining is not None:
+            return self._draining
+        if commit.waiting_bytes > self.config.pending_bytes_max:
+            return Failure(ErrorCode.OVERLOADED, f"{commit.waiting_bytes} bytes wait to be written")
+        now = self.clock.monotonic_ns()
+        if now - self._free_checked_ns >= _SECOND_NS:
+            self._free_checked_ns = now
+            free = self._disk.free_ratio()
+            self._full = None
+            if free < self.config.free_ratio_min:
+                text = f"only {free:.1%} of the volume is free, {self.config.free_ratio_min:.0%} are needed to take messages"
+                self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+        return self._full
+
+    # Levels reached
+
+    def _reached(self, effects: Effects) -> None:
+        arrivals = effects.arrivals
+        segment = self.segments.at(effects.position)
+        base = self.segments.active.base if segment is None else segment.base
+        for queue, records in arrivals.items():
+            queue.visible += len(records)
+            self._queues.touch(queue, base)
+            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES:
+                self._guarded(partial(self.index.write_out, queue))
+        for pending in effects.pending:
+            if pending.changes:
+                self._applied(pending.changes, base)
+                self.appender.applied(pending)
+        for queue, records in arrivals.items():
+            if parking.is_parking_topic(queue.entry.name):
+                self.wheel.arrived(queue, records)
+        for pending in effects.pending:
+            done, pending.done = pending.done, None
+            if done is not None:
+                done(pending.placed)
+        for queue, records in arrivals.items():
+            if not parking.is_parking_topic(queue.entry.name):
+                for listener in self.listeners:
+                    listener.arrived(queue.entry.name, queue.id, records)
+
+    def _applied(self, changes: Sequence[StateChange], base: int) -> None:
+        for item in changes:
+            if item.space != LEASE:
+                self._apply(item, base)
+
+    def _apply(self, item: StateChange, base: int) -> None:
+        self.state.apply(item, base)
+        if item.space == TOPIC:
+            topic = self.metadata.apply(item)
+            entry = self.index.entry(item.key.decode())
+            entry.topic = topic
+            entry.flushed = self.flushed_default if topic is None else topic.durability is Durability.FLUSHED
+        elif item.space == GROUP:
+            self.metadata.apply(item)
+
+    def _recovered(self, item: StateChange, base: int) -> None:
+        """A state change that opening has found."""
+        if item.space == LEASE:
+            self.ledger.apply(item, base)
+            return
+        self._apply(item, base)
+        if item.space == DROPPED and item.value is not None:
+            topic = item.key.decode()
+            self.index.drop_topic(topic, int(item.value.split(b" ")[0]))
+            self.index.entry(topic).topic = self.metadata.topic(topic)
+
+    def _before_write(self) -> None:
+        self.ledger.journal(self.commit.base)
+
+    # What the parts ask for
+
+    def records(self, rows: Sequence[Row]) -> list[bytes]:
+        """Records of rows. Raises StoreError, OSError."""
+        return self._reader.fetch(rows)
+
+    def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
+        """Write changes that hold in memory; tell when the write is made, and when it is durable."""
+        if changes:
+            self.appender.journal(changes)
+        if page is not None:
+            self.appender.add((), (), page, False)
+        if flushed is not None:
+            self.appender.add((), (), flushed, True)
+
+    def wake(self) -> None:
+        """See to it that this turn ends with a write."""
+        self.commit.wake()
+
+    def broken(self) -> Failure | None:
+        """Why nothing can be written any more."""
+        return self.commit.broken
+
+    def start_of(self, queue: Queue, from_first: bool) -> int:
+        """Where a group without a position begins: the first message, or the last; but the first all the same when all there ever was
+        is still hot (ConsumerOffsetManager, PopMessageProcessor)."""
+        if from_first or queue.first == queue.visible:
+            return queue.first
+        rows = self.index.rows(queue, queue.first, 1) if queue.first == 0 else []
+        if rows and self.commit.written - rows[0][0] <= self.config.hot_bytes:
+            return 0
+        return queue.visible - 1
+
+    def freed(self, group: str, topic: str) -> None:
+        """Messages of `topic` can be leased again by `group`."""
+        for listener in self.listeners:
+            listener.freed(group, topic)
+
+    def move_on(self, table: LeaseTable, offset: int, record: bytes) -> None:
+        """Copy a message that holds the floor too far back to the retry topic, and settle it in the same commit."""
+        name = table.topic
+        if not name.startswith(address.RETRY_PREFIX):
+            name = address.pop_retry_topic(table.group, table.topic)
+        origin = self.metadata.topic(table.topic)
+        if self.metadata.topic(name) is None:
+            durability = self.config.durability if origin is None else origin.durability
+            created_ms = self.clock.wall_ms()
+            topic = Topic(name, 1, 1, durability=durability, created_ms=created_ms)
+            self.metadata.put_topic(topic, lambda _: None)
+        lease = table.leases[offset]
+        view = Record(record)
+        values = {properties.FIRST_POP_TIME: str(lease.first_ms)}
+        if not properties.find(view.properties, properties.RETRY_TOPIC.encode()):
+            values[properties.RETRY_TOPIC] = table.topic
+        copy = parking.message_of(view, name, 0, properties.with_values(view.properties, values))
+        copy.reconsume_times = view.reconsume_times + lease.attempts
+        table.pass_by(offset)
+        self.appender.add((copy,), (self.ledger.change_of(table),), None, False)
+
+    def timer_state(self, key: bytes) -> bytes | None:
+        """A value of the timers' state space."""
+        return self.state.get(TIMER, key)
+
+    def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        """Append messages that are due, with the progress that they make, in one commit."""
+        failure = self.refusal()
+        if failure is None:
+            self.appender.add(messages, changes, done, False)
+        else:
+            done(failure)
+
+    def has_topic(self, name: str) -> bool:
+        """True when the topic exists."""
+        return name in self.index.topics
+
+    def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        """Write what has to outlive its segment; durable before `done`."""
+        self.appender.add(messages, changes, done, True)
+
+    def needed_below(self, base: int) -> list[StateChange]:
+        """Live state, and ends of queues that will be empty, of which the newest record stands before `base`.
+
+        What has a newer change under way is left out: the log has that, behind.
+        """
+        self.ledger.anchored_below(base)
+        self.ledger.journal(self.commit.base)
+        unapplied = self.appender.unapplied
+        needed = [item for item in self.state.anchored_below(base) if (item.space, item.key) not in unapplied]
+        needed = [item for item in needed if not (item.space == DROPPED and self._is_stale(item, base))]
+        for queue in self._queues.below(base):
+            self._queues.forget(queue)
+            if is_kept(queue) and queue.visible == queue.next and queue.entry.queues.get(queue.id) is queue:
+                needed.append(StateChange(EMPTY, _empty_key(queue.entry.name, queue.id), b"%d" % queue.next))
+        for key, value in self.state.scan(DROPPED, b""):
+            item = StateChange(DROPPED, key, value)
+            if self._is_stale(item, base):
+                needed.append(StateChange(DROPPED, key, None))
+        return needed
+
+    def _is_stale(self, item: StateChange, base: int) -> bool:
+        """True when neither the log from `base` on nor the index knows of the deleted topic any more."""
+        if item.value is None:
+            return False
+        position, place = item.value.split(b" ")
+        return int(position) <= base and int(place) <= self.index.first
+
+    def empty_at(self, topic: str, queue_id: int) -> int:
+        """Where a queue goes on whose messages are all gone."""
+        value = self.state.get(EMPTY, _empty_key(topic, queue_id))
+        return 0 if value is None else int(value)
+
+    def _drop_topic(self, topic: str) -> list[StateChange]:
+        changes = self.ledger.drop_topic(topic)
+        old = self.index.topics.get(topic)
+        for queue in [] if old is None else old.queues.values():
+            self._queues.forget(queue)
+        for key, _ in self.state.scan(EMPTY, topic.encode() + b"\x00"):
+            changes.append(StateChange(EMPTY, key, None))
+            self.state.apply(changes[-1], 0)
+        self.index.drop_topic(topic, self.commit.end)
+        changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self.commit.end, self.index.end)))
+        return changes
+
+    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
+        """(base of the segment of the newest record, change) of every live key."""
+        for base, item in self.state.items():
+            value = self.state.get(item[0], item[1])
+            if value is not None:
+                yield base, StateChange(item[0], item[1], value)
+        for base, table in self.ledger.anchors.items():
+            key = journal.key(table.group, table.topic, table.queue_id)
+            yield base, StateChange(LEASE, key, journal.whole(table))
+
+    # Running
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        if self.commit.broken is None:
+            try:
+                step()
+            except OSError as error:
+                self.commit.stop("a write of the index", error)
+
+    def _release(self) -> None:
+        held, self.held = self.held, None
+        for call in held or ():
+            call()
+
+    def _tick(self) -> None:
+        if self._closed:
+            return
+        if self.held is not None and self.commit.broken is not None:
+            self._release()
+        self._guarded(self.index.spill)
+        self.checkpointer.look()
+        self.retention.look()
+        self._timer = self.clock.call_at(self.clock.monotonic_ns() + _SECOND_NS, self._tick)
+
+    def drain(self, done: Callable[[], None]) -> None:
+        """Take nothing new, make durable what is there, write a checkpoint; then `done`, and `close` may follow."""
+        self._draining = Failure(ErrorCode.DRAINING, "the store is being closed")
+        if self.commit.broken is not None:
+            done()
+            return
+
+        def checkpointed() -> None:
+            self._disk.remove(ABORT)
+            done()
+
+        self.checkpointer.begin(False, checkpointed)
+
+    def close(self) -> None:
+        """Let go of the files. Without `drain` before, the next start reads what is not yet in a checkpoint."""
+        if self._closed:
+            return
+        self._closed = True
+        self._draining = Failure(ErrorCode.DRAINING, "the store is closed")
+        if self._timer is not None:
+            self._timer.cancel()
+        self.ledger.stop()
+        self.wheel.stop()
+        self.commit.close()
+        self.index.close()
+
+    def figures(self) -> dict[str, float]:
+        """Numbers for the metrics page, by name."""
+        commit = self.commit
+        return {
+            "messages_total": self.appender.messages,
+            "log_bytes": self.segments.end - self.segments.first,
+            "log_segments": len(self.segments.all),
+            "log_written_bytes_total": commit.written_bytes,
+            "log_writes_total": commit.writes,
+            "log_syncs_total": commit.syncs,
+            "log_sync_seconds_total": commit.sync_ns / 1e9,
+            "log_flush_behind_bytes": commit.written - commit.synced,
+            "log_waiting_bytes": commit.waiting_bytes,
+            "log_broken": 0 if commit.broken is None else 1,
+            "disk_reads_total": self._reader.disk_reads,
+            "queues": sum(len(entry.queues) for entry in self.index.topics.values()),
+            "index_tail_rows": self.index.tail_rows,
+            "index_blocks": self.index.blocks,
+            "leases": self.ledger.leased(),
+            "lease_tables": len(self.ledger.tables),
+            "leases_expired_total": self.ledger.expired,
+            "timers": self.wheel.pending(),
+            "timers_delivered_total": self.wheel.delivered,
+            "state_keys": self.state.count(),
+            "state_bytes": self.state.bytes,
+            "retention_segments_deleted_total": self.retention.deleted,
+            "retention_copied_total": self.retention.copied,
+            "recovered_cut_bytes": self.recovered.cut_bytes,
+        }
+
+
+def _empty_key(topic: str, queue_id: int) -> bytes:
+    return f"{topic}\x00{queue_id}".encode()

@@ -1,0 +1,343 @@
+"""Delivery of parked messages at their time. Everything here is derived from the log; progress is part of each delivery's commit.
+
+Timers (rmq_sys_wheel_timer): only the bucket whose time has come is in memory, a number a timer; later buckets are queues of
+the index like any other. `mark` = (due, position) of the last one delivered; what is not above it is done. Nothing is delivered past a
+timer that has been accepted and is not yet durable, so the mark never overtakes one.
+Levels (SCHEDULE_TOPIC_XXXX): each is a queue whose messages fall due in order, so its progress is one offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Final, Protocol, final
+
+from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
+from domain.errors import ErrorCode, Failure, StoreError
+from domain.message import Message, Placed
+from domain.ports import Clock, StateChange, Timer
+from domain.record import Record
+from store.delay import parking
+from store.log.commit import Done
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+from store.queue.row import Row
+
+MARK: Final = b"mark"
+COPIED: Final = b"copied"
+BATCH_MESSAGES: Final = 256
+BATCH_BYTES: Final = 1024 * 1024
+_RECHECK_MS: Final = 1_000
+_PAUSE_MS: Final = 100
+_POSITION_BITS: Final = 64
+_SIZE_BITS: Final = 32
+
+
+def level_key(level: int) -> bytes:
+    """State key of a level's progress; `level` is 1 to 18."""
+    return b"level-%d" % level
+
+
+class Host(Protocol):
+    """What the wheel needs of the store."""
+
+    def records(self, rows: Sequence[Row]) -> list[bytes]:
+        """Records of rows."""
+
+    def timer_state(self, key: bytes) -> bytes | None:
+        """A value of the timers' state space."""
+
+    def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        """Append messages that are due, with the progress that they make, in one commit."""
+
+    def has_topic(self, name: str) -> bool:
+        """True when the topic exists."""
+
+
+@final
+class Wheel:
+    """Timers and levels."""
+
+    def __init__(self, index: QueueIndex, clock: Clock, host: Host, change: Callable[[bytes, bytes | None], StateChange]) -> None:
+        self._index = index
+        self._clock = clock
+        self._host = host
+        self._change = change
+        self._heap: list[int] = []
+        self._buckets: list[int] = []
+        self._known: set[int] = set()
+        self._opened = 0
+        self._coming: dict[int, int] = {}
+        self.mark = (0, -1)
+        self.copied = 0
+        self.levels = [0] * len(parking.LEVELS_MS)
+        self._busy = False
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self.delivered = 0
+
+    def start(self) -> None:
+        """The log has been read: find what is pending."""
+        mark = self._host.timer_state(MARK)
+        if mark is not None:
+            self.mark = (int.from_bytes(mark[:8], "big"), int.from_bytes(mark[8:], "big"))
+        self.copied = int(self._host.timer_state(COPIED) or b"0")
+        for level in range(len(self.levels)):
+            self.levels[level] = int(self._host.timer_state(level_key(level + 1)) or b"0")
+        entry = self._index.topics.get(TIMER_TOPIC)
+        for queue in [] if entry is None else list(entry.queues.values()):
+            if (queue.id + 1) << parking.BUCKET_BITS <= self.mark[0]:
+                self._index.drop(queue)
+            else:
+                self._bucket(queue.id)
+        self._arm()
+
+    def after_ms(self) -> int:
+        """A new timer may not be due before this."""
+        return self.mark[0] + 1
+
+    def coming(self, position: int, due_ms: int) -> None:
+        """A timer has been accepted; it counts when `arrived` tells of it."""
+        self._coming[position] = due_ms
+
+    def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
+        """Parked messages have become durable."""
+        if queue.entry.name == TIMER_TOPIC:
+            for data in records:
+                position = int.from_bytes(data[28:36], "big")
+                due = self._coming.pop(position)
+                if queue.id < self._opened:
+                    self._push(due, position, len(data))
+            if queue.id >= self._opened:
+                self._bucket(queue.id)
+        if not self._busy:
+            self._arm()
+
+    def _push(self, due: int, position: int, size: int) -> None:
+        heappush(self._heap, ((due << _POSITION_BITS) | position) << _SIZE_BITS | size)
+
+    def _bucket(self, bucket: int) -> None:
+        if bucket not in self._known:
+            self._known.add(bucket)
+            heappush(self._buckets, bucket)
+
+    def _next_ms(self) -> int:
+        """When something falls due, 0 when nothing will."""
+        found = 0
+        if self._heap:
+            found = self._heap[0] >> (_POSITION_BITS + _SIZE_BITS)
+        if self._buckets:
+            begins = self._buckets[0] << parking.BUCKET_BITS
+            found = begins if found == 0 else min(found, begins)
+        for level in range(len(self.levels)):
+            due = self._level_due(level)
+            if due and (found == 0 or due < found):
+                found = due
+        return found
+
+    def _level_rows(self, level: int, limit: int) -> tuple[int, list[Row]]:
+        queue = self._index.queue(SCHEDULE_TOPIC, level)
+        if queue is None:
+            return 0, []
+        offset = max(self.levels[level], queue.first)
+        if offset >= queue.visible:
+            return offset, []
+        return offset, self._index.rows(queue, offset, min(limit, queue.visible - offset))
+
+    def _level_due(self, level: int) -> int:
+        _, rows = self._level_rows(level, 1)
+        return rows[0][3] + parking.LEVELS_MS[level] if rows else 0
+
+    def _arm(self, pause_ms: int = 0) -> None:
+        due = self._next_ms()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if due:
+            wait = max(min(max(due - self._clock.wall_ms(), 0), _RECHECK_MS), pause_ms)
+            self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        if self._busy:
+            return
+        now = self._clock.wall_ms()
+        try:
+            self._open_buckets(now)
+            messages, changes = self._due(now)
+        except (OSError, StoreError):
+            self._arm(_PAUSE_MS)
+            return
+        if not changes:
+            pause = _PAUSE_MS if self._coming and self._next_ms() <= now else 0
+            self._arm(pause)
+            return
+        self._busy = True
+        self._host.deliver(messages, changes, self._done)
+
+    def _done(self, result: list[Placed] | Failure) -> None:
+        self._busy = False
+        if not isinstance(result, Failure):
+            self.delivered += len(result)
+        elif result.code is not ErrorCode.FLUSH_TIMEOUT:
+            self._start_again()
+            self._arm(_PAUSE_MS)
+            return
+        self._arm()
+
+    def _start_again(self) -> None:
+        """A delivery was refused, nothing of it is stored: the progress in the state is the truth."""
+        self._heap.clear()
+        self._known.clear()
+        self._buckets.clear()
+        self._opened = 0
+        self.mark = (0, -1)
+        self.start()
+
+    def stop(self) -> None:
+        """The store is closed: nothing is delivered any more."""
+        self._busy = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def hold(self) -> bool:
+        """Stop delivering while pending messages are copied; False while a delivery is under way."""
+        if self._busy:
+            return False
+        self._busy = True
+        return True
+
+    def resume(self) -> None:
+        """Go on after `hold`."""
+        self._busy = False
+        self._arm()
+
+    def _open_buckets(self, now: int) -> None:
+        current = now >> parking.BUCKET_BITS
+        self._opened = max(self._opened, current + 1)
+        while self._buckets and self._buckets[0] <= current:
+            bucket = heappop(self._buckets)
+            self._known.discard(bucket)
+            queue = self._index.queue(TIMER_TOPIC, bucket)
+            if queue is None:
+                continue
+            offset = queue.first
+            base = bucket << parking.BUCKET_BITS
+            while offset < queue.visible:
+                rows = self._index.rows(queue, offset, min(4_096, queue.visible - offset))
+                if not rows:
+                    offset += 1
+                    continue
+                for position, size, within, _ in rows:
+                    if (base + within, position) > self.mark and position >= self.copied:
+                        self._push(base + within, position, size)
+                offset += len(rows)
+
+    def _due(self, now: int) -> tuple[list[Message], list[StateChange]]:
+        limit = min(now + 1, min(self._coming.values())) if self._coming else now + 1
+        heap = self._heap
+        rows: list[Row] = []
+        taken = 0
+        mark = self.mark
+        bits = _POSITION_BITS + _SIZE_BITS
+        while heap and heap[0] >> bits < limit and len(rows) < BATCH_MESSAGES and taken < BATCH_BYTES:
+            packed = heappop(heap)
+            due = packed >> bits
+            position = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1)
+            size = packed & ((1 << _SIZE_BITS) - 1)
+            if position >= self.copied:
+                rows.append((position, size, 0, due))
+                taken += size
+            mark = (due, position)
+        changes: list[StateChange] = []
+        if mark != self.mark:
+            self._drop_buckets(self.mark[0], mark[0])
+            self.mark = mark
+            changes.append(self._change(MARK, mark[0].to_bytes(8, "big") + mark[1].to_bytes(8, "big")))
+        for level in range(len(self.levels)):
+            room = BATCH_MESSAGES - len(rows)
+            if room <= 0 or taken >= BATCH_BYTES:
+                break
+            offset, waiting = self._level_rows(level, room)
+            due_rows = [row for row in waiting if row[3] + parking.LEVELS_MS[level] <= now]
+            if due_rows:
+                rows += due_rows
+                taken += sum(row[1] for row in due_rows)
+                self.levels[level] = offset + len(due_rows)
+                changes.append(self._change(level_key(level + 1), b"%d" % self.levels[level]))
+        messages = [parking.delivered(data) for data in self._host.records(rows)]
+        return [message for message in messages if self._host.has_topic(message.topic)], changes
+
+    def _drop_buckets(self, before: int, after: int) -> None:
+        """Forget the queues of buckets that the mark has left behind."""
+        for bucket in range(before >> parking.BUCKET_BITS, after >> parking.BUCKET_BITS):
+            entry = self._index.topics.get(TIMER_TOPIC)
+            if before == 0 or entry is None:
+                break
+            queue = entry.queues.get(bucket)
+            if queue is not None and queue.visible == queue.next:
+                self._index.drop(queue)
+
+    def pending_below(self, position: int) -> list[tuple[int, Row]]:
+        """(due ms, row) of what is parked in records before `position`, in log order: what retention must copy forward."""
+        found: list[tuple[int, Row]] = []
+        entry = self._index.topics.get(TIMER_TOPIC)
+        for queue in [] if entry is None else list(entry.queues.values()):
+            base = queue.id << parking.BUCKET_BITS
+            for row in self._rows_below(queue, queue.first, position):
+                if (base + row[2], row[0]) > self.mark and row[0] >= self.copied:
+                    found.append((base + row[2], row))
+        for level in range(len(self.levels)):
+            level_queue = self._index.queue(SCHEDULE_TOPIC, level)
+            if level_queue is not None:
+                begin = max(self.levels[level], level_queue.first)
+                for row in self._rows_below(level_queue, begin, position):
+                    found.append((row[3] + parking.LEVELS_MS[level], row))
+        found.sort(key=lambda pair: pair[1][0])
+        return found
+
+    def _rows_below(self, queue: Queue, offset: int, position: int) -> list[Row]:
+        found: list[Row] = []
+        while offset < queue.visible:
+            rows = self._index.rows(queue, offset, min(1_024, queue.visible - offset))
+            if not rows:
+                offset += 1
+                continue
+            for row in rows:
+                if row[0] >= position:
+                    return found
+                found.append(row)
+            offset += len(rows)
+        return found
+
+    def copies(self, pending: Sequence[tuple[int, Row]]) -> tuple[list[Message], list[StateChange]]:
+        """Parked messages again, to be appended behind, with the progress that makes the old ones void. In log order, a run of
+        `pending_below`."""
+        records = self._host.records([row for _, row in pending])
+        messages: list[Message] = []
+        changes: list[StateChange] = []
+        floor = self.after_ms()
+        for (due, row), data in zip(pending, records, strict=True):
+            record = Record(data)
+            message = parking.delivered(data)
+            messages.append(parking.until(message, max(due, floor)))
+            if record.topic == SCHEDULE_TOPIC:
+                level = record.queue_id
+                self.levels[level] = record.queue_offset + 1
+                changes.append(self._change(level_key(level + 1), b"%d" % self.levels[level]))
+            self.copied = row[0] + 1
+        changes.append(self._change(COPIED, b"%d" % self.copied))
+        return messages, changes
+
+    def pending(self) -> int:
+        """Timers and level messages that wait."""
+        count = len(self._heap)
+        for bucket in sorted(self._known):
+            queue = self._index.queue(TIMER_TOPIC, bucket)
+            count += 0 if queue is None else queue.visible - queue.first
+        for level in range(len(self.levels)):
+            level_queue = self._index.queue(SCHEDULE_TOPIC, level)
+            if level_queue is not None:
+                count += level_queue.visible - max(self.levels[level], level_queue.first)
+        return count

@@ -1,0 +1,144 @@
+"""Opening: what the log says since the last checkpoint is brought into the state view, the lease tables and the index.
+
+    checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end -> cut the tail
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, final
+
+from domain.address import TIMER_TOPIC
+from domain.ports import Disk, StateChange
+from domain.record import Record
+from store import checkpoint
+from store.checkpoint import Point
+from store.delay import parking
+from store.log import batch
+from store.log.batch import Header
+from store.log.segment import Segments
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+from store.queue.row import ROW
+from store.state import change
+from store.state.view import DROPPED, EMPTY, StateView
+
+ABORT: Final = "abort"
+
+
+class Recovered(NamedTuple):
+    """What opening found: `cut_bytes` of a torn tail, newest store time, whether the last run ended without saying so."""
+
+    cut_bytes: int
+    store_ms: int
+    batches: int
+    crashed: bool
+
+
+@final
+class Recovery:
+    """One opening."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        segments: Segments,
+        index: QueueIndex,
+        state: StateView,
+        apply: Callable[[StateChange, int], None],
+        tag_of: Callable[[bytes], int],
+    ) -> None:
+        """`apply(change, base)`: a state change whose record is in the segment at `base`."""
+        self._disk = disk
+        self._segments = segments
+        self._index = index
+        self._state = state
+        self._apply = apply
+        self._tag_of = tag_of
+
+    def run(self, point: Point) -> Recovered:
+        """Bring everything up to the end of the log. Raises StoreError when something durable is missing."""
+        segments = self._segments
+        crashed = self._disk.read_all(ABORT) is not None
+        segments.require_whole(point.position)
+        if point.state:
+            for base, item in checkpoint.read_snapshot(self._disk, point.state):
+                self._apply(item, base)
+        start = max(point.state, segments.first)
+        for header, _ in segments.walk(start, False):
+            if header.position >= point.position:
+                break
+            if header.state_at:
+                self._state_of(header)
+        self._index.oldest = segments.first
+        self._index.load(point.position, self._epoch)
+        end = max(point.position, segments.first)
+        store_ms = max(segment.newest_ms for segment in segments.all)
+        batches = 0
+        for header, data in segments.walk(end, True):
+            self._batch(header, data)
+            end = header.position + header.size
+            store_ms = max(store_ms, header.written_ms)
+            batches += 1
+        following = segments.at(end)
+        if following is not None and following.end == end + batch.FILLER_BYTES:
+            if batch.is_filler(segments.read(end, batch.FILLER_BYTES)):
+                end = following.end
+        cut_bytes = segments.end - end
+        segments.cut(end)
+        if segments.ends_with_filler():
+            segments.roll(end)
+        self._queues()
+        return Recovered(cut_bytes, store_ms, batches, crashed)
+
+    def _epoch(self, topic: str) -> int:
+        value = self._state.get(DROPPED, topic.encode())
+        return 0 if value is None else int(value.split(b" ")[0])
+
+    def _state_of(self, header: Header) -> None:
+        data = self._segments.read(header.position + header.state_at, header.size - header.state_at)
+        self._changes(data, header.position)
+
+    def _changes(self, data: bytes, position: int) -> None:
+        segment = self._segments.at(position)
+        assert segment is not None
+        for item in change.decode(Record(data).body):
+            self._apply(item, segment.base)
+
+    def _batch(self, header: Header, data: bytes) -> None:
+        at = batch.HEADER_BYTES
+        while at < header.size:
+            size = int.from_bytes(data[at : at + 4], "big")
+            record = data[at : at + size]
+            if at == header.state_at:
+                self._changes(record, header.position)
+            else:
+                self._row(Record(record), header.position + at, size)
+            at += size
+
+    def _row(self, record: Record, position: int, size: int) -> None:
+        topic = record.topic
+        entry = self._index.entry(topic)
+        if position < entry.epoch:
+            return
+        offset = record.queue_offset
+        queue = entry.queues.get(record.queue_id)
+        if queue is None:
+            queue = entry.queues[record.queue_id] = Queue(entry, record.queue_id, offset)
+        if offset < queue.next:
+            return
+        if offset > queue.next:
+            self._index.trim(queue, queue.next)
+            queue.first = queue.next = queue.tail_first = offset
+        stored = record.properties
+        tag = parking.due_of(stored) & parking.BUCKET_MASK if topic == TIMER_TOPIC else self._tag_of(stored)
+        self._index.add(queue, ROW.pack(position, size, tag, record.store_ms))
+        queue.visible = queue.next
+
+    def _queues(self) -> None:
+        """Queues whose messages are all gone go on where they were."""
+        for key, value in self._state.scan(EMPTY, b""):
+            topic, queue_id = key.decode().split("\x00")
+            entry = self._index.entry(topic)
+            if int(queue_id) not in entry.queues:
+                entry.queues[int(queue_id)] = Queue(entry, int(queue_id), int(value))

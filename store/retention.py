@@ -1,0 +1,201 @@
+"""Retention: whole segments go when they are old or too many, after what is still needed of them has been written again.
+
+    look -> oldest segment may go? -> checkpoint with snapshot -> copy timers, state, leases, queue ends forward -> durable -> delete
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, final
+
+from domain.address import SCHEDULE_TOPIC
+from domain.errors import Failure, StoreError
+from domain.message import Message, Placed
+from domain.ports import Clock, StateChange
+from store.checkpoint import Checkpointer
+from store.config import StoreConfig
+from store.delay import parking
+from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
+from store.log.commit import Done, GroupCommit
+from store.log.segment import Segment, Segments
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue, TopicEntry
+from store.queue.row import Row
+
+
+class Host(Protocol):
+    """What retention needs of the store."""
+
+    def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        """Write what has to outlive its segment."""
+
+    def needed_below(self, base: int) -> list[StateChange]:
+        """Live state, and ends of queues that will be empty, of which the newest record stands before `base`."""
+
+
+@final
+class Retention:
+    """Decides what may go, and sees to it that nothing that is needed goes with it."""
+
+    def __init__(
+        self,
+        segments: Segments,
+        index: QueueIndex,
+        commit: GroupCommit,
+        wheel: Wheel,
+        checkpointer: Checkpointer,
+        clock: Clock,
+        config: StoreConfig,
+        host: Host,
+    ) -> None:
+        self._segments = segments
+        self._index = index
+        self._commit = commit
+        self._wheel = wheel
+        self._checkpointer = checkpointer
+        self._clock = clock
+        self._config = config
+        self._host = host
+        self._running = False
+        self._last_ns = clock.monotonic_ns()
+        self.deleted = 0
+        self.copied = 0
+
+    def look(self) -> None:
+        """Begin to delete the oldest segment when its time has come."""
+        now = self._clock.monotonic_ns()
+        if self._running or self._commit.broken is not None or now - self._last_ns < self._config.retention_check_ms * 1_000_000:
+            return
+        self._last_ns = now
+        wall_ms = self._clock.wall_ms()
+        self._trim_topics(wall_ms)
+        self._look(wall_ms)
+
+    def _look(self, wall_ms: int) -> None:
+        if not self._may_go(self._segments.all[0], wall_ms):
+            return
+        if len(self._segments.all) == 1:
+            self._commit.roll()
+            return
+        base = self._segments.all[1].base
+        self._running = True
+        if min(self._checkpointer.last.position, self._checkpointer.last.state) >= base:
+            self._begin(base)
+        else:
+            self._checkpointer.begin(True, lambda: self._begin(base))
+
+    def _may_go(self, segment: Segment, wall_ms: int) -> bool:
+        if segment.end == segment.base:
+            return False
+        total = self._segments.end - self._segments.first
+        if self._config.retention_bytes and total - (segment.end - segment.base) >= self._config.retention_bytes:
+            return True
+        age = wall_ms - segment.newest_ms
+        if age < self._config.retention_ms:
+            return False
+        return not any(
+            topic.topic is not None
+            and topic.topic.retention_ms > age
+            and any(self._reaches(queue, segment.end) for queue in topic.queues.values())
+            for topic in self._index.topics.values()
+        )
+
+    def _reaches(self, queue: Queue, end: int) -> bool:
+        """True when `queue` has messages before `end` of the log."""
+        self._index.refresh(queue)
+        rows = self._index.rows(queue, queue.first, 1) if queue.first < queue.visible else []
+        return bool(rows) and rows[0][0] < end
+
+    def _trim_topics(self, wall_ms: int) -> None:
+        """Topics that keep less than the store: their oldest messages go out of sight before their segments do."""
+        for entry in self._index.topics.values():
+            topic = entry.topic
+            if topic is None:
+                continue
+            if topic.retention_ms and topic.retention_ms < self._config.retention_ms:
+                oldest_ms = wall_ms - topic.retention_ms
+                for queue in entry.queues.values():
+                    first = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
+                    self._index.trim(queue, first)
+            if topic.retention_bytes:
+                self._trim_bytes(entry, topic.retention_bytes)
+
+    def _trim_bytes(self, entry: TopicEntry, bound: int) -> None:
+        """Every queue of the topic keeps its share of `bound`, newest messages first."""
+        used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
+        for queue in used:
+            left = bound // len(used)
+            offset = queue.visible
+            while offset > queue.first and left >= 0:
+                start = max(offset - 512, queue.first)
+                rows = self._index.rows(queue, start, offset - start)
+                for row in reversed(rows):
+                    left -= row[1]
+                    if left < 0:
+                        break
+                    offset -= 1
+                if len(rows) < 1:
+                    break
+            self._index.trim(queue, offset)
+
+    def _begin(self, base: int) -> None:
+        if not self._wheel.hold():
+            self._running = False
+            return
+        try:
+            pending = self._wheel.pending_below(base)
+        except (OSError, StoreError):
+            self._end()
+            return
+        self._copy(pending, 0, base)
+
+    def _copy(self, pending: list[tuple[int, Row]], at: int, base: int) -> None:
+        """Write again what is needed of the segments before `base`: first timers, a batch at a time, then state."""
+        if at == len(pending):
+            changes = self._host.needed_below(base)
+            self.copied += len(changes)
+            self._host.keep((), changes, lambda result: self._delete(result, base))
+            return
+        end, size = at, 0
+        while end < len(pending) and end - at < BATCH_MESSAGES and size < BATCH_BYTES:
+            size += pending[end][1][1]
+            end += 1
+        try:
+            messages, changes = self._wheel.copies(pending[at:end])
+        except (OSError, StoreError):
+            self._end()
+            return
+
+        def copied(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure):
+                self._end()
+                return
+            self.copied += len(result)
+            self._copy(pending, end, base)
+
+        self._host.keep(messages, changes, copied)
+
+    def _delete(self, result: list[Placed] | Failure, base: int) -> None:
+        if isinstance(result, Failure):
+            self._end()
+            return
+        while self._segments.first < base:
+            self._segments.drop_first()
+            self.deleted += 1
+        self._index.oldest = base
+        try:
+            self._index.drop_files(base)
+        except OSError as error:
+            self._commit.stop("deleting of index files", error)
+        self._end()
+        if self._commit.broken is None:
+            self._look(self._clock.wall_ms())
+
+    def _end(self) -> None:
+        self._running = False
+        self._wheel.resume()
+
+
+def is_kept(queue: Queue) -> bool:
+    """True when a queue's end has to be remembered when it is empty: all but the timers' buckets, which never come back."""
+    return not parking.is_parking_topic(queue.entry.name) or queue.entry.name == SCHEDULE_TOPIC
