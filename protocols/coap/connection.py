@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from domain.command import Command, Latest
@@ -97,6 +97,11 @@ class CoapEndpoint:
         exchange.size = size
         self.replier.executing += 1
         return self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Datagrams and requests that came to nothing, by reason: malformed, format-error, duplicate, stray, 4.02, …"""
+        return self.replier.counts
 
     def answer(self, event: Event, now: int) -> None:
         """An event for one of our tickets; others are not ours and say nothing here."""

@@ -187,11 +187,17 @@ class Outcomes:
         elif isinstance(event.ticket, Observation):
             self.observations.remove(event.ticket)
 
-    def _failure(self, exchange: Exchange, failure: Failure, now: int) -> None:
-        self.fault(exchange, Fault(status.CODES[failure.code], failure.text), now)
-
     def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
-        """Refuse a request, with the options that its code asks for and a diagnostic for people."""
+        """Refuse a request ourselves, and count it by its code."""
+        if fault.code != message.NOT_FOUND:
+            self.responder.count(message.name(fault.code))
+        self._refuse(exchange, fault, now)
+
+    def _failure(self, exchange: Exchange, failure: Failure, now: int) -> None:
+        self._refuse(exchange, Fault(status.CODES[failure.code], failure.text), now)
+
+    def _refuse(self, exchange: Exchange, fault: Fault, now: int) -> None:
+        """An error response, with the options that its code asks for and a diagnostic for people."""
         pairs: Pairs = []
         if status.has_retry(fault.code):
             pairs.append((option.MAX_AGE, message.uint(status.RETRY_AFTER_S)))

@@ -31,6 +31,9 @@ class Responder(Protocol):
     def room(self, exchange: Exchange, total: int, now: int) -> int:
         """Bytes that the answer may have, when it is part of a body of `total` bytes."""
 
+    def count(self, why: str) -> None:
+        """One more refused for this reason."""
+
     def notify(self, observation: Observation, now: int) -> None:
         """The observation has something to say."""
 

@@ -180,3 +180,35 @@ def test_acknowledged_value_survives_kill(tmp_path: Path) -> None:
         run(node, read)
     finally:
         node.stop()
+
+
+def test_what_was_acknowledged_before_a_kill_in_full_flow_is_there(tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+
+    async def write(one: Client, name: str) -> None:
+        for number in range(10_000):
+            path = f"/mq/flow/{name}/{number}"
+            if (await one.request(aiocoap.PUT, path, path.encode())).code == aiocoap.CHANGED:
+                acknowledged.append(path)
+
+    async def flow() -> None:
+        async with client(node) as first, client(node) as second:
+            writers = [asyncio.ensure_future(write(first, "a")), asyncio.ensure_future(write(second, "b"))]
+            while len(acknowledged) < 200:
+                await asyncio.sleep(0.01)
+            node.kill()
+            for writer in writers:
+                writer.cancel()
+            await asyncio.gather(*writers, return_exceptions=True)
+
+    async def read(one: Client) -> None:
+        for path in acknowledged:
+            assert (await one.request(aiocoap.GET, path)).payload == path.encode()
+
+    node = Node(tmp_path).start()
+    try:
+        asyncio.run(asyncio.wait_for(flow(), 60))
+        node.start()
+        run(node, read)
+    finally:
+        node.stop()

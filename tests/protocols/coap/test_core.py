@@ -155,7 +155,7 @@ def test_confirmable_format_error_is_reset_and_other_is_silent(text: str) -> Non
 def test_what_is_no_coap_is_dropped_and_counted(text: str) -> None:
     stage = Stage()
     assert stage.raw(bytes.fromhex(text)) == []
-    assert stage.endpoint.replier.counts == {"malformed": 1}
+    assert stage.endpoint.counts == {"malformed": 1}
 
 
 def test_port_0_is_dropped() -> None:
@@ -174,6 +174,7 @@ def test_unknown_or_misshapen_critical_option(number: int, value: bytes) -> None
     [reset] = stage.request(message.POST, "mq/t", b"1", pairs=[(number, value)], kind=message.NON)
     assert (reset.kind, reset.code) == (message.RST, message.EMPTY)
     assert stage.log == []
+    assert stage.endpoint.counts == {"4.02": 1, "critical-option": 1}
 
 
 @pytest.mark.parametrize(("number", "value"), [(2048, b""), (65_000, b"x"), (12, b"abc"), (6, b"abcd"), (14, b"")])

@@ -20,7 +20,7 @@ def test_duplicate_gets_the_same_bytes_and_is_not_executed() -> None:  # TD_COAP
     for _ in range(1000):
         assert stage.raw(data) == first
     assert len(stage.log) == 1
-    assert stage.endpoint.replier.counts["duplicate"] == 1000
+    assert stage.endpoint.counts["duplicate"] == 1000
 
 
 def test_duplicate_of_a_non_confirmable_request_is_ignored() -> None:  # 7252-4.5
