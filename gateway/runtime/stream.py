@@ -23,7 +23,7 @@ def bind(name: str, host: str, port: int, kind: socket.SocketKind = socket.SOCK_
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        if kind == socket.SOCK_STREAM and port:
+        if kind == socket.SOCK_STREAM:
             _refuse_twin(bound)
     except OSError as error:
         bound.close()

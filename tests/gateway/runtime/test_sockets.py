@@ -1,0 +1,177 @@
+"""Pumps on real sockets of a real loop: streams, datagrams, and ports that cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from domain.command import Command, ListTopics
+from domain.errors import ConfigError
+from domain.event import Done, Event
+from gateway.observe.figures import Ledger
+from gateway.pump import Pump, PumpHouse
+from gateway.runtime.clock import LoopClock, new_loop
+from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.stream import StreamListener, bind
+from protocols.adapter import Peer
+from tests.gateway.scripted import RecordingHandler, ScriptedConnection
+
+LOOPS = [asyncio.new_event_loop, new_loop]
+
+
+def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[PumpHouse], Awaitable[None]]) -> None:
+    loop = make()
+    handler = RecordingHandler()
+    handler.then = lambda session, command: session.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
+    house = PumpHouse(handler, LoopClock(loop), Ledger(), 100)
+    try:
+        loop.run_until_complete(asyncio.wait_for(main(house), 10))
+    finally:
+        loop.close()
+
+
+class Echo(ScriptedConnection):
+    """Every byte is a command; every answer says which."""
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        return [ListTopics(byte) for byte in data] if data else self.at_end
+
+    def answer(self, event: Event, now: int) -> None:
+        assert isinstance(event, Done)
+        self.queue.append(b"%d;" % event.ticket)  # type: ignore[str-bytes-safe]
+
+
+@pytest.mark.parametrize("make", LOOPS)
+def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def main(house: PumpHouse) -> None:
+        bound = bind("mqtt", "127.0.0.1", 0)
+        listener = StreamListener("mqtt", bound)
+        await listener.open(lambda: Pump(house, "mqtt", lambda peer, now: Echo()))
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        writer.write(bytes(range(1, 5)))
+        assert await reader.readexactly(8) == b"1;2;3;4;"
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+        while house.pumps:
+            await asyncio.sleep(0.001)
+        listener.close()
+
+    run(make, main)
+
+
+@pytest.mark.parametrize("make", LOOPS)
+def test_peer_that_does_not_read_stops_being_read(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    class Loud(ScriptedConnection):
+        def receive(self, data: bytes, now: int) -> Sequence[Command]:
+            self.received.append(data)
+            self.queue += [b"z" * 100_000] * len(data)
+            return () if data else self.at_end
+
+    async def main(house: PumpHouse) -> None:
+        connection = Loud()
+        bound = bind("mqtt", "127.0.0.1", 0)
+        listener = StreamListener("mqtt", bound)
+        await listener.open(lambda: Pump(house, "mqtt", lambda peer, now: connection))
+        reader, writer = await asyncio.open_connection(*bound.getsockname(), limit=1024)
+        taken = -1
+        while taken != len(connection.received):
+            taken = len(connection.received)
+            for _ in range(50):
+                writer.write(b"x")
+                await asyncio.sleep(0.002)
+        assert taken < 500
+        assert len(await reader.readexactly(2_000_000)) == 2_000_000
+        writer.transport.abort()
+        while house.pumps:
+            await asyncio.sleep(0.001)
+        listener.close()
+
+    run(make, main)
+
+
+class EchoEndpoint:
+    """Answers every datagram to its sender, by way of a command."""
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[bytes, tuple[str, int]]] = []
+        self.when: int | None = None
+        self.expired = 0
+
+    def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
+        if data == b"bug":
+            raise RuntimeError("a bug in an endpoint")
+        if data == b"later":
+            self.when = now + 2_000_000
+        return [ListTopics((peer.host, peer.port, data))]
+
+    def answer(self, event: Event, now: int) -> None:
+        assert isinstance(event, Done)
+        host, port, data = event.ticket  # type: ignore[misc]
+        self.queue.append((data, (host, port)))
+
+    def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
+        queue, self.queue = self.queue, []
+        return queue
+
+    def deadline(self) -> int | None:
+        return self.when
+
+    def expire(self, now: int) -> Sequence[Command]:
+        self.when = None
+        self.expired += 1
+        return ()
+
+
+@pytest.mark.parametrize("make", LOOPS)
+def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def main(house: PumpHouse) -> None:
+        loop = asyncio.get_running_loop()
+        endpoint = EchoEndpoint()
+        bound = bind("coap", "127.0.0.1", 0, socket.SOCK_DGRAM)
+        address = bound.getsockname()
+        pump = DatagramPump(house, bound, endpoint, "coap", loop)
+        pump.open()
+        clients = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(20)]
+        for number, client in enumerate(clients):
+            client.setblocking(False)
+            client.connect(address)
+            client.send(b"bug")
+            client.send(b"hello %d" % number)
+        for number, client in enumerate(clients):
+            assert await loop.sock_recv(client, 100) == b"hello %d" % number
+        clients[0].send(b"later")
+        while not endpoint.expired:
+            await asyncio.sleep(0.001)
+        figures = house.ledger.of("coap")
+        assert figures.refusals == {"adapter-fault": 20}
+        pump.close()
+        assert pump.session.closed
+        for client in clients:
+            client.close()
+
+    run(make, main)
+
+
+def test_taken_port_is_one_sentence_that_says_what_to_do() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ConfigError, match=rf"port {port} on 127\.0\.0\.1 \(mqtt\) is taken .*--port mqtt=N"):
+            bind("mqtt", "127.0.0.1", port)
+
+
+def test_two_servers_that_start_together_do_not_share_a_port() -> None:
+    first = bind("mqtt", "127.0.0.1", 0)
+    with pytest.raises(ConfigError, match="is taken"):
+        bind("mqtt", "127.0.0.1", first.getsockname()[1])
+    first.close()
+
+
+def test_address_that_is_not_ours_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"cannot listen on 192\.0\.2\.1:0 \(mqtt\)"):
+        bind("mqtt", "192.0.2.1", 0)
