@@ -90,5 +90,5 @@ def test_mistakes_are_named(
 
 
 def test_absent_file_is_named() -> None:
-    with pytest.raises(ConfigError, match="nowhere.toml cannot be read"):
+    with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
         load({}, {}, TABLES, "nowhere.toml")

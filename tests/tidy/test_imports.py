@@ -1,0 +1,179 @@
+"""Who may know whom (docs/ARCHITECTURE.md), and who may touch the world; read from the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.tidy.source import PACKAGES, Source, sources
+
+SHELL = ("protocols.adapter", "protocols.buffer")
+BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
+
+MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
+    ("gateway.node", PACKAGES),
+    ("gateway.cli", ("gateway", "domain")),
+    ("gateway.__main__", ("gateway.cli",)),
+    ("gateway.runtime.process", ("gateway", "domain")),
+    ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
+    (
+        "gateway.runtime",
+        ("domain", "protocols.adapter", "gateway.pump", "gateway.session", "gateway.observe", "gateway.runtime"),
+    ),
+    ("gateway.pump", ("domain", "protocols.adapter", "gateway.session", "gateway.observe")),
+    ("gateway.config", ("domain",)),
+    ("gateway.session", ("domain",)),
+    ("gateway.observe", ("domain", "gateway.observe")),
+    ("gateway.usecase.nameserver", ("domain", "gateway.usecase", "gateway.session", "nameserver")),
+    (
+        "gateway.usecase",
+        ("domain", "gateway.usecase", "gateway.routing", "gateway.balance", "gateway.access", "gateway.session"),
+    ),
+    ("gateway.routing", ("domain", "gateway.routing")),
+    ("gateway.client", ("domain", "protocols.remoting", "gateway.link", "gateway.answer")),
+    ("gateway.link", ("domain", "protocols.remoting", "gateway.answer")),
+    ("gateway.answer", ("domain", "protocols.remoting")),
+    (
+        "gateway.connectors",
+        (
+            "domain",
+            "protocols.remoting",
+            "protocols.compression",
+            "gateway.client",
+            "gateway.link",
+            "gateway.answer",
+            "gateway.connectors",
+        ),
+    ),
+    ("gateway", ()),
+    ("protocols.adapter", ("domain",)),
+    ("protocols.registry", ("domain", "protocols.adapter")),
+    ("protocols.compression", ("domain",)),
+    ("store", ("domain", "store")),
+    ("nameserver", ("domain", "nameserver")),
+    ("controller", ("domain", "controller")),
+    ("domain", ("domain",)),
+]
+"""Module -> the prefixes of our modules that it may import; the first line that fits counts."""
+
+WORLD = {
+    "socket",
+    "asyncio",
+    "uvloop",
+    "ssl",
+    "subprocess",
+    "threading",
+    "multiprocessing",
+    "select",
+    "selectors",
+    "secrets",
+    "signal",
+}
+"""Modules that reach out of the process, or wait."""
+WORLDLY_CALLS = {
+    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep"},
+    "random": {"random", "randint", "randrange", "choice", "shuffle", "getrandbits"},
+    "os": {"urandom", "open", "read", "write", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "makedirs"},
+    "uuid": {"uuid1", "uuid4"},
+    "datetime": {"now", "utcnow", "today"},
+}
+MAY_TOUCH_THE_WORLD = (
+    "gateway.runtime", "gateway.node", "gateway.cli", "gateway.client", "gateway.link", "gateway.connectors",
+    "pyspark_headgate",
+)  # fmt: skip
+
+
+def module_of(source: Source) -> str:
+    """`store/log/segment.py` -> store.log.segment."""
+    return source.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def within(module: str, prefixes: tuple[str, ...]) -> bool:
+    """True when `module` is one of `prefixes` or below one."""
+    return any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes)
+
+
+def allowed(module: str) -> tuple[str, ...]:
+    """What `module` may import of ours."""
+    for prefix, known in MAY_KNOW:
+        if within(module, (prefix,)):
+            return known
+    if module.startswith("protocols."):
+        own = ".".join(module.split(".")[:2])
+        return ("domain", own, *SHELL, *BINDINGS)
+    return PACKAGES
+
+
+def test_imports_go_one_way() -> None:
+    wrong = [
+        f"{source.path}:{line}: {module_of(source)} must not know {name}"
+        for source in sources()
+        for line, name in source.imports()
+        if name.split(".")[0] in PACKAGES and not within(name, (*allowed(module_of(source)), module_of(source)))
+    ]
+    assert wrong == []
+
+
+def test_domain_stands_on_the_standard_library() -> None:
+    import sys
+
+    wrong = [
+        f"{source.path}:{line}: {name}"
+        for source in sources()
+        if source.path.startswith("domain/")
+        for line, name in source.imports()
+        if name.split(".")[0] not in (*sys.stdlib_module_names, "domain")
+    ]
+    assert wrong == []
+
+
+def test_only_the_runtime_touches_the_world() -> None:
+    wrong: list[str] = []
+    for source in sources():
+        if within(module_of(source), MAY_TOUCH_THE_WORLD):
+            continue
+        wrong += [f"{source.path}:{line}: imports {name}" for line, name in source.imports() if name.split(".")[0] in WORLD]
+        wrong += [f"{source.path}:{line}: {call}" for line, call in worldly_calls(source)]
+    assert wrong == []
+
+
+def worldly_calls(source: Source) -> list[tuple[int, str]]:
+    """Calls that read a clock, draw randomness, or open a file."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            found.append((node.lineno, "open()"))
+        elif isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+            if node.func.attr in WORLDLY_CALLS.get(name, ()):
+                found.append((node.lineno, f"{name}.{node.func.attr}()"))
+    return found
+
+
+def test_no_import_cycles() -> None:
+    names = {module_of(source) for source in sources()}
+    graph = {module_of(source): {name for _, name in top_level(source) if name in names} for source in sources()}
+    done: set[str] = set()
+    path: list[str] = []
+
+    def walk(module: str) -> None:
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        path.append(module)
+        for name in sorted(graph[module] - {module}):
+            walk(name)
+        path.pop()
+        done.add(module)
+
+    for module in sorted(graph):
+        walk(module)
+
+
+def top_level(source: Source) -> list[tuple[int, str]]:
+    """Imports that run when the module is imported: not those inside functions or under TYPE_CHECKING."""
+    body = [node for node in source.tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))]
+    plain = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return Source(source.path, "", ast.Module(plain, [])).imports()

@@ -1,0 +1,110 @@
+"""The shape of files: their length, their names, and what is never in them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tests.tidy.source import ROOT, sources, tests
+
+LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+CLASS_LINES_MAX = 300
+NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
+CATCH_ALL = ("gateway/pump.py", "gateway/runtime/datagram.py")
+"""Where a bug of any kind is turned into the end of one connection."""
+
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!X)")
+PLACES = re.compile(r"(?<!\w)/(work|home|Users|root)/[A-Za-z]")
+EMOJI = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf]")
+
+
+def test_files_and_functions_are_short() -> None:
+    wrong: list[str] = []
+    for source in sources():
+        lines = source.text.count("\n")
+        if lines > LINES_MAX:
+            wrong.append(f"{source.path}: {lines} lines; look for the second noun")
+        for node in ast.walk(source.tree):
+            length = getattr(node, "end_lineno", 0) - getattr(node, "lineno", 0) + 1
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and length > FUNCTION_LINES_MAX:
+                wrong.append(f"{source.path}:{node.lineno}: {node.name} has {length} lines")
+            if isinstance(node, ast.ClassDef) and length > CLASS_LINES_MAX:
+                wrong.append(f"{source.path}:{node.lineno}: class {node.name} has {length} lines")
+    assert wrong == []
+
+
+def test_files_are_named_after_nouns() -> None:
+    wrong = [source.path for source in (*sources(), *tests()) if NO_NOUNS & set(Path(source.path).with_suffix("").parts)]
+    assert wrong == []
+
+
+def test_public_names_say_what_they_are() -> None:
+    wrong: list[str] = []
+    for source in sources():
+        if ast.get_docstring(source.tree) is None and source.text.strip():
+            wrong.append(f"{source.path}:1")
+        for node in ast.walk(source.tree):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            members = [node, *(inner for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef))]
+            if node.name.startswith("_"):
+                continue
+            wrong += [
+                f"{source.path}:{member.lineno}: {member.name}"
+                for member in members
+                if not member.name.startswith("_") and ast.get_docstring(member) is None
+            ]
+    assert wrong == []
+
+
+def test_nothing_is_left_unfinished() -> None:
+    wrong = [
+        f"{source.path}:{number}: {line.strip()}"
+        for source in (*sources(), *tests())
+        if not source.path.startswith("tests/tidy/")
+        for number, line in enumerate(source.text.splitlines(), 1)
+        if UNFINISHED.search(line) or (EMOJI.search(line) and not source.path.startswith("tests/"))
+    ]
+    assert wrong == []
+
+
+def test_only_the_pumps_catch_everything() -> None:
+    wrong = [
+        f"{source.path}:{node.lineno}"
+        for source in sources()
+        if source.path not in CATCH_ALL
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")))
+        and not isinstance(node.body[-1], ast.Raise)
+    ]
+    assert wrong == []
+
+
+def test_no_file_knows_the_machine_it_was_written_on() -> None:
+    texts = [path for suffix in ("py", "md", "toml", "pyx", "pyi") for path in ROOT.rglob(f"*.{suffix}")]
+    ours = [
+        path
+        for path in texts
+        if not any(part.startswith(".") or part == "node_modules" for part in path.relative_to(ROOT).parts)
+    ]
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in ours
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if PLACES.search(line)
+    ]
+    assert wrong == []
+
+
+def test_folders_of_protocols_and_store_explain_themselves() -> None:
+    folders = [*(ROOT / "protocols").iterdir(), ROOT / "store", *(ROOT / "store").iterdir()]
+    wrong = [
+        str(folder.relative_to(ROOT))
+        for folder in folders
+        if folder.is_dir() and any(folder.glob("*.py")) and not (folder / "README.md").exists()
+    ]
+    assert wrong == []
