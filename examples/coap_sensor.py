@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import aiocoap
+import aiocoap  # type: ignore[import-untyped]
 
 
 async def run(address: str) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 import time
 
-from rocketmq import ClientConfiguration, Credentials, FilterExpression, Message, Producer, SimpleConsumer
+from rocketmq import (  # type: ignore[import-untyped]
+    ClientConfiguration,
+    Credentials,
+    FilterExpression,
+    Message,
+    Producer,
+    SimpleConsumer,
+)
 
 
 def main(endpoint: str = "127.0.0.1:8081") -> None:

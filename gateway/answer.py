@@ -4,7 +4,7 @@ ClientError                the root of what a client raises
   UnreachableError         no server answered in time; says which address and what the last attempt met
   RejectedError            a server answered with an error: `code` and `remark` as they came
     UnknownTopicError      there is no route to the topic
-  GarbledError             an answer could not be understood
+  GarbledError             an answer could not be understood, or the server speaks another protocol
 """
 
 from __future__ import annotations

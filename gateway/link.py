@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from gateway.answer import GarbledError
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, JSON, LANGUAGE_OTHER
 
@@ -19,7 +20,9 @@ _CODE_MAX_BINARY: Final = 0x7FFF
 
 
 class Link:
-    """A connection, opened at once. What goes wrong is an OSError (TimeoutError among them), and closes it."""
+    """A connection, opened at once. What goes wrong closes it and is an OSError (TimeoutError among them), or a GarbledError
+    when the server speaks another protocol.
+    """
 
     def __init__(self, address: str, timeout_s: float) -> None:
         host, _, port = address.rpartition(":")
@@ -76,8 +79,8 @@ class Link:
                         waiting.discard(frame.opaque)
                         found[frame.opaque] = frame
                 if self._decoder.fault:
-                    raise ConnectionError(f"{self.address} does not speak the remoting protocol ({self._decoder.fault})")
-        except OSError:
+                    raise GarbledError(f"{self.address} does not speak the remoting protocol ({self._decoder.fault})")
+        except (OSError, GarbledError):
             self.close()
             raise
         return [found[opaque] for opaque in opaques]

@@ -37,10 +37,10 @@ def expected(readings: Sequence[Reading]) -> dict[tuple[str, str], Row]:
 def differences(readings: Sequence[Reading], rows: Iterable[Mapping[str, object]]) -> list[str]:
     """What is wrong with the table, a line each; nothing when it is right."""
     names = ("readings", "degrees", "lowest", "highest", "cold", "heat", "calibration")
-    found = {(row["station"], row["month"]): tuple(row[name] for name in names) for row in rows}
+    found = {(str(row["station"]), str(row["month"])): tuple(row[name] for name in names) for row in rows}
     want = expected(readings)
     return [
         f"{place}: found {found.get(place)}, expected {want.get(place)}"
-        for place in sorted(want.keys() | found.keys(), key=str)
+        for place in sorted(want.keys() | found.keys())
         if found.get(place) != want.get(place)
     ]

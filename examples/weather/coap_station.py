@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import aiocoap
+import aiocoap  # type: ignore[import-untyped]
 
 from examples.weather.reading import Reading
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -20,15 +21,15 @@ def session() -> SparkSession:
     builder = SparkSession.builder.appName("weather").master("local[2]")
     for name, value in {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "512m",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
     }.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    return builder.getOrCreate()
 
 
 def stream(spark: SparkSession, nameserver: str, topic: str) -> DataFrame:

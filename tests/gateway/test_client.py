@@ -204,7 +204,7 @@ def test_no_nameserver_is_an_error() -> None:
     [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x08\x07\0\0\x02{}  ", b"\0\0\0\x0a\0\0\0\x06nojson"],
 )
 def test_a_server_of_another_protocol_is_named(data: bytes) -> None:
-    says = pytest.raises(UnreachableError, match="does not speak the remoting protocol")
+    says = pytest.raises(GarbledError, match="does not speak the remoting protocol")
     with Liar(data) as liar, Client(liar.address, retry_s=0) as client, says:
         client.topics()
 

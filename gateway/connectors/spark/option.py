@@ -88,7 +88,7 @@ def parse(given: Mapping[str, str], streaming: bool) -> Options:
         partition_rows=_number(values, "maxRecordsPerPartition", 250_000, 1),
         trigger_rows=_number(values, "maxOffsetsPerTrigger", 0, 1),
         timeout_s=_number(values, "timeoutMs", 10_000, 1) / 1000,
-        retry_s=_number(values, "retryMs", 60_000, 0) / 1000,
+        retry_s=_number(values, "retryMs", 30_000, 0) / 1000,
     )
 
 

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 ROOT = Path(__file__).resolve().parents[4]
 SETTINGS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -26,6 +28,7 @@ def environment() -> dict[str, str]:
     """What a process needs around it so that Spark's workers find the project."""
     paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {
+        "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
@@ -38,9 +41,7 @@ def build(folder: Path) -> SparkSession:
     builder = builder.config("spark.local.dir", str(folder / "local"))
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    return builder.getOrCreate()
 
 
 @contextmanager
