@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final, cast, final
 
 from domain import limits
-from domain.command import Command, Extend, Receive
-from domain.event import Event, Received, Refused
+from domain.command import Command, Extend, QueryGroup, Receive
+from domain.event import Event, GroupFound, Received, Refused
 from domain.filter import tag
 from domain.filter.tag import TagFilter
 from protocols.grpc import framing, status, translate_in, translate_out, wire
@@ -30,25 +30,24 @@ _HOSTS = translate_out.Hosts()
 
 @final
 class _Poll:
-    """What the answer needs of the request."""
+    """What the answer needs of the request. `client` None: its settings have not arrived."""
 
-    __slots__ = ("client", "group", "renew", "topic", "topic_field")
+    __slots__ = ("client", "receive", "renew", "topic_field")
 
-    def __init__(self, client: Client, group: str, topic: str, topic_field: bytes, renew: bool) -> None:
+    def __init__(self, client: Client | None, receive: Receive, topic_field: bytes, renew: bool) -> None:
         self.client = client
-        self.group = group
-        self.topic = topic
+        self.receive = receive
         self.topic_field = topic_field
         self.renew = renew
 
 
 def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """Check the request -> one Receive."""
+    """Check the request -> one Receive.
+
+    There are SDKs whose first poll overtakes their settings; for those the group is asked first whether it is orderly.
+    """
     request = pb.ReceiveMessageRequest.FromString(body)
     client = desk.sessions.find(call.client_id)
-    if client is None:
-        desk.refuse(call, pb.INTERNAL_SERVER_ERROR, f"client {call.client_id} has sent no settings on a Telemetry stream")
-        return ()
     group, queue = request.group.name, request.message_queue
     topic = queue.topic.name
     wait_ns = _wait_ns(call, client, request, now)
@@ -63,29 +62,35 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     if refusal is not None:
         desk.refuse(call, *refusal)
         return ()
-    call.state = _Poll(client, group, topic, translate_out.topic_field(queue.topic), renew)
-    return (
-        Receive(
-            desk.ticket(call),
-            group,
-            topic,
-            min(max(request.batch_size, 1), limits.RECEIVE_MESSAGES_MAX),
-            invisible_ms,
-            wait_ms=cast(int, wait_ns) // limits.MILLISECOND_NS,
-            # Only a FIFO push consumer polls queue by queue; what others name is where their rotation happens to stand.
-            queue_id=queue.id if client.fifo and renew and queue.id >= 0 else -1,
-            filter=_tags(request.filter_expression),
-            from_first=True,
-            ordered=client.fifo,
-            attempt_id=request.attempt_id,
-            client_id=call.client_id,
-        ),
+    fifo = client is not None and client.fifo
+    receive = Receive(
+        desk.ticket(call),
+        group,
+        topic,
+        min(max(request.batch_size, 1), limits.RECEIVE_MESSAGES_MAX),
+        invisible_ms,
+        wait_ms=cast(int, wait_ns) // limits.MILLISECOND_NS,
+        # Only a FIFO push consumer polls queue by queue; what others name is where their rotation happens to stand.
+        queue_id=queue.id if fifo and renew and queue.id >= 0 else -1,
+        filter=_tags(request.filter_expression),
+        from_first=True,
+        ordered=fifo,
+        attempt_id=request.attempt_id,
+        client_id=call.client_id,
     )
+    call.state = _Poll(client, receive, translate_out.topic_field(queue.topic), renew)
+    return (receive,) if client is not None else (QueryGroup(receive.ticket, group),)
 
 
 def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
     """Received -> status, messages, delivery timestamp. What nobody waits for any more is given back at once."""
     poll = cast(_Poll, call.state)
+    receive = poll.receive
+    if isinstance(event, GroupFound):
+        receive.ordered = event.group.orderly
+        if not desk.gone(call):
+            desk.owe(receive)
+        return
     if isinstance(event, Refused):
         if not desk.gone(call):
             code, text = status.of(event.failure)
@@ -97,7 +102,7 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
     if desk.gone(call):
         if messages:
             receipts = [leased.receipt for leased in messages]
-            desk.owe(Extend(desk.ticket(call), poll.group, poll.topic, receipts, 0))
+            desk.owe(Extend(desk.ticket(call), receive.group, receive.topic, receipts, 0))
         return
     if not messages:
         desk.reply_frames(call, _NONE + _delivered(desk))
@@ -107,8 +112,8 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         handle = leased.receipt.text()
         message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
         frames.append(framing.frame(wire.text(b"\x12", message)))
-        if poll.renew:
-            desk.renewals.add(poll.client, handle, leased.receipt, poll.group, poll.topic, now)
+        if poll.renew and poll.client is not None:
+            desk.renewals.add(poll.client, handle, leased.receipt, receive.group, receive.topic, now)
     frames.append(_delivered(desk))
     desk.reply_frames(call, b"".join(frames))
 
@@ -125,13 +130,14 @@ def _tags(expression: pb.FilterExpression) -> TagFilter | None:
     return None if text in ("", "*") else tag.parse(text)
 
 
-def _wait_ns(call: Call, client: Client, request: pb.ReceiveMessageRequest, now: int) -> int | Refusal:
+def _wait_ns(call: Call, client: Client | None, request: pb.ReceiveMessageRequest, now: int) -> int | Refusal:
     """How long to wait: as asked, between 5 and 20 s, and not beyond the call's deadline (ReceiveMessageActivity)."""
     left = call.deadline - now if call.deadline >= 0 else -1
     if request.HasField("long_polling_timeout"):
         polling = request.long_polling_timeout.seconds * limits.SECOND_NS + request.long_polling_timeout.nanos
     else:
-        polling = left - client.request_timeout_ns // 2 if left >= 0 else POLLING_MAX_NS
+        spare = client.request_timeout_ns // 2 if client is not None else 0
+        polling = left - spare if left >= 0 else POLLING_MAX_NS
     polling = int(min(max(polling, POLLING_MIN_NS), POLLING_MAX_NS))
     if left < 0 or left >= polling + MARGIN_NS:
         return polling

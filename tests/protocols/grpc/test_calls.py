@@ -391,11 +391,17 @@ def test_nothing_to_receive_is_message_not_found(engine: EngineFactory) -> None:
 
 
 @both_engines
-def test_receive_without_settings_is_refused(engine: EngineFactory) -> None:
+def test_poll_that_overtakes_its_settings_asks_the_group(engine: EngineFactory) -> None:
     stage = Stage(engine)
     stream = stage.call("ReceiveMessage", poll())
-    assert stage.commands == []
-    assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.INTERNAL_SERVER_ERROR
+    query = stage.take()
+    assert isinstance(query, QueryGroup)
+    stage.give(GroupFound(query.ticket, Group("g", orderly=True)))
+    (command,) = stage.expire(stage.now)
+    assert isinstance(command, Receive)
+    assert (command.ordered, command.wait_ms) == (True, 15_000)
+    stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
+    assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[1]).message.body == b"one"
 
 
 @both_engines
