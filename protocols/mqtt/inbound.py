@@ -19,6 +19,8 @@ from protocols.mqtt.translate import STORED_BYTES_MAX, Route, message, route, st
 from protocols.mqtt.wire import V5, PacketError
 
 ROUTES_MAX: Final = 1_024
+REFUSALS: Final = (0x97, 0x99)
+"""Faults of one message that leave the connection as it is: it is answered with this code."""
 PUBACK: Final = 4
 PUBREC: Final = 5
 PUBCOMP: Final = 7
@@ -96,9 +98,15 @@ class Inbound:
         qos = packet.qos
         topic = packet.topic
         more = b""
+        refusal = 0
         if packet.properties is not NONE:
             topic = self._topic_of(packet)
-            more = stored_form(packet.properties, packet.body, self._wall_ms())
+            try:
+                more = stored_form(packet.properties, packet.body, self._wall_ms())
+            except PacketError as fault:
+                if fault.code not in REFUSALS:
+                    raise
+                refusal = fault.code
         elif not topic:
             raise PacketError(0x82 if self._version == V5 else 0x90, "an empty topic name")
         where = self._routes.get(topic)
@@ -108,7 +116,7 @@ class Inbound:
             self._count(packet)
         if len(packet.body) > BODY_BYTES_MAX:
             raise PacketError(0x95, f"a payload of {len(packet.body)} bytes, {BODY_BYTES_MAX} are allowed")
-        refusal = where.refusal or (0x97 if len(more) + len(topic) > STORED_BYTES_MAX else 0)
+        refusal = refusal or where.refusal or (0x97 if len(more) + len(topic) > STORED_BYTES_MAX else 0)
         if refusal:
             self._refuse(packet, refusal, commands)
             return
@@ -159,10 +167,12 @@ class Inbound:
             raise PacketError(0x93, f"more than {self._config.receive_maximum} unfinished messages")
 
     def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
-        """Answer one message without sending it, in its turn."""
+        """Answer one message without sending it, in its turn; below 5.0 there is no such answer."""
         if packet.qos == 0:
             self.dropped += 1
             return
+        if self._version != V5 and not self._config.accept_refused_publish:
+            raise PacketError(code, "the message was refused")
         self.flush(commands)
         run = Run("", PUBREC if packet.qos == 2 else PUBACK)
         run.packet_ids.append(packet.packet_id)

@@ -1,13 +1,16 @@
-"""Sessions as clients see them, over the real use cases and the real store: what is kept, for how long, and how often it comes."""
+"""Sessions as clients see them, over the real use cases and store: what is kept, for how long, and how often it comes."""
 
 from __future__ import annotations
 
 import pytest
 
+from domain import property as stored
+from domain.record import Record
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Disconnect, Will
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Unsubscribe
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 
 
@@ -233,8 +236,6 @@ def test_a_repetition_shares_the_fate_of_a_copy_that_is_not_stored_yet() -> None
     sender.connect("sender", clean=False, expiry_s=100)
     broker.disk.hold_syncs = True
     sender.publish("t/x", b"once", qos=2, packet_id=5)
-    other = broker.client(5)
-    other.put(*[])
     assert sender.take() == []
     sender.publish("t/x", b"once", qos=2, packet_id=5, dup=True)
     assert sender.take() == []
@@ -463,8 +464,6 @@ def test_unsubscribe_stops_delivery() -> None:
     client = broker.client(5)
     client.connect("c")
     client.subscribe("t/#")
-    from protocols.mqtt.subscribe import Suback, Unsubscribe
-
     client.put(Unsubscribe(9, ["t/#", "never"]))
     (answer,) = client.take()
     assert isinstance(answer, Suback)
@@ -505,9 +504,6 @@ def test_properties_go_through_unchanged() -> None:
 
 
 def test_user_properties_are_properties_for_everybody_else() -> None:
-    from domain import property as stored
-    from domain.record import Record
-
     broker = Broker()
     sender = broker.client(5)
     sender.connect("sender")

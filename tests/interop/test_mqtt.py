@@ -1,0 +1,248 @@
+"""MQTT with clients that nobody here wrote, against a real server that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gmqtt  # type: ignore[import-untyped]
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from tests.interop.node import Node
+
+pytestmark = pytest.mark.interop
+VERSIONS = [paho.MQTTv31, paho.MQTTv311, paho.MQTTv5]
+mosquitto = pytest.mark.skipif(shutil.which("mosquitto_pub") is None, reason="mosquitto-clients is not installed")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("mqtt"), "--durability", "page") as running:
+        yield running
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[Node]:
+    """A node of one's own, to be killed."""
+    with Node(tmp_path, "--durability", "page") as running:
+        yield running
+
+
+def until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait for something that other threads do."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "it did not happen in time"
+        time.sleep(0.01)
+
+
+class Phone:
+    """A paho client with its loop in a thread, and what it has received."""
+
+    def __init__(self, node: Node, client_id: str, version: int = paho.MQTTv311, clean: bool = True) -> None:
+        self.node = node
+        self.received: list[Any] = []
+        self.present: list[bool] = []
+        self.subscribed = threading.Event()
+        fresh = {} if version == paho.MQTTv5 else {"clean_session": clean}
+        self.client = paho.Client(CallbackAPIVersion.VERSION2, client_id, protocol=version, reconnect_on_failure=True, **fresh)
+        self.client.reconnect_delay_set(1, 1)
+        self.client.on_message = lambda client, data, message: self.received.append(message)
+        self.client.on_connect = self._connected
+        self.client.on_subscribe = lambda *rest: self.subscribed.set()
+        self.version = version
+        self.clean = clean
+
+    def _connected(self, client: paho.Client, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        self.present.append(flags.session_present)
+
+    def start(self) -> Phone:
+        """Connect and wait for CONNACK."""
+        more: dict[str, Any] = {}
+        if self.version == paho.MQTTv5:
+            properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+            properties.SessionExpiryInterval = 0 if self.clean else 3600
+            more = {"clean_start": self.clean, "properties": properties}
+        self.client.connect("127.0.0.1", self.node.port("mqtt"), keepalive=10, **more)
+        self.client.loop_start()
+        until(lambda: bool(self.present))
+        return self
+
+    def subscribe(self, pattern: str, qos: int) -> Phone:
+        """Subscribe and wait for SUBACK."""
+        self.subscribed.clear()
+        self.client.subscribe(pattern, qos)
+        assert self.subscribed.wait(15)
+        return self
+
+    def stop(self) -> None:
+        """Say goodbye."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def bodies(self) -> list[str]:
+        """Payloads as text."""
+        return [message.payload.decode() for message in self.received]
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_paho_publishes_and_subscribes(node: Node, version: int, qos: int) -> None:
+    topic = f"paho{version}{qos}/room/temp"
+    listener = Phone(node, "listener", version).start().subscribe(f"paho{version}{qos}/+/temp", qos)
+    sender = Phone(node, "sender", version).start()
+    for number in range(50):
+        sender.client.publish(topic, str(number), qos).wait_for_publish(10)
+    until(lambda: len(listener.received) >= 50)
+    assert listener.bodies() == [str(number) for number in range(50)]
+    assert {(message.topic, message.qos, message.retain) for message in listener.received} == {(topic, qos, False)}
+    listener.stop()
+    sender.stop()
+
+
+def test_paho_mqtt5_properties(node: Node) -> None:
+    listener = Phone(node, "listener5", paho.MQTTv5).start().subscribe("p5/#", 1)
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    properties.UserProperty = [("a", "1"), ("a", "2"), ("b", "x")]
+    properties.ContentType = "text/plain"
+    properties.ResponseTopic = "answers/1"
+    properties.CorrelationData = b"\x00\x01"
+    properties.PayloadFormatIndicator = 1
+    sender = Phone(node, "sender5", paho.MQTTv5).start()
+    sender.client.publish("p5/x", "hello", 1, properties=properties).wait_for_publish(10)
+    until(lambda: bool(listener.received))
+    got = listener.received[0].properties
+    assert got.UserProperty == [("a", "1"), ("a", "2"), ("b", "x")]
+    assert (got.ContentType, got.ResponseTopic, got.CorrelationData) == ("text/plain", "answers/1", b"\x00\x01")
+    assert got.PayloadFormatIndicator == 1
+    listener.stop()
+    sender.stop()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_gmqtt_publishes_and_subscribes(node: Node, version: int) -> None:
+    async def talk() -> list[bytes]:
+        got: list[bytes] = []
+        done = asyncio.Event()
+        ready = asyncio.Event()
+
+        async def on_message(client: Any, topic: str, payload: bytes, qos: int, properties: Any) -> int:
+            got.append(payload)
+            if len(got) == 20:
+                done.set()
+            return 0
+
+        client = gmqtt.Client(f"gmqtt{version}")
+        client.on_message = on_message
+        client.on_subscribe = lambda *rest, **more: ready.set()
+        await client.connect("127.0.0.1", node.port("mqtt"), version=version, keepalive=10)
+        client.subscribe(f"gmqtt{version}/#", qos=1)
+        await asyncio.wait_for(ready.wait(), 10)
+        for number in range(20):
+            client.publish(f"gmqtt{version}/x", str(number).encode(), qos=1)
+        await asyncio.wait_for(done.wait(), 10)
+        await client.disconnect()
+        return got
+
+    assert asyncio.run(talk()) == [str(number).encode() for number in range(20)]
+
+
+@mosquitto
+@pytest.mark.parametrize("version", ["mqttv31", "mqttv311", "mqttv5"])
+def test_mosquitto_tools(node: Node, version: str) -> None:
+    port = str(node.port("mqtt"))
+    topic = f"tools-{version}"
+    for number in range(3):
+        publish = ["mosquitto_pub", "-V", version, "-p", port, "-t", f"{topic}/{number}", "-m", str(number), "-q", "1", "-r"]
+        subprocess.run(publish, check=True, timeout=15)
+    listen = ["mosquitto_sub", "-V", version, "-p", port, "-t", f"{topic}/+", "-q", "2", "-C", "3", "-W", "10"]
+    listen += ["-F", "%r %t %p"]
+    heard = subprocess.run(listen, check=True, timeout=20, capture_output=True, text=True).stdout
+    assert sorted(heard.split("\n")) == ["", *(f"1 {topic}/{number} {number}" for number in range(3))]
+
+
+def test_will_when_the_socket_is_killed(node: Node) -> None:
+    listener = Phone(node, "heir").start().subscribe("wills/#", 1)
+    victim = paho.Client(CallbackAPIVersion.VERSION2, "victim")
+    victim.will_set("wills/victim", "gone", 1)
+    victim.connect("127.0.0.1", node.port("mqtt"))
+    victim.loop_start()
+    until(victim.is_connected)
+    raw = victim.socket()
+    assert raw is not None
+    raw.shutdown(socket.SHUT_RDWR)
+    victim.reconnect_delay_set(100, 100)
+    until(lambda: listener.bodies() == ["gone"])
+    victim.loop_stop()
+    listener.stop()
+
+
+@pytest.mark.parametrize("version", [paho.MQTTv311, paho.MQTTv5])
+def test_a_persistent_session_outlives_kill_9(mortal: Node, version: int) -> None:
+    Phone(mortal, "absent", version, clean=False).start().subscribe("k/#", 1).stop()
+    sender = Phone(mortal, "sender", version).start()
+    for number in range(20):
+        sender.client.publish("k/x", str(number), 1).wait_for_publish(10)
+    mortal.kill()
+    mortal.start()
+    back = Phone(mortal, "absent", version, clean=False).start()
+    assert back.present == [True]
+    until(lambda: len(back.received) >= 20)
+    assert back.bodies() == [str(number) for number in range(20)]
+    back.stop()
+    sender.stop()
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_kill_9_during_traffic(mortal: Node, qos: int) -> None:
+    """Nothing acknowledged is lost; at QoS 2 nothing comes twice, neither into the log nor out of it."""
+    listener = Phone(mortal, "listener", clean=False).start().subscribe("k/#", qos)
+    sender = Phone(mortal, "sender", clean=False).start()
+    acknowledged: list[int] = []
+    stop = threading.Event()
+
+    def send() -> None:
+        number = 0
+        while not stop.is_set():
+            handle = sender.client.publish("k/x", str(number), qos)
+            try:
+                handle.wait_for_publish(30)
+            except RuntimeError:
+                # Not connected just now: paho keeps it and sends it again.
+                until(handle.is_published, 30)
+            if handle.is_published():
+                acknowledged.append(number)
+            number += 1
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    for _ in range(3):
+        before = len(acknowledged)
+        until(lambda before=before: len(acknowledged) >= before + 30, 30)  # type: ignore[misc]
+        mortal.kill()
+        mortal.start()
+    stop.set()
+    thread.join(60)
+    until(lambda: set(map(str, acknowledged)) <= set(listener.bodies()), 30)
+    time.sleep(0.5)
+    counts = Counter(listener.bodies())
+    assert set(map(str, acknowledged)) <= set(counts)
+    if qos == 2:
+        assert [body for body, count in counts.items() if count > 1] == []
+        first_seen = list(dict.fromkeys(listener.bodies()))
+        assert first_seen == sorted(first_seen, key=int)
+    assert all(listener.present[1:])
+    listener.stop()
+    sender.stop()

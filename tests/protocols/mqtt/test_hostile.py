@@ -1,0 +1,311 @@
+"""What a connection does with input that is wrong, late or too much: MQTT 5, 4.13, and the words of each version."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.command import Disconnected
+from domain.errors import ErrorCode
+from protocols.mqtt import property as props
+from protocols.mqtt import status
+from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
+from protocols.mqtt.packet import Ping, encode
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Subscribe, Unsubscribe
+from tests.protocols.mqtt.stage import PEER, Broker, Client
+from tests.protocols.mqtt.vectors import CONNECTS, OTHERS, PUBLISHES, Vector
+
+
+def connected(broker: Broker, version: int = 4) -> Client:
+    client = broker.client(version)
+    client.connect("c")
+    return client
+
+
+def goodbye(client: Client) -> int | None:
+    """The code of the DISCONNECT that came, None when there was none."""
+    codes = [packet.code for packet in client.take() if isinstance(packet, Disconnect)]
+    return codes[0] if codes else None
+
+
+BAD_CONNECTS = [vector for vector in CONNECTS if isinstance(vector.expected, int)]
+
+
+@pytest.mark.parametrize("vector", BAD_CONNECTS, ids=lambda vector: vector.name)
+def test_a_bad_first_packet_is_refused_in_the_words_of_its_version(vector: Vector) -> None:
+    broker = Broker()
+    client = broker.client(5 if vector.data[8:9] >= b"\x05" else 4)
+    client.send(vector.data)
+    assert client.gone
+    assert client.reason in status.CLOSED
+    answers = client.take()
+    if vector.expected == -1 or (vector.data[8] == 4 and vector.expected == 0x81):
+        assert answers == []
+    else:
+        (answer,) = answers
+        assert isinstance(answer, Connack)
+        assert answer.code == vector.expected
+
+
+LATER = [vector for vector in PUBLISHES + OTHERS if isinstance(vector.expected, int)]
+
+
+@pytest.mark.parametrize("vector", LATER, ids=lambda vector: vector.name)
+def test_a_bad_packet_later_ends_the_connection(vector: Vector) -> None:
+    broker = Broker()
+    listener = broker.client()
+    listener.connect("listener")
+    listener.subscribe("wills/c")
+    client = broker.client(vector.version)
+    client.connect("c", will=Will("wills/c", b"", 1, False, NONE))
+    client.send(vector.data)
+    assert client.gone
+    assert client.reason in status.CLOSED
+    assert goodbye(client) == (vector.expected if vector.version == 5 else None)
+    assert len(listener.messages()) == 1
+
+
+TOPICS: list[tuple[bytes, int]] = [
+    (b"a/+", 0x90), (b"#", 0x90), (b"a\x00b", 0x81), (b"\xff", 0x81), (b"\xed\xa0\x80", 0x81), (b"a\x01b", 0x90),
+    (b"", 0x82), (b"x" * 4097, 0x90), (b"/" * 128, 0x90),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("topic", "code"), TOPICS, ids=[repr(topic[:8]) for topic, _ in TOPICS])
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_bad_topic_name_ends_the_connection(topic: bytes, code: int, version: int) -> None:
+    broker = Broker()
+    client = connected(broker, version)
+    client.put(Publish(topic, b"x", 1, False, False, 1, NONE))
+    assert client.gone
+    assert goodbye(client) == (code if version == 5 else None)
+
+
+@pytest.mark.parametrize("topic", ["/x", "$x/y", "größe/x", "%RETRY%g/x", "TBW102/x", "a b", "$share/g/t", "x" * 200])
+def test_odd_but_legal_topic_names_are_kept_exactly(topic: str) -> None:
+    broker = Broker()
+    listener = broker.client()
+    listener.connect("listener")
+    listener.subscribe(topic if not topic.startswith("$share") else "$share2/#")
+    client = connected(broker)
+    client.publish(topic)
+    assert [ack.kind for ack in client.take() if isinstance(ack, Ack)] == [4]
+    if not topic.startswith("$share"):
+        assert [message.topic.decode() for message in listener.messages()] == [topic]
+
+
+def test_sys_topics_are_not_for_clients() -> None:
+    broker = Broker()
+    client = connected(broker, 5)
+    client.publish("$SYS/x", qos=0)
+    client.publish("$SYS/x", qos=1, packet_id=1)
+    client.publish("$SYS/x", qos=2, packet_id=2)
+    acks = [(ack.kind, ack.packet_id, ack.code) for ack in client.take() if isinstance(ack, Ack)]
+    assert acks == [(4, 1, 0x87), (5, 2, 0x87)]
+    old = connected(broker, 4)
+    assert client.gone  # the same client id
+    old.publish("$SYS/x", qos=1)
+    assert (old.gone, old.reason) == (True, "not-allowed")
+
+
+def test_topic_aliases() -> None:
+    broker = Broker(topic_alias_maximum=2)
+
+    def alias(number: int) -> Properties:
+        out = Properties()
+        out.numbers[props.TOPIC_ALIAS] = number
+        return out
+
+    listener = broker.client(5)
+    listener.connect("listener")
+    listener.subscribe("a/#")
+    client = connected(broker, 5)
+    client.publish("a/1", packet_id=1, properties=alias(1))
+    client.publish("a/2", packet_id=2, properties=alias(2))
+    client.publish("", packet_id=3, properties=alias(1))
+    assert [message.topic for message in listener.messages()] == [b"a/1", b"a/2", b"a/1"]
+    for number, code in ((0, 0x94), (3, 0x94)):
+        client = connected(broker, 5)
+        client.publish("a/1", properties=alias(number))
+        assert goodbye(client) == code
+    client = connected(broker, 5)
+    client.publish("", properties=alias(1))
+    assert goodbye(client) == 0x82
+
+
+def test_receive_maximum_of_the_server() -> None:
+    broker = Broker(receive_maximum=3)
+    client = connected(broker, 5)
+    client.put(*(Publish(b"t", b"x", 2, False, False, number, NONE) for number in range(1, 4)))
+    assert not client.gone
+    client.take()
+    client.put(Publish(b"t", b"x", 2, False, False, 4, NONE))
+    assert goodbye(client) == 0x93
+    assert client.reason == "receive-maximum"
+
+
+def test_payload_that_is_not_the_text_it_claims_to_be() -> None:
+    broker = Broker()
+    client = connected(broker, 5)
+    claim = Properties()
+    claim.numbers[props.PAYLOAD_FORMAT] = 1
+    client.publish("t", b"\xff", properties=claim)
+    assert [(ack.kind, ack.code) for ack in client.take() if isinstance(ack, Ack)] == [(4, 0x99)]
+    assert not client.gone
+
+
+def test_properties_beyond_what_a_message_can_hold() -> None:
+    broker = Broker()
+    client = connected(broker, 5)
+    given = Properties()
+    given.user = [("k", "v" * 40_000)]
+    client.publish("t", properties=given)
+    assert [(ack.kind, ack.code) for ack in client.take() if isinstance(ack, Ack)] == [(4, 0x97)]
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_refused_publish_below_5_closes_unless_told_otherwise(accept: bool) -> None:
+    broker = Broker(accept_refused_publish=accept)
+    client = connected(broker)
+    broker.disk.free = 0.0
+    broker.disk.capacity = 1
+    client.publish("t", packet_id=1)
+    broker.run(1_000)
+    acks = [packet for packet in client.take() if isinstance(packet, Ack)]
+    assert (client.gone, len(acks)) == ((False, 1) if accept else (True, 0))
+    if not accept:
+        assert client.reason == "refused-publish"
+
+
+def test_filters_that_are_none_get_their_own_code() -> None:
+    broker = Broker()
+    for version, codes in ((5, [1, 0x8F, 0x8F, 0x9E, 0]), (4, [1, 0x80, 0x80, 0x80, 0])):
+        client = connected(broker, version)
+        client.put(Subscribe(3, [("a/#", 1), ("a/#/b", 1), ("a+", 1), ("$share/g/a", 1), ("b", 0)]))
+        (answer,) = client.take()
+        assert isinstance(answer, Suback)
+        assert (answer.packet_id, list(answer.codes)) == (3, codes)
+        client.put(Subscribe(4, [("$share/g/a", 1)]), Unsubscribe(5, ["a/#"]))
+        assert [packet.packet_id for packet in client.take() if isinstance(packet, Suback)] == [4, 5]
+
+
+def test_client_ids() -> None:
+    """3.1.3.1: an empty one needs a clean session below 5.0, and gets a name from the server in 5.0."""
+    broker = Broker()
+    assert broker.client(4).connect("", clean=False).code == 2
+    assert broker.client(4).connect("", clean=True).code == 0
+    for clean in (False, True):
+        answer = broker.client(5).connect("", clean=clean)
+        assert answer.code == 0
+        assert answer.properties.texts[props.ASSIGNED_CLIENT_ID]
+    assert broker.client(5).connect("x" * 2_000).code == 0x85
+    assert broker.client(4).connect("a\x01").code == 2
+
+
+def test_an_authentication_method_is_refused() -> None:
+    method = Properties()
+    method.texts[props.AUTH_METHOD] = "SCRAM-SHA-256"
+    assert Broker().client(5).connect("c", properties=method).code == 0x8C
+
+
+def test_a_connection_that_says_nothing_ends_after_ten_seconds_in_all() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.look()
+    for byte in encode(Connect(4, "c", True, 0, None, None, None, NONE), 4)[:9]:
+        broker.run(1_000)
+        client.send(bytes((byte,)))
+    assert not client.gone
+    broker.run(1_100)
+    assert (client.gone, client.reason, client.take()) == (True, "no-connect", [])
+
+
+def test_keep_alive_counts_whole_packets() -> None:
+    """3.1.2.10: one and a half times the keep-alive; half a packet does not count."""
+    broker = Broker()
+    client = broker.client(5)
+    client.connect("c", keep_alive_s=10)
+    for _ in range(3):
+        broker.run(14_000)
+        client.put(Ping())
+    assert not client.gone
+    broker.run(14_000)
+    client.send(b"\x30\x7f")
+    assert not client.gone
+    broker.run(2_000)
+    assert (client.gone, client.reason, goodbye(client)) == (True, "keep-alive", 0x8D)
+
+
+def test_half_a_packet_without_keep_alive_ends_after_ten_seconds() -> None:
+    broker = Broker()
+    client = connected(broker, 5)
+    broker.run(60_000)
+    client.send(b"\x30\x7f")
+    broker.run(9_000)
+    assert not client.gone
+    broker.run(1_500)
+    assert (client.gone, client.reason) == (True, "frame-deadline")
+
+
+def test_server_keep_alive_is_told_and_kept() -> None:
+    broker = Broker(keep_alive_max_s=60)
+    client = broker.client(5)
+    answer = client.connect("c", keep_alive_s=120)
+    assert answer.properties.numbers[props.SERVER_KEEP_ALIVE] == 60
+    broker.run(91_000)
+    assert client.gone
+
+
+def test_reading_stops_while_too_much_waits_for_the_store() -> None:
+    broker = Broker(unanswered_bytes_max=1_000)
+    client = connected(broker)
+    broker.disk.hold_syncs = True
+    client.publish("t", bytes(2_000))
+    assert not client.connection.reading
+    broker.disk.release()
+    broker.run(100)
+    assert client.connection.reading
+    assert [ack.kind for ack in client.take() if isinstance(ack, Ack)] == [4]
+
+
+def test_what_follows_connect_in_the_same_bytes_is_answered_after_connack() -> None:
+    broker = Broker()
+    client = broker.client(5)
+    client.put(
+        Connect(5, "c", False, 0, None, None, None, NONE),
+        Subscribe(1, [("t", 1)]),
+        Publish(b"t", b"x", 1, False, False, 1, NONE),
+        Ping(),
+    )
+    kinds = [type(packet).__name__ for packet in client.take()]
+    assert kinds[0] == "Connack"
+    assert sorted(kinds[1:]) == ["Ack", "Ping", "Publish", "Suback"]
+
+
+def test_every_error_code_has_its_words() -> None:
+    assert set(status.WORDS) == set(ErrorCode)
+    for words in status.WORDS.values():
+        assert words.publish in {0x80, 0x83, 0x87, 0x90, 0x97, 0x99}
+        assert words.subscribe in {0x80, 0x83, 0x87, 0x8F, 0x90, 0x97}
+        assert 1 <= words.return_code <= 5
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from([0, 4, 5]), st.lists(st.binary(max_size=30), max_size=6))
+def test_no_bytes_raise_out_of_a_connection(version: int, pieces: list[bytes]) -> None:
+    broker = Broker()
+    connection = broker.adapter.connect(PEER, 0)
+    client = broker.client(version or 4)
+    if version:
+        client.connect("c")
+        connection = client.connection
+    for piece in pieces:
+        for command in connection.receive(piece, 0):
+            if isinstance(command, Disconnected):
+                assert command.reason in status.CLOSED
+                assert connection.closed
+        connection.outgoing()
+        connection.deadline()
