@@ -27,8 +27,8 @@ _TAGS_MAX = 16_384
 class Appender:
     """Places messages into the open batch of group commit.
 
-    `unapplied`: keys of state changes that are accepted and not durable yet. Changes take effect in the order of the log, so behind
-    one that waits for a sync, all wait for it.
+    `unapplied`: keys of state changes that are accepted and not durable yet. Changes take effect in the order of the log,
+    so behind one that waits for a sync, all wait for it.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Appender:
         empty_at: Callable[[str, int], int],
         parked: Callable[[int, int], None],
     ) -> None:
-        """`empty_at(topic, queue id)`: where a queue goes on whose messages are all gone. `parked(position, due ms)`: a timer."""
+        """`empty_at(topic, queue id)`: where an emptied queue goes on. `parked(position, due ms)`: a timer has been accepted."""
         self._commit = commit
         self._index = index
         self._clock = clock

@@ -1,10 +1,11 @@
 """Checkpoints: how far the index and the state view are on disk, so that a start reads the log only from there.
 
     checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
-    snapshot/<position>   frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes; the last one is empty
+    snapshot/<position>   frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
+                          the last frame is empty
 
-A file is written under a new name and counts when its CRC holds; only then the older ones go. Nothing is ever overwritten, and no
-step blocks the loop: rows and changes are written in slices, syncs are answered later.
+A file is written under a new name and counts when its CRC holds; only then the older ones go. Nothing is overwritten, and no step
+blocks the loop: rows and changes are written in slices, syncs are answered later.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SNAPSHOT_BYTES_MIN: Final = 8 * 1024 * 1024
 
 
 class Point(NamedTuple):
-    """A checkpoint: the log below `position` is in the index, which ends at `index_end`; state below `state` is in the snapshot."""
+    """The log below `position` is in the index, which ends at `index_end`; state below `state` is in the snapshot."""
 
     position: int
     index_end: int
@@ -49,16 +50,15 @@ class Source(Protocol):
 
 
 def newest(disk: Disk) -> Point:
-    """The newest checkpoint that holds; all zeros when there is none. Raises StoreError when those that are there are all broken."""
+    """The newest checkpoint that holds; all zeros when there is none: then the log is read from its beginning."""
     names = [name for name in disk.names(FOLDER) if name.isdigit()]
     for name in reversed(names):
         data = disk.read_all(f"{FOLDER}/{name}") or b""
-        if len(data) == 8 + _POINT.size and int.from_bytes(data[:4], "big") == MAGIC:
-            if zlib.crc32(data[8:]) == int.from_bytes(data[4:8], "big"):
-                position, index_end, state = _POINT.unpack_from(data, 8)
-                point = Point(position, index_end, state, int(name))
-                if point.state == 0 or disk.read_all(snapshot_name(point.state)) is not None:
-                    return point
+        if len(data) == 8 + _POINT.size and data[:8] == struct.pack(">II", MAGIC, zlib.crc32(data[8:])):
+            position, index_end, state = _POINT.unpack_from(data, 8)
+            point = Point(position, index_end, state, int(name))
+            if point.state == 0 or disk.read_all(snapshot_name(point.state)) is not None:
+                return point
     return Point(0, 0, 0, int(names[-1]) if names else 0)
 
 

@@ -63,8 +63,8 @@ class Core:
         self.cache = TailCache(config.cache_bytes)
         self.commit = GroupCommit(self.segments, self.cache, clock, config, self._reached, self._before_write)
         self.index = QueueIndex(disk, config, point.index_end)
-        self._reader = RecordReader(self.segments, self.cache)
-        self.reading = Reading(self.index, self._reader)
+        self.reader = RecordReader(self.segments, self.cache)
+        self.reading = Reading(self.index, self.reader)
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
         self.appender = Appender(self.commit, self.index, clock, config, self.empty_at, self.wheel.coming)
@@ -180,7 +180,7 @@ class Core:
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows. Raises StoreError, OSError."""
-        return self._reader.fetch(rows)
+        return self.reader.fetch(rows)
 
     def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
         """Write changes that hold in memory; tell when the write is made, and when it is durable."""
@@ -200,8 +200,10 @@ class Core:
         return self.commit.broken
 
     def start_of(self, queue: Queue, from_first: bool) -> int:
-        """Where a group without a position begins: the first message, or the last; but the first all the same when all there ever was
-        is still hot (ConsumerOffsetManager, PopMessageProcessor)."""
+        """Where a group without a position begins: the first message, or the last.
+
+        The first all the same when all there ever was is still hot (PopMessageProcessor, ConsumerOffsetManager).
+        """
         if from_first or queue.first == queue.visible:
             return queue.first
         rows = self.index.rows(queue, queue.first, 1) if queue.first == 0 else []
@@ -358,36 +360,6 @@ class Core:
         self.wheel.stop()
         self.commit.close()
         self.index.close()
-
-    def figures(self) -> dict[str, float]:
-        """Numbers for the metrics page, by name."""
-        commit = self.commit
-        return {
-            "messages_total": self.appender.messages,
-            "log_bytes": self.segments.end - self.segments.first,
-            "log_segments": len(self.segments.all),
-            "log_written_bytes_total": commit.written_bytes,
-            "log_writes_total": commit.writes,
-            "log_syncs_total": commit.syncs,
-            "log_sync_seconds_total": commit.sync_ns / 1e9,
-            "log_flush_behind_bytes": commit.written - commit.synced,
-            "log_waiting_bytes": commit.waiting_bytes,
-            "log_broken": 0 if commit.broken is None else 1,
-            "disk_reads_total": self._reader.disk_reads,
-            "queues": sum(len(entry.queues) for entry in self.index.topics.values()),
-            "index_tail_rows": self.index.tail_rows,
-            "index_blocks": self.index.blocks,
-            "leases": self.ledger.leased(),
-            "lease_tables": len(self.ledger.tables),
-            "leases_expired_total": self.ledger.expired,
-            "timers": self.wheel.pending(),
-            "timers_delivered_total": self.wheel.delivered,
-            "state_keys": self.state.count(),
-            "state_bytes": self.state.bytes,
-            "retention_segments_deleted_total": self.retention.deleted,
-            "retention_copied_total": self.retention.copied,
-            "recovered_cut_bytes": self.recovered.cut_bytes,
-        }
 
 
 def _empty_key(topic: str, queue_id: int) -> bytes:

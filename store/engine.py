@@ -15,6 +15,7 @@ from domain.receipt import Receipt
 from store.config import StoreConfig
 from store.core import Core
 from store.delay import parking
+from store.figures import figures
 from store.log.commit import Done
 
 
@@ -45,7 +46,7 @@ class LogStore:
 
     def figures(self) -> dict[str, float]:
         """Numbers for the metrics page, by name; those that end in `_total` only grow."""
-        return self._core.figures()
+        return figures(self._core)
 
     @property
     def broken(self) -> Failure | None:
@@ -79,8 +80,9 @@ class LogStore:
                     return parked
                 if len(parked.properties) > limits.PROPERTIES_BYTES_MAX:
                     return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed message has to carry")
-                message = parked
-            out.append(message)
+                out.append(parked)
+            else:
+                out.append(message)
         return out
 
     # MessageStore: reading

@@ -64,7 +64,8 @@ class Reading:
             picked: list[tuple[int, Row]] = []
             for at, row in enumerate(rows):
                 if row[2] in tags.hashes:
-                    if (found or picked) and size + row[1] > max_bytes or len(found) + len(picked) == limit:
+                    full = (found or picked) and size + row[1] > max_bytes
+                    if full or len(found) + len(picked) == limit:
                         stop = offset + at
                         rows = rows[:at]
                         break

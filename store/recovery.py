@@ -81,9 +81,8 @@ class Recovery:
             store_ms = max(store_ms, header.written_ms)
             batches += 1
         following = segments.at(end)
-        if following is not None and following.end == end + batch.FILLER_BYTES:
-            if batch.is_filler(segments.read(end, batch.FILLER_BYTES)):
-                end = following.end
+        if following is not None and batch.is_filler(segments.read(end, following.end - end)):
+            end = following.end
         cut_bytes = segments.end - end
         segments.cut(end)
         if segments.ends_with_filler():

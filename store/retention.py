@@ -1,6 +1,6 @@
 """Retention: whole segments go when they are old or too many, after what is still needed of them has been written again.
 
-    look -> oldest segment may go? -> checkpoint with snapshot -> copy timers, state, leases, queue ends forward -> durable -> delete
+    look -> oldest segment may go? -> checkpoint with snapshot -> copy timers and state forward -> durable -> delete
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Retention:
     def look(self) -> None:
         """Begin to delete the oldest segment when its time has come."""
         now = self._clock.monotonic_ns()
-        if self._running or self._commit.broken is not None or now - self._last_ns < self._config.retention_check_ms * 1_000_000:
+        early = now - self._last_ns < self._config.retention_check_ms * 1_000_000
+        if early or self._running or self._commit.broken is not None:
             return
         self._last_ns = now
         wall_ms = self._clock.wall_ms()
@@ -115,8 +116,7 @@ class Retention:
             if topic.retention_ms and topic.retention_ms < self._config.retention_ms:
                 oldest_ms = wall_ms - topic.retention_ms
                 for queue in entry.queues.values():
-                    first = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
-                    self._index.trim(queue, first)
+                    self._index.trim_before(queue, oldest_ms)
             if topic.retention_bytes:
                 self._trim_bytes(entry, topic.retention_bytes)
 

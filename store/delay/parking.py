@@ -1,7 +1,7 @@
 """Messages that are not due yet, as messages of a system topic: SCHEDULE_TOPIC_XXXX by level, rmq_sys_wheel_timer by time.
 
-A timer's queue id is its bucket of 2^20 ms (17 minutes), its row carries the milliseconds within it, its property TIMER_OUT_MS the
-whole time. Where it goes then stands in REAL_TOPIC and REAL_QID.
+A timer's queue id is its bucket of 2^20 ms (17 minutes), its row carries the milliseconds within it, its property TIMER_OUT_MS
+the whole time. Where it goes then stands in REAL_TOPIC and REAL_QID.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def may_be_parked(stored: bytes) -> bool:
 
 def is_parking_topic(topic: str) -> bool:
     """True for the topics that hold parked messages."""
-    return topic == SCHEDULE_TOPIC or topic == TIMER_TOPIC
+    return topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
 
 
 def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:

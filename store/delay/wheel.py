@@ -1,8 +1,8 @@
-"""Delivery of parked messages at their time. Everything here is derived from the log; progress is part of each delivery's commit.
+"""Delivery of parked messages at their time. All of it is derived from the log; progress is part of each delivery's commit.
 
 Timers (rmq_sys_wheel_timer): only the bucket whose time has come is in memory, a number a timer; later buckets are queues of
-the index like any other. `mark` = (due, position) of the last one delivered; what is not above it is done. Nothing is delivered past a
-timer that has been accepted and is not yet durable, so the mark never overtakes one.
+the index like any other. `mark` = (due, position) of the last one delivered; what is not above it is done. Nothing is
+delivered past a timer that has been accepted and is not yet durable, so the mark never overtakes one.
 Levels (SCHEDULE_TOPIC_XXXX): each is a queue whose messages fall due in order, so its progress is one offset.
 """
 
@@ -58,7 +58,9 @@ class Host(Protocol):
 class Wheel:
     """Timers and levels."""
 
-    def __init__(self, index: QueueIndex, clock: Clock, host: Host, change: Callable[[bytes, bytes | None], StateChange]) -> None:
+    def __init__(
+        self, index: QueueIndex, clock: Clock, host: Host, change: Callable[[bytes, bytes | None], StateChange]
+    ) -> None:
         self._index = index
         self._clock = clock
         self._host = host
@@ -235,7 +237,8 @@ class Wheel:
                 offset += len(rows)
 
     def _due(self, now: int) -> tuple[list[Message], list[StateChange]]:
-        limit = min(now + 1, min(self._coming.values())) if self._coming else now + 1
+        limit = min(self._coming.values(), default=now + 1)
+        limit = min(limit, now + 1)
         heap = self._heap
         rows: list[Row] = []
         taken = 0

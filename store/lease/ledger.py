@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
-from typing import Any, Final, Protocol, final
+from typing import Any, Protocol, final
 
-from domain import limits
 from domain.errors import ErrorCode, Failure
-from domain.event import Leased
 from domain.filter.tag import TagFilter
 from domain.message import Placed
-from domain.ports import Clock, LeaseResult, StateChange, Timer
+from domain.ports import Clock, LeaseResult, StateChange
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
-from domain.record import Record, with_reconsume_times
 from store.lease import journal
+from store.lease.call import LeaseCall, Source
+from store.lease.expiry import Expiry
 from store.lease.table import LeaseTable
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import Row
 from store.state.anchors import Anchors
 from store.state.view import LEASE
 
-SCAN_ROWS_MAX: Final = 4_096
-_RECHECK_MS: Final = 1_000
 
-
-class Host(Protocol):
+class Host(Source, Protocol):
     """What the ledger needs of the store."""
-
-    def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows."""
 
     def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
         """Write changes that hold in memory; tell when the write is made, and when it is durable."""
@@ -47,9 +38,6 @@ class Host(Protocol):
 
     def freed(self, group: str, topic: str) -> None:
         """Messages of `topic` can be leased again by `group`."""
-
-    def move_on(self, table: LeaseTable, offset: int, record: bytes) -> None:
-        """Copy a message that holds the floor too far back to the retry topic, and settle it in the same commit."""
 
 
 @final
@@ -67,11 +55,7 @@ class Ledger:
         self._page: list[tuple[Callable[[Any], None], Any]] = []
         self._flushed: list[tuple[Callable[[Any], None], Any]] = []
         self._turns: dict[tuple[str, str], int] = {}
-        self._wakes: list[tuple[int, int, LeaseTable]] = []
-        self._serial = 0
-        self._timer: Timer | None = None
-        self._timer_ms = 0
-        self.expired = 0
+        self._expiry = Expiry(clock, host.freed)
 
     # Leasing
 
@@ -94,11 +78,14 @@ class Ledger:
             done(failure)
             return
         now = self._clock.wall_ms()
-        call = _Call(limit, now, invisible_ms, tags, ordered, attempt_id, self._broker)
+        call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, tags, ordered, attempt_id)
         wrote = False
         for queue in self._order(group, topic, queue_id):
             table = self._table(group, queue, from_first)
-            wrote = self._lease(call, table, queue) or wrote
+            if call.take_from(table, queue):
+                wrote = True
+                self._touch(table)
+                self._expiry.schedule(table)
         result = LeaseResult(call.messages, call.pop_ms, max(call.rest, 0))
         if wrote:
             self._page.append((done, result))
@@ -135,89 +122,6 @@ class Ledger:
             table.head = min(table.head, queue.next)
             self._touch(table)
         return table
-
-    def _lease(self, call: _Call, table: LeaseTable, queue: Queue) -> bool:
-        """Lease for `call` from one queue; True when the table has changed."""
-        table.expire(call.now)
-        visible = queue.visible
-        waiting = visible - table.head + len(table.returned)
-        room = call.limit - len(call.messages)
-        if waiting <= 0 and not (call.ordered and table.leases) or room == 0 or not call.name(table):
-            call.rest += max(waiting, 0)
-            return False
-        before = len(call.messages)
-        attempt = True
-        if call.ordered and table.leases and table.held(call.now):
-            if not call.attempt_id or call.attempt_id != table.attempt_id:
-                return False
-            attempt = False
-            again = sorted(table.leases)[:room]
-        else:
-            again = table.free(room)
-        changed = self._again(call, table, queue, again, attempt)
-        if attempt:
-            changed = self._fresh(call, table, queue) or changed
-            if call.ordered and changed:
-                table.attempt_id = call.attempt_id
-        if changed:
-            self._touch(table)
-            self._schedule(table)
-        taken = len(call.messages) - before
-        call.rest += max(waiting - taken, 0)
-        return changed
-
-    def _again(self, call: _Call, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool) -> bool:
-        for offset in offsets:
-            rows = self._index.rows(queue, offset, 1)
-            records = self._host.records(rows)
-            if not records or not call.wants(records[0]):
-                table.pass_by(offset)
-                continue
-            if attempt and not call.ordered and table.overdue(offset, call.now):
-                self._host.move_on(table, offset, records[0])
-                continue
-            lease = table.take(offset, call.pop_ms, call.pop_ms + call.invisible_ms, attempt)
-            data = records[0]
-            view = Record(data)
-            times = view.reconsume_times + lease.attempts - 1
-            if lease.attempts > 1:
-                data = with_reconsume_times(data, times)
-            call.add(data, queue.id, offset, view.physical_offset, times + 1)
-        return bool(offsets)
-
-    def _fresh(self, call: _Call, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from the head on."""
-        tags = call.tags
-        scanned = 0
-        began = table.head
-        while scanned < SCAN_ROWS_MAX:
-            room = min(call.limit - len(call.messages), limits.LEASES_PER_QUEUE_MAX - len(table.leases))
-            offset = table.head
-            if room <= 0 or offset >= queue.visible:
-                break
-            step = room if tags is None else max(room, 256)
-            rows = self._index.rows(queue, offset, min(step, queue.visible - offset))
-            if not rows:
-                break
-            scanned += len(rows)
-            if tags is None:
-                wanted, last = rows, len(rows)
-                positions = list(range(offset, offset + len(rows)))
-            else:
-                hashes = tags.hashes
-                picked = [at for at, row in enumerate(rows) if row[2] in hashes][:room]
-                wanted = [rows[at] for at in picked]
-                positions = [offset + at for at in picked]
-                last = picked[-1] + 1 if len(picked) == room else len(rows)
-            for place, record in zip(positions, self._host.records(wanted), strict=True):
-                table.pass_to(place)
-                if tags is not None and not call.wants(record):
-                    continue
-                table.take(place, call.pop_ms, call.pop_ms + call.invisible_ms)
-                view = Record(record)
-                call.add(record, queue.id, place, view.physical_offset, view.reconsume_times + 1)
-            table.pass_to(offset + last)
-        return table.head != began
 
     # Settling
 
@@ -273,12 +177,19 @@ class Ledger:
                 outcomes.append(moved)
                 continue
             self._touch(table)
-            self._schedule(table)
+            self._expiry.schedule(table)
             outcomes.append(
                 Receipt(
-                    offset, pop_ms, now + invisible_ms - pop_ms, receipt.revive_queue, receipt.retry, self._broker,
-                    receipt.queue_id, offset, receipt.physical_offset,
-                )  # fmt: skip
+                    offset,
+                    pop_ms,
+                    now + invisible_ms - pop_ms,
+                    receipt.revive_queue,
+                    receipt.retry,
+                    self._broker,
+                    receipt.queue_id,
+                    offset,
+                    receipt.physical_offset,
+                )
             )
         self._when_durable(topic, done, outcomes)
 
@@ -332,6 +243,7 @@ class Ledger:
             self._dirty.pop(table, None)
             self.anchors.forget(table)
             self._turns.pop((key[0], key[1]), None)
+            table.dropped = True
             changes.append(StateChange(LEASE, journal.key(*key), None))
         return changes
 
@@ -356,7 +268,7 @@ class Ledger:
         """All changes are applied: leases run on."""
         for table in self.tables.values():
             journal.ready(table)
-            self._schedule(table)
+            self._expiry.schedule(table)
 
     def journal(self, base: int) -> None:
         """The end of a turn: one record for all tables that have changed, and the answers that wait for it."""
@@ -397,94 +309,18 @@ class Ledger:
         (self._flushed if entry is None or entry.flushed else self._page).append((done, result))
         self._host.wake()
 
-    # Expiry
-
-    def _schedule(self, table: LeaseTable) -> None:
-        end = table.next_end()
-        if end and (table.wake_ms == 0 or end < table.wake_ms):
-            table.wake_ms = end
-            self._serial += 1
-            heappush(self._wakes, (end, self._serial, table))
-            if self._timer is None or end < self._timer_ms:
-                self._arm()
-
-    def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._wakes:
-            self._timer_ms = self._wakes[0][0]
-            wait = min(max(self._timer_ms - self._clock.wall_ms(), 0), _RECHECK_MS)
-            self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
-
-    def _fire(self) -> None:
-        self._timer = None
-        now = self._clock.wall_ms()
-        freed: dict[tuple[str, str], None] = {}
-        while self._wakes and self._wakes[0][0] <= now:
-            end, _, table = heappop(self._wakes)
-            if end != table.wake_ms or self.tables.get((table.group, table.topic, table.queue_id)) is not table:
-                continue
-            table.wake_ms = 0
-            ended = table.expire(now)
-            if ended:
-                self.expired += len(ended)
-                freed[table.group, table.topic] = None
-            self._schedule(table)
-        self._arm()
-        for group, topic in freed:
-            self._host.freed(group, topic)
-
     def stop(self) -> None:
         """The store is closed: leases end without anybody noticing."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._expiry.stop()
+
+    @property
+    def expired(self) -> int:
+        """Leases that have ended without being settled."""
+        return self._expiry.expired
 
     def leased(self) -> int:
         """Leases now, free ones included."""
         return sum(len(table.leases) for table in self.tables.values())
-
-
-@final
-class _Call:
-    """One lease call while it goes from queue to queue."""
-
-    __slots__ = (
-        "_broker", "attempt_id", "invisible_ms", "limit", "messages", "now", "ordered", "pop_ms", "rest", "tags",
-    )  # fmt: skip
-
-    def __init__(
-        self, limit: int, now: int, invisible_ms: int, tags: TagFilter | None, ordered: bool, attempt_id: str, broker: str
-    ) -> None:
-        self.limit = limit
-        self.now = now
-        self.invisible_ms = invisible_ms
-        self.tags = tags
-        self.ordered = ordered
-        self.attempt_id = attempt_id
-        self.messages: list[Leased] = []
-        self.pop_ms = now
-        self.rest = 0
-        self._broker = broker
-
-    def name(self, table: LeaseTable) -> bool:
-        """Agree on a pop time with `table`; False when what is leased already carries one that it has used."""
-        if table.pop_ms >= self.pop_ms:
-            if self.messages:
-                return False
-            self.pop_ms = table.pop_ms + 1
-        return True
-
-    def wants(self, record: bytes) -> bool:
-        return self.tags is None or self.tags.matches(Record(record).properties)
-
-    def add(self, data: bytes, queue_id: int, offset: int, physical_offset: int, attempt: int) -> None:
-        revive = ORDERED_REVIVE_QUEUE if self.ordered else 0
-        receipt = Receipt(
-            offset, self.pop_ms, self.invisible_ms, revive, 0, self._broker, queue_id, offset, physical_offset
-        )
-        self.messages.append(Leased(data, receipt, attempt))
 
 
 def _answers(waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:

@@ -43,7 +43,7 @@ class Ranges:
         ends[low:high] = [end]
 
     def pop_from(self, offset: int) -> int:
-        """Take away all below `offset` and the range that begins at or spans it; the first offset from `offset` not in the set."""
+        """Take away all below `offset` and the range that holds it; the first offset from `offset` on not in the set."""
         starts, ends = self.starts, self.ends
         at = bisect_right(starts, offset)
         if at and ends[at - 1] > offset:

@@ -34,12 +34,13 @@ class Lease:
 class LeaseTable:
     """Leases of one consumer group on one queue. Times are wall-clock milliseconds, handed in.
 
-    Invariant: an offset below `floor` is settled, one from `head` on has never been leased, and one between is either in `leases`
-    (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
+    Invariant: an offset below `floor` is settled, one from `head` on has never been leased, and one between is either in
+    `leases` (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
     """
 
     __slots__ = (
-        "attempt_id", "changed", "ends", "floor", "group", "head", "leases", "pop_ms", "queue_id", "reset_since", "returned",
+        "attempt_id", "changed", "dropped", "ends", "floor", "group", "head", "leases", "pop_ms", "queue_id", "reset_since",
+        "returned",
         "settled", "topic", "wake_ms",
     )  # fmt: skip
 
@@ -58,6 +59,7 @@ class LeaseTable:
         self.changed: dict[int, None] = {}
         self.reset_since = True
         self.wake_ms = 0
+        self.dropped = False
 
     def next_pop(self, now: int) -> int:
         """The time that the next lease would carry."""
@@ -141,7 +143,7 @@ class LeaseTable:
         return Failure(ErrorCode.RECEIPT_EXPIRED, f"offset {offset} is not leased")
 
     def extend(self, offset: int, pop_ms: int, new_pop_ms: int, end_ms: int) -> Failure | None:
-        """Move the end of one lease, which then is called `new_pop_ms` (from `next_pop`, or the old one). Ends now: it is free."""
+        """Move the end of one lease, which is then called `new_pop_ms` (from `next_pop`, or the old one)."""
         lease = self.leases.get(offset)
         if lease is None or lease.pop_ms != pop_ms:
             return Failure(ErrorCode.RECEIPT_EXPIRED, f"offset {offset} is settled, or has been leased again since")
@@ -168,8 +170,7 @@ class LeaseTable:
         if offset < self.floor:
             self._reset(offset)
             return
-        if offset > self.head:
-            self.head = offset
+        self.head = max(self.head, offset)
         if offset == self.floor:
             return
         for below in [at for at in self.leases if at < offset]:

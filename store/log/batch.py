@@ -4,7 +4,7 @@
     32 place of the state record, from the start of the batch, 0 when there is none 4 | 36 records 4
 
 The CRC covers the header from its bytes field on, and all that follows. A batch whose header or CRC does not hold is not there:
-neither a record nor a state change of it. Header and filler begin like a record (size, magic), so a log is records from end to end.
+neither a record nor a state change of it. Header and filler begin like a record (size, magic): a log is records throughout.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Effects:
 
 @final
 class OpenBatch:
-    """The batch that this turn's appends go into. `end` is where the next record will stand, `reserved` for the state record."""
+    """The batch that this turn's appends go into. `end`: where the next record will stand; `reserved`: for the state record."""
 
     __slots__ = ("base", "changes", "end", "flushed", "page", "parts", "places", "reserved")
 
@@ -135,7 +135,7 @@ class GroupCommit:
         return self.end - (self.synced if self._unsynced else self.written)
 
     def room(self, size: int, state: int = 0) -> OpenBatch:
-        """The open batch, with room for `size` more bytes of records and `state` of changes in its segment, which a batch never leaves."""
+        """The open batch, with room for `size` more bytes of records and `state` of changes: a batch never spans segments."""
         current = self._open
         if current is not None and current.end + current.reserved + size + state - self.base <= self._config.segment_bytes:
             current.reserved += state
@@ -158,9 +158,7 @@ class GroupCommit:
 
     def stamp(self) -> int:
         """Store time in ms: the wall clock, but never going back, so that a queue can be searched by it."""
-        now = self._clock.wall_ms()
-        if now > self.store_ms:
-            self.store_ms = now
+        self.store_ms = max(self.store_ms, self._clock.wall_ms())
         return self.store_ms
 
     def roll(self) -> None:

@@ -24,7 +24,7 @@ class QueueIndex:
 
     Rows stay in memory until a queue has a block full of them, or until all queues together have `tail_rows_max`: then the
     queues whose oldest row is the oldest write theirs out as smaller blocks. A small block is merged with the one before it
-    when that is not much larger, so a queue of n messages has about n / 512 blocks, and each row is written a few times at most.
+    when that is not much larger, so a queue of n messages has about n / 512 blocks, and a row is written a few times at most.
     """
 
     def __init__(self, disk: Disk, config: StoreConfig, end: int) -> None:
@@ -69,7 +69,7 @@ class QueueIndex:
         return queue
 
     def refresh(self, queue: Queue) -> None:
-        """Find the first offset of `queue` whose record is still there; the log has lost segments since it was last looked for."""
+        """Find the first offset of `queue` whose record is still there, if the log has lost segments since the last time."""
         oldest = self.oldest
         if queue.oldest >= oldest:
             return
@@ -150,7 +150,8 @@ class QueueIndex:
         return rows, first
 
     def _block_rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
-        assert queue.starts is not None and queue.places is not None
+        assert queue.starts is not None
+        assert queue.places is not None
         at = block.HEADER_BYTES + len(queue.entry.name.encode()) + (offset - queue.starts[index]) * ROW_BYTES
         return self._files.read(queue.places[index] + at, count * ROW_BYTES)
 
@@ -199,6 +200,10 @@ class QueueIndex:
                 self.blocks -= keep
         if queue.tail is not None and first >= queue.next:
             self._forget_tail(queue)
+
+    def trim_before(self, queue: Queue, oldest_ms: int) -> None:
+        """Messages stored before `oldest_ms` are gone."""
+        self.trim(queue, self.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms))
 
     def _forget_tail(self, queue: Queue) -> None:
         self.tail_rows -= queue.tail_rows()

@@ -66,7 +66,7 @@ class StateView:
         return iter(pairs)
 
     def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
-        """Change keys, all or none, durably before `done` at the store's default level. Raises ValueError for the store's spaces."""
+        """Change keys, all or none, durably before `done` at the store's default level. ValueError for the store's spaces."""
         if any(change.space.startswith("@") for change in changes):
             raise ValueError("state spaces that begin with @ belong to the store")
         assert self._append is not None

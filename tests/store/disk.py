@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from functools import partial
 
 from domain.ports import Clock
 
@@ -67,7 +68,7 @@ class MemoryDisk:
     sync_ms        how long a sync takes; with a clock it always ends in a later turn
     fail_syncs     refuse syncs with EIO from now on; hold_syncs: let them hang until `release`
     capacity       bytes in all files together before writes fail with ENOSPC, 0 for no limit
-    torn_at        after this many more bytes the write stops short with EIO and everything later fails: a crash point, -1 for none
+    torn_at        after this many more bytes the write stops short with EIO and all later ones fail: a crash point, -1 for none
     """
 
     def __init__(self, clock: Clock, sync_ms: float = 1.0) -> None:
@@ -143,7 +144,7 @@ class MemoryDisk:
         self.hold_syncs = False
         held, self._held = self._held, []
         for content, size, done in held:
-            self._clock.call_soon(lambda content=content, size=size, done=done: self._end_sync(content, size, done))
+            self._clock.call_soon(partial(self._end_sync, content, size, done))
 
     def _end_sync(self, content: Content, size: int, done: Callable[[OSError | None], None]) -> None:
         if self.fail_syncs:

@@ -1,0 +1,68 @@
+"""The end of leases: one timer over all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Final, final
+
+from domain.ports import Clock, Timer
+from store.lease.table import LeaseTable
+
+_RECHECK_MS: Final = 1_000
+
+
+@final
+class Expiry:
+    """Tables by when their next lease ends. The wall clock is looked at once a second while leases are out: it may jump."""
+
+    def __init__(self, clock: Clock, freed: Callable[[str, str], None]) -> None:
+        """`freed(group, topic)` is called when leases have ended."""
+        self._clock = clock
+        self._freed = freed
+        self._wakes: list[tuple[int, int, LeaseTable]] = []
+        self._serial = 0
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self.expired = 0
+
+    def schedule(self, table: LeaseTable) -> None:
+        """The leases of `table` have changed."""
+        end = table.next_end()
+        if end and (table.wake_ms == 0 or end < table.wake_ms):
+            table.wake_ms = end
+            self._serial += 1
+            heappush(self._wakes, (end, self._serial, table))
+            if self._timer is None or end < self._timer_ms:
+                self._arm()
+
+    def stop(self) -> None:
+        """Notice nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        self.stop()
+        if self._wakes:
+            self._timer_ms = self._wakes[0][0]
+            wait = min(max(self._timer_ms - self._clock.wall_ms(), 0), _RECHECK_MS)
+            self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        now = self._clock.wall_ms()
+        freed: dict[tuple[str, str], None] = {}
+        while self._wakes and self._wakes[0][0] <= now:
+            end, _, table = heappop(self._wakes)
+            if end != table.wake_ms or table.dropped:
+                continue
+            table.wake_ms = 0
+            ended = table.expire(now)
+            if ended:
+                self.expired += len(ended)
+                freed[table.group, table.topic] = None
+            self.schedule(table)
+        self._arm()
+        for group, topic in freed:
+            self._freed(group, topic)
