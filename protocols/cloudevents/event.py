@@ -24,10 +24,10 @@ _URI = re.compile(
 )
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*")
 _FIRST_SEGMENT = re.compile(rb"[^/?#]*")
-_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_MEDIA_TYPE = re.compile(
-    _TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*;[ \t]*(?:" + _TOKEN + rb"=(?:" + _TOKEN + rb'|"[^"\\]*+(?:\\.[^"\\]*+)*+"))?)*[ \t]*'
-)
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+# Possessive throughout: a hostile value must not make the matcher go back.
+_PARAMETER = _TOKEN + rb"=(?:" + _TOKEN + rb'|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
+_MEDIA_TYPE = re.compile(_TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*+;[ \t]*+(?:" + _PARAMETER + rb")?+)*+[ \t]*+")
 
 
 class CloudEventError(ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
+from typing import Final
 
 import orjson
 
@@ -24,7 +25,11 @@ from protocols.cloudevents.event import (
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR = re.compile(rb'[^ \t\n\r,\]}"{\[:]++')
-_NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
+# A string that never ends is one token too, or every quote in it would be tried as the beginning of one.
+_NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[{}\[\]]', re.DOTALL)
+
+MEMBERS_MAX: Final = 4_096
+"""More attributes than this cannot be stored anyhow."""
 
 
 def _skip(data: bytes, at: int) -> int:
@@ -75,6 +80,8 @@ def members(data: bytes) -> dict[str, bytes]:
         at = _skip(data, at + 1)
         end = _value_end(data, at)
         found[name] = data[at:end]
+        if len(found) > MEMBERS_MAX:
+            raise CloudEventError("", f"an event has at most {MEMBERS_MAX} members", too_large=True)
         at = _skip(data, end)
         more = data[at : at + 1] == b","
         if more:
@@ -86,8 +93,8 @@ def members(data: bytes) -> dict[str, bytes]:
     return found
 
 
-def elements(data: bytes) -> list[bytes]:
-    """Raw elements of one JSON array. Raises CloudEventError for anything else."""
+def elements(data: bytes, most: int) -> list[bytes]:
+    """Raw elements of one JSON array, at most `most`. Raises CloudEventError for anything else."""
     at = _skip(data, 0)
     if data[at : at + 1] != b"[":
         raise CloudEventError("", "a JSON array is wanted")
@@ -97,6 +104,8 @@ def elements(data: bytes) -> list[bytes]:
     while more:
         end = _value_end(data, at)
         found.append(data[at:end])
+        if len(found) > most:
+            raise CloudEventError("", f"a batch has at most {most} events", too_large=True)
         at = _skip(data, end)
         more = data[at : at + 1] == b","
         if more:
@@ -180,10 +189,13 @@ def decode(text: bytes) -> CloudEvent:
     return CloudEvent(attributes, data, is_json)
 
 
-def decode_batch(text: bytes) -> list[CloudEvent | CloudEventError]:
-    """A JSON batch -> each event, or why that element is none. Raises CloudEventError when the text is no array."""
+def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
+    """A JSON batch -> each event, or why that element is none.
+
+    Raises CloudEventError when the text is no array, or one of more than `most` elements.
+    """
     out: list[CloudEvent | CloudEventError] = []
-    for element in elements(text):
+    for element in elements(text, most):
         try:
             out.append(decode(element))
         except CloudEventError as error:

@@ -73,7 +73,7 @@ class HttpConnection:
         if self._linger_at:
             return ()
         reader = self._reader
-        begun = reader.begun
+        begun, current = reader.begun, reader.current
         reader.feed(data)
         commands: list[Command] = []
         if reader.done:
@@ -83,7 +83,7 @@ class HttpConnection:
                 self._start(exchange, commands)
             begun = False
             self._silent = False
-        if reader.begun and not begun:
+        if reader.begun and (not begun or reader.current is not current):
             self._began = now
         self._flush()
         if self.closed:

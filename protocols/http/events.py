@@ -61,7 +61,7 @@ class Events(Handler):
             elif self._mode == binding.STRUCTURED:
                 messages = [self._message(envelope.decode(request.body), request)]
             else:
-                messages = self._batch(envelope.decode_batch(request.body), request)
+                messages = self._batch(envelope.decode_batch(request.body, limits.BATCH_MESSAGES_MAX), request)
         except CloudEventError as error:
             return None, of_event_error(error)
         if not messages:
@@ -79,8 +79,6 @@ class Events(Handler):
         return mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host, self._retain)
 
     def _batch(self, batch: list[CloudEvent | CloudEventError], request: Request) -> list[Message]:
-        if len(batch) > limits.BATCH_MESSAGES_MAX:
-            raise CloudEventError("", f"a batch has at most {limits.BATCH_MESSAGES_MAX} events", too_large=True)
         results: list[dict[str, object] | None] = []
         messages: list[Message] = []
         for index, event in enumerate(batch):

@@ -63,7 +63,7 @@ def of_event_error(error: CloudEventError) -> Response:
 def event_error(error: CloudEventError) -> tuple[int, ErrorCode]:
     """Status and code of one bad event."""
     if error.too_large:
-        return 413, ErrorCode.MESSAGE_TOO_LARGE if error.attribute == "data" else ErrorCode.PROPERTIES_TOO_LARGE
+        return 413, ErrorCode.MESSAGE_TOO_LARGE
     return 400, ErrorCode.MESSAGE_ILLEGAL
 
 

@@ -117,7 +117,8 @@ class ProduceBatch(Handler):
         kind = request.field(b"content-type").partition(b";")[0].strip().lower()
         try:
             if kind in _NDJSON:
-                items: object = [orjson.loads(line) for line in request.body.split(b"\n") if line.strip()]
+                lines = [line for line in request.body.split(b"\n") if line.strip()]
+                items: object = [orjson.loads(line) for line in lines[: limits.BATCH_MESSAGES_MAX + 1]]
             elif kind == b"application/json":
                 items = orjson.loads(request.body)
             else:

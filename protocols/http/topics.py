@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 import orjson
 
 from domain.command import ListTopics, QueryBounds, QueryTopic
 from domain.event import Bounds, Event, TopicFound, TopicList
 from domain.topic import Topic
-from protocols.http.argument import parameters, topic
-from protocols.http.handler import Handler, Outcome
+from protocols.http.argument import number, parameters, topic
+from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
+
+TOPICS_MAX: Final = 1_000
+"""Topics in one answer."""
 
 
 def _document(found: Topic) -> dict[str, object]:
@@ -31,10 +34,8 @@ class _Listing(Handler):
 
     def finish(self, event: Event) -> Response:
         """200 with a JSON object."""
-        if isinstance(event, TopicList):
-            out: dict[str, object] = {"topics": [_document(found) for found in event.topics]}
-        elif isinstance(event, TopicFound):
-            out = _document(event.topic)
+        if isinstance(event, TopicFound):
+            out: dict[str, object] = _document(event.topic)
         elif isinstance(event, Bounds):
             out = {"queues": [{"queue": queue, "min": first, "max": after} for queue, first, after in event.queues]}
         else:
@@ -44,14 +45,35 @@ class _Listing(Handler):
 
 @final
 class List(_Listing):
-    """All topics: `name`, `type`, `queues`, `durability`."""
+    """Topics by name: `name`, `type`, `queues`, `durability` of each.
 
-    __slots__ = ()
+    Parameters: `after` (begin after this name), `max` (1 to 1000, 1000).
+    `next` is there when there are more: the `after` to go on with.
+    """
+
+    __slots__ = ("_after", "_max")
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._after = ""
+        self._max = TOPICS_MAX
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """ListTopics."""
-        parameters(self._match)
+        asked = parameters(self._match, "after", "max")
+        self._after = asked.get("after", "")
+        self._max = number("max", asked.get("max"), 1, TOPICS_MAX, TOPICS_MAX)
         return ListTopics(ticket), None
+
+    def finish(self, event: Event) -> Response:
+        """TopicList or Refused."""
+        if not isinstance(event, TopicList):
+            return super().finish(event)
+        found = [one for one in event.topics if one.name > self._after]
+        out: dict[str, object] = {"topics": [_document(one) for one in found[: self._max]]}
+        if len(found) > self._max:
+            out["next"] = found[self._max - 1].name
+        return Response(200, [JSON], orjson.dumps(out))
 
 
 @final

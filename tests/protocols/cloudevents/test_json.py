@@ -139,18 +139,46 @@ def test_what_is_no_object_is_refused(text: bytes) -> None:
 def test_a_batch_is_judged_element_by_element() -> None:
     """JSON batch format: an array, perhaps empty; each element stands or falls alone."""
     good = f"{{{HEAD}}}"
-    found = envelope.decode_batch(f"[{good}, {{}} ,5,{good}]".encode())
+    found = envelope.decode_batch(f"[{good}, {{}} ,5,{good}]".encode(), 4)
     assert [type(one).__name__ for one in found] == ["CloudEvent", "CloudEventError", "CloudEventError", "CloudEvent"]
-    assert envelope.decode_batch(b" [ ] ") == []
+    assert envelope.decode_batch(b" [ ] ", 0) == []
     for bad in (b"{}", b"[1,", b"[1]]", b"[1 2]"):
         with pytest.raises(CloudEventError):
-            envelope.decode_batch(bad)
+            envelope.decode_batch(bad, 9)
 
 
 def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     with pytest.raises(CloudEventError):
         decode(f',"data":{deep}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":["' + b'\\"' * 1_000_000,
+        b'{"a":' + b'["a' * 500_000,
+        b'{"a":"' + b'\\"' * 1_000_000,
+        b'{"datacontenttype":"a/b' + b";  " * 100_000 + b'@"}',
+        b"{" + b",".join(b'"a%d":1' % at for at in range(500_000)) + b"}",
+        b" " * 3_000_000,
+    ],
+)
+def test_hostile_text_costs_no_more_than_its_length(text: bytes) -> None:
+    """Each of these would take minutes if any step went back over what it had read; the suite would not end."""
+    with pytest.raises(CloudEventError):
+        envelope.decode(text)
+
+
+def test_a_batch_of_too_many_is_not_read_to_its_end() -> None:
+    with pytest.raises(CloudEventError) as caught:
+        envelope.decode_batch(b"[" + b"{}," * 2_000_000 + b"{}]", 16_384)
+    assert caught.value.too_large
+
+
+def test_a_media_type_with_many_blanks_is_judged_at_once() -> None:
+    with pytest.raises(CloudEventError):
+        decode(f',"datacontenttype":"a/b{";  " * 5_000}@"')
 
 
 JSON_VALUES = st.recursive(
@@ -182,7 +210,7 @@ def test_any_bytes_survive_as_base64(data: bytes) -> None:
 @given(st.binary(max_size=40))
 def test_random_bytes_are_refused_and_nothing_else(noise: bytes) -> None:
     for text in (noise, b"{" + noise, b'{"data":' + noise + b"}", b"[" + noise + b"]"):
-        for read in (envelope.decode, envelope.decode_batch):
+        for read in (envelope.decode, lambda text: envelope.decode_batch(text, 5)):
             try:
                 read(text)
             except CloudEventError:

@@ -141,6 +141,9 @@ def test_deadlines() -> None:
 
     content = Client().send(b"POST /v1/topics/t/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n", SECOND)
     content.send(b"x" * 65_536, 5 * SECOND)
+    late_head = Client().send(request("POST", "/v1/topics/t/messages", None, b"abc")[:-10])
+    late_head.send(request("POST", "/v1/topics/t/messages", None, b"abc")[-10:-3], 9 * SECOND)
+    assert late_head.connection.deadline() == 19 * SECOND
     assert content.connection.deadline() == 13 * SECOND
     assert not content.connection.expire(12 * SECOND)
     content.connection.expire(13 * SECOND)
