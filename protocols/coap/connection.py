@@ -236,7 +236,7 @@ class CoapEndpoint:
             if isinstance(owner, Exchange) and kind == message.RST:
                 self.outcomes.undelivered(owner)
             return ()
-        if kind == message.RST:
+        if kind == message.RST or (owner.ending and not owner.backlog):
             return (self.outcomes.cancel(owner, now),)
         owner.confirmed_ns = now
         if owner.backlog:

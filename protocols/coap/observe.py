@@ -20,6 +20,8 @@ from protocols.coap.translate import Representation
 
 CHECK_NS: Final = 86_400_000_000_000
 UNVERIFIED_EXPONENT: Final = 0
+UNACCEPTABLE: Final = Representation(b"", option.ABSENT, 0, b"")
+"""Stands in a backlog for the 4.06 that ends an observation."""
 
 
 @final
@@ -27,15 +29,20 @@ class Observation:
     """One observer of one path: the ticket of its Watch.
 
     started       its 2.05 is out: what comes now are notifications
+    format        Content-Format of the first value that declared one, ABSENT until then
+    ending        4.06 is the last that it will be told
     confirmed_ns  when it last acknowledged something, or registered
     """
 
     __slots__ = (
-        "backlog", "backlog_bytes", "cancelled", "confirmed_ns", "options", "path", "registry", "remote", "started", "token",
+        "backlog", "backlog_bytes", "cancelled", "confirmed_ns", "ending", "format", "options", "path", "registry", "remote",
+        "started", "token",
     )  # fmt: skip
 
     def __init__(self, registry: Observations, remote: Remote, token: bytes, path: str, options: Options, now: int) -> None:
         self.registry = registry
+        self.format = option.ABSENT
+        self.ending = False
         self.remote = remote
         self.token = token
         self.path = path
@@ -46,12 +53,22 @@ class Observation:
         self.backlog: list[Representation] = []
         self.backlog_bytes = 0
 
+    def agrees(self, value: Representation) -> bool:
+        """False when `value` declares another format than the values before it did."""
+        if value.format == option.ABSENT:
+            return True
+        if self.format == option.ABSENT:
+            self.format = value.format
+        return self.format == value.format
+
     def datagram(self, mid: int, now: int, /) -> bytes | None:
         """The next notification (section 4.2), in full or its first block (RFC 7959 section 2.6)."""
         if self.cancelled or not self.backlog:
             return None
         value = self.backlog.pop(0)
         self.backlog_bytes -= len(value.body)
+        if value is UNACCEPTABLE:
+            return message.encode(message.CON, message.NOT_ACCEPTABLE, mid, self.token, b"", b"")
         return self.registry.notification(self, value, mid, now)
 
 
@@ -108,10 +125,16 @@ class Observations:
         return self.sequence
 
     def queue(self, observation: Observation, value: Representation) -> None:
-        """One more for this observer. One that is too far behind loses the oldest, counted."""
-        if not translate.accepts(observation.options, value):
-            self.lost += 1
+        """One more for this observer. One that is too far behind loses the oldest, counted.
+
+        All notifications have the format of the first (section 4.2). A value of another declared format ends the observation:
+        4.06 comes after what is still waiting, and nothing after that.
+        """
+        if observation.ending:
             return
+        if not translate.accepts(observation.options, value) or not observation.agrees(value):
+            observation.ending = True
+            value = UNACCEPTABLE
         observation.backlog.append(value)
         observation.backlog_bytes += len(value.body)
         while len(observation.backlog) > 1 and (

@@ -148,6 +148,7 @@ class Outcomes:
             return
         if value is not None:
             self.observations.drop(observation, value.etag)
+            observation.agrees(value)
         observation.started = True
         if observation.backlog:
             self.responder.notify(observation, now)

@@ -85,7 +85,7 @@ def test_block_0_begins_anew() -> None:  # 7959-2.5
     assert stage.log[0][0].body == b"b" * 20
 
 
-def test_smaller_blocks_midway() -> None:  # TD_COAP_BLOCK_05, 7959-2.3: late negotiation
+def test_smaller_blocks_midway() -> None:  # 7959-2.3
     stage = Stage()
     stage.request(message.PUT, "mq/t", b"a" * 64, pairs=[(option.BLOCK1, bytes([block(0, True, 2)]))])
     stage.request(message.PUT, "mq/t", b"b" * 16, pairs=[(option.BLOCK1, bytes([block(4, True, 0)]))])
@@ -159,7 +159,7 @@ def test_request_tags_keep_uploads_apart() -> None:  # 9175-3.3
     assert [stored.body for stored, _ in stage.log] == [b"1" * 17, b"2" * 17]
 
 
-def test_download_has_the_etag_on_every_block() -> None:  # TD_COAP_BLOCK_01, 7959-2.4
+def test_download_has_the_etag_on_every_block() -> None:  # TD_COAP_BLOCK_02 (late negotiation), 7959-2.4
     stage = Stage(amplification=0)
     body = bytes(range(256)) * 9
     stage.publish("t", body, retain=True)
@@ -170,7 +170,7 @@ def test_download_has_the_etag_on_every_block() -> None:  # TD_COAP_BLOCK_01, 79
     assert values(answers[0], option.SIZE2) == [message.uint(len(body))]
 
 
-def test_download_with_the_size_the_client_asks_for() -> None:  # TD_COAP_BLOCK_02: early negotiation
+def test_download_with_the_size_the_client_asks_for() -> None:  # TD_COAP_BLOCK_01, 06 (early negotiation)
     stage = Stage(amplification=0)
     stage.publish("t", b"x" * 100, retain=True)
     got, answers = download(stage, 1)
@@ -197,7 +197,7 @@ def test_block_that_does_not_exist() -> None:  # 7959-2.2
     assert message.name(stage.request(message.GET, "mq/t", pairs=[(option.BLOCK2, b"\x30")])[0].code) == "4.00"
 
 
-def test_large_notification_begins_with_its_first_block() -> None:  # 7959-2.6, TD_COAP_BLOCK_06
+def test_large_notification_begins_with_its_first_block() -> None:  # TD_COAP_OBS_13, 7959-2.6
     stage = Stage(amplification=0)
     stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"")], token=b"ob")
     stage.publish("t", b"a" * 1024 + b"b" * 10)

@@ -14,7 +14,7 @@ from tests.protocols.coap.stage import SECOND, Stage, peer, values
 A = "mq/sensors/room1/temp"
 
 
-def test_post_appends_and_names_the_message() -> None:  # TD_COAP_CORE_02 (POST), 7252-5.8.2
+def test_post_appends_and_names_the_message() -> None:  # TD_COAP_CORE_04 (POST), 18 (Location-Path), 7252-5.8.2
     stage = Stage()
     [answer] = stage.request(message.POST, A, b"21.5", mid=77, token=b"\x01\x02\x03\x04\x05\x06\x07\x08")
     assert (answer.kind, answer.mid, answer.token) == (message.ACK, 77, b"\x01\x02\x03\x04\x05\x06\x07\x08")
@@ -66,7 +66,7 @@ def test_post_does_not_change_the_latest_value() -> None:
     assert stage.request(message.GET, A)[0].payload == b"kept"
 
 
-def test_delete_removes_the_latest_value() -> None:  # TD_COAP_CORE_04 (DELETE)
+def test_delete_removes_the_latest_value() -> None:  # TD_COAP_CORE_02 (DELETE)
     stage = Stage()
     stage.request(message.PUT, A, b"1")
     assert message.name(stage.request(message.DELETE, A)[0].code) == "2.02"
@@ -110,7 +110,7 @@ def test_non_confirmable_request_is_answered_non_confirmable() -> None:  # TD_CO
     assert (answer.kind, answer.payload) == (message.NON, b"1")
 
 
-def test_slow_answer_is_separate_and_sent_until_acknowledged() -> None:  # TD_COAP_CORE_09, 7252-5.2.2
+def test_slow_answer_is_separate_and_sent_until_acknowledged() -> None:  # TD_COAP_CORE_09, 11, 16, 7252-5.2.2
     stage = Stage()
     stage.hold = True
     assert stage.request(message.POST, A, b"1", mid=5, token=b"slow") == []
@@ -127,7 +127,7 @@ def test_slow_answer_is_separate_and_sent_until_acknowledged() -> None:  # TD_CO
     assert len(stage.log) == 1
 
 
-def test_empty_token_and_separate_answer() -> None:  # TD_COAP_CORE_10 to 12
+def test_empty_token() -> None:  # TD_COAP_CORE_12
     stage = Stage()
     [answer] = stage.request(message.POST, A, b"1", token=b"")
     assert answer.token == b""

@@ -13,7 +13,7 @@ from protocols.coap.observe import Observation
 from tests.protocols.coap.stage import SECOND, Stage, peer, values
 
 
-def test_duplicate_gets_the_same_bytes_and_is_not_executed() -> None:  # TD_COAP_CORE_13 ff., 7252-4.2
+def test_duplicate_gets_the_same_bytes_and_is_not_executed() -> None:  # TD_COAP_CORE_15, 7252-4.2
     stage = Stage()
     data = stage.build(message.POST, "mq/t", b"1")
     first = stage.raw(data)

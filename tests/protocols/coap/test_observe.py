@@ -44,7 +44,7 @@ def test_registration_without_a_value_is_empty_and_has_no_etag() -> None:
     assert stage.commands[0].pattern == "sensors/a"  # type: ignore[attr-defined]
 
 
-def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_02, 7641-4.2; NSTART 1, 7252-4.7
+def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_09, 7641-4.2; NSTART 1, 7252-4.7
     stage = Stage()
     last = sequence(registered(stage))
     stage.publish("sensors/a", b"1", retain=True)
@@ -63,7 +63,7 @@ def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_02, 
     assert seen == [b"1", b"2", b"3"]
 
 
-def test_deregistration_by_observe_1() -> None:  # TD_COAP_OBS_06, 7641-3.6
+def test_deregistration_by_observe_1() -> None:  # TD_COAP_OBS_12, 7641-3.6
     stage = Stage()
     registered(stage)
     [answer] = stage.request(message.GET, A, pairs=CANCEL, token=b"ob")
@@ -74,7 +74,7 @@ def test_deregistration_by_observe_1() -> None:  # TD_COAP_OBS_06, 7641-3.6
     assert stage.watches == []
 
 
-def test_reset_ends_the_observation() -> None:  # TD_COAP_OBS_07, 7641-3.6
+def test_reset_ends_the_observation() -> None:  # TD_COAP_OBS_06, 7641-3.6
     stage = Stage()
     registered(stage)
     stage.publish("sensors/a", b"1")
@@ -85,7 +85,7 @@ def test_reset_ends_the_observation() -> None:  # TD_COAP_OBS_07, 7641-3.6
     assert stage.endpoint.observations.count == 0
 
 
-def test_silence_ends_all_observations_of_the_peer() -> None:  # TD_COAP_OBS_08, 7641-4.5
+def test_silence_ends_all_observations_of_the_peer() -> None:  # TD_COAP_OBS_05, 7641-4.5
     stage = Stage()
     registered(stage, b"o1")
     registered(stage, b"o2")
@@ -109,7 +109,7 @@ def test_retransmission_doubles_four_times() -> None:  # 7252-4.2
     assert at[0] in (24, 25)
 
 
-def test_registering_again_is_the_same_observation() -> None:  # TD_COAP_OBS_09, 7641-4.1
+def test_registering_again_is_the_same_observation() -> None:  # 7641-4.1
     stage = Stage()
     first = registered(stage)
     again = registered(stage)
@@ -172,14 +172,45 @@ def test_observer_that_is_behind_loses_the_oldest() -> None:
     assert stage.endpoint.observations.lost == 4
 
 
-def test_other_format_than_accepted_is_not_notified() -> None:  # 7641-4.2: one format through all notifications
+def test_another_format_ends_the_observation() -> None:  # TD_COAP_OBS_08, 7641-4.2
+    stage = Stage()
+    registered(stage)
+    for body, stored in [
+        (b"21", b"HG_CONTENT_TYPE\x01text/plain\x02"), (b"22", b""), (b"{}", b"HG_CONTENT_TYPE\x01application/json\x02"),
+        (b"23", b"HG_CONTENT_TYPE\x01text/plain\x02"),
+    ]:  # fmt: skip
+        stage.publish("sensors/a", body, stored=stored)
+    seen = []
+    packets = stage.out()
+    while packets:
+        seen.append((message.name(packets[0].code), packets[0].payload))
+        packets = acknowledge(stage, packets[0])
+    assert seen == [("2.05", b"21"), ("2.05", b"22"), ("4.06", b"")]
+    assert stage.watches == []
+    assert stage.endpoint.observations.count == 0
+
+
+def test_another_format_than_accepted_ends_the_observation() -> None:
     stage = Stage()
     [answer] = stage.request(message.GET, A, pairs=[*REGISTER, (option.ACCEPT, bytes([50]))])
     assert message.name(answer.code) == "2.05"
-    stage.publish("sensors/a", b"text", stored=b"HG_CONTENT_TYPE\x01text/plain\x02")
-    assert stage.out() == []
     stage.publish("sensors/a", b"{}", stored=b"HG_CONTENT_TYPE\x01application/json\x02")
-    assert [note.payload for note in stage.out()] == [b"{}"]
+    [note] = stage.out()
+    assert note.payload == b"{}"
+    acknowledge(stage, note)
+    stage.publish("sensors/a", b"text", stored=b"HG_CONTENT_TYPE\x01text/plain\x02")
+    [note] = stage.out()
+    assert (message.name(note.code), values(note, option.OBSERVE)) == ("4.06", [])
+    stage.push(message.empty(message.RST, note.mid))
+    assert stage.watches == []
+
+
+def test_plain_get_does_not_end_the_observation() -> None:  # TD_COAP_OBS_10
+    stage = Stage()
+    registered(stage)
+    stage.request(message.GET, A, token=b"other")
+    stage.publish("sensors/a", b"1")
+    assert [note.payload for note in stage.out()] == [b"1"]
 
 
 def test_interest_is_confirmed_once_a_day() -> None:  # 7641-4.5
