@@ -14,6 +14,7 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.message import Message
+from domain.record import Record
 
 AT_MOST_ONCE: Final = 0
 AT_LEAST_ONCE: Final = 1
@@ -154,13 +155,15 @@ class Parcel:
     """One record on its way to many sessions.
 
     level    the promise that its sender made (AT_LEAST_ONCE for what did not come by MQTT)
-    forms    what adapters have encoded of it so far, by a key of their own: all receivers share it
+    stored   the record's properties; forms: what adapters have encoded of it so far, by a key of their own. All receivers
+             of one record share one parcel
     """
 
-    __slots__ = ("forms", "level", "path", "record")
+    __slots__ = ("forms", "level", "path", "record", "stored")
 
-    def __init__(self, record: bytes, path: str, level: int) -> None:
+    def __init__(self, record: Record, stored: bytes, path: str, level: int) -> None:
         self.record = record
+        self.stored = stored
         self.path = path
         self.level = level
         self.forms: dict[tuple[int, ...], tuple[bytes, bytes]] = {}

@@ -46,7 +46,7 @@ class Output:
                 self._skip(item.slot)
                 continue
             head, tail = form
-            if most and len(head) + len(tail) + 2 > most and len(head) + len(tail) + (2 if level else 0) > most:
+            if most and len(head) + len(tail) + (2 if level else 0) > most:
                 self._skip(item.slot)
             elif level == 0:
                 self._low.append(head)

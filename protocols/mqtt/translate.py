@@ -10,8 +10,7 @@ from typing import Final, final
 from domain import property as properties
 from domain.address import is_path, topic_of_path
 from domain.limits import BODY_BYTES_MAX
-from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, Message
-from domain.record import Record
+from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
 from domain.session import Parcel
 from protocols.compression import plain
 from protocols.mqtt import property as props
@@ -117,11 +116,14 @@ def _user_form(pairs: list[tuple[str, str]]) -> bytes:
 
 
 def body_of(parcel: Parcel) -> bytes | None:
-    """The payload, made plain when an SDK compressed it; None when that fails. Worked out once for all receivers."""
+    """The payload, made plain when an SDK compressed it (once for all receivers); None when that fails."""
+    record = parcel.record
+    if not record.sys_flag & SYS_COMPRESSED:
+        return record.body
     form = parcel.forms.get((0,))
     if form is not None:
         return form[0]
-    body = plain(Record(parcel.record), BODY_BYTES_MAX)
+    body = plain(record, BODY_BYTES_MAX)
     if body is not None:
         parcel.forms[(0,)] = (body, b"")
     return body
@@ -137,7 +139,7 @@ def parts(
     if version != V5:
         key: tuple[int, ...] = (4, level, retained)
     else:
-        left_s = _seconds_left(parcel.record, now_ms)
+        left_s = _seconds_left(parcel.stored, now_ms)
         key = (5, level, retained, left_s, *identifiers)
     form = parcel.forms.get(key)
     if form is None:
@@ -153,11 +155,9 @@ def parts(
     return form
 
 
-def _seconds_left(data: bytes, now_ms: int) -> int:
+def _seconds_left(stored: bytes, now_ms: int) -> int:
     """Message Expiry Interval of a delivery made now, -1: the message does not expire."""
-    if b"HG_EXPIRE_MS" not in data:
-        return -1
-    expire = properties.find(Record(data).properties, b"HG_EXPIRE_MS")
+    expire = properties.find(stored, b"HG_EXPIRE_MS")
     return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
 
 
@@ -165,7 +165,7 @@ def _section(parcel: Parcel, left_s: int, identifiers: tuple[int, ...]) -> bytes
     """The property section of a delivery (3.3.2.3)."""
     form = parcel.forms.get((5,))
     if form is None:
-        form = (props.encode(_stored_to_mqtt(Record(parcel.record).properties)), b"")
+        form = (props.encode(_stored_to_mqtt(parcel.stored)), b"")
         parcel.forms[(5,)] = form
     if left_s < 0 and not identifiers:
         return form[0]

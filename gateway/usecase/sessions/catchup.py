@@ -149,7 +149,8 @@ class CatchUp:
 
     def _admit(self, subscriber: Subscriber, data: bytes, place: Place, offset: int) -> None:
         """Deliver one record read from the log if it is for this session, and is still for anybody."""
-        stored = Record(data).properties
+        record = Record(data)
+        stored = record.properties
         origin = properties.find(stored, b"originMqttTopic")
         path, interests = subscriber.matching(place[0], origin, int.from_bytes(data[28:36], "big"))
         if interests and is_from(stored, subscriber.client_id):
@@ -161,7 +162,7 @@ class CatchUp:
         if level > AT_MOST_ONCE:
             retained = reach.as_published and properties.find(stored, b"mqttRetain") == b"true"
             flight = Flight(level, place, offset, "", retained, reach.identifiers)
-            self._outflow.launch(subscriber, flight, Parcel(data, path, level))
+            self._outflow.launch(subscriber, flight, Parcel(record, stored, path, level))
 
     def _repeat(self, subscriber: Subscriber) -> None:
         """The oldest of the deliveries that were under way when the connection was lost."""
@@ -201,7 +202,8 @@ class CatchUp:
             return
         flight.size = len(data)
         subscriber.flying_bytes += flight.size
-        parcel = Parcel(data, path, flight.level)
+        record = Record(data)
+        parcel = Parcel(record, record.properties, path, flight.level)
         subscriber.outbox.append(Delivery(parcel, flight.level, slot, flight.retained, True, flight.identifiers))
         self._outflow.mark(subscriber)
 
@@ -215,12 +217,14 @@ class CatchUp:
             if data is None or subscriber.interests.get(interest.pattern) is not interest:
                 subscriber.latest.popleft()
                 continue
-            level = min(level_of(Record(data).properties), interest.level)
+            record = Record(data)
+            stored = record.properties
+            level = min(level_of(stored), interest.level)
             if level > AT_MOST_ONCE and subscriber.full:
                 return
             subscriber.latest.popleft()
             identifiers = (interest.identifier,) if interest.identifier else ()
-            parcel = Parcel(data, path, level)
+            parcel = Parcel(record, stored, path, level)
             if level > AT_MOST_ONCE:
                 self._outflow.launch(subscriber, Flight(level, ("", 0), 0, path, True, identifiers), parcel)
             else:

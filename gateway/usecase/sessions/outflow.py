@@ -74,22 +74,24 @@ class Outflow:
             return
         place = (topic, queue_id)
         for data in records:
-            stored = Record(data).properties
+            record = Record(data)
+            stored = record.properties
             path, reaches = routes.of(topic, properties.find(stored, b"originMqttTopic"))
             if reaches:
-                parcel = Parcel(data, path, level_of(stored))
+                parcel = Parcel(record, stored, path, level_of(stored))
                 offset = int.from_bytes(data[20:28], "big")
                 for reach in reaches:
-                    self._offer(reach, parcel, place, offset, stored)
+                    self._offer(reach, parcel, place, offset)
 
-    def _offer(self, reach: Reach, parcel: Parcel, place: Place, offset: int, stored: bytes) -> None:
+    def _offer(self, reach: Reach, parcel: Parcel, place: Place, offset: int) -> None:
         subscriber = reach.subscriber
-        if reach.picky and is_from(stored, subscriber.client_id):
+        if reach.picky and is_from(parcel.stored, subscriber.client_id):
             if reach.own is None:
                 return
             reach = reach.own
-        level = min(parcel.level, reach.level)
-        retained = reach.as_published and properties.find(stored, b"mqttRetain") == b"true"
+        level = parcel.level
+        level = min(level, reach.level)
+        retained = reach.as_published and properties.find(parcel.stored, b"mqttRetain") == b"true"
         if level == AT_MOST_ONCE:
             subscriber.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, retained, False, reach.identifiers))
             self.mark(subscriber)

@@ -139,7 +139,7 @@ class Subscriber:
         while slot in in_flight:
             slot = slot % SLOT_MAX + 1
         self.next_slot = slot % SLOT_MAX + 1
-        flight.size = len(parcel.record)
+        flight.size = len(parcel.record.data)
         self.flying_bytes += flight.size
         in_flight[slot] = flight
         return Delivery(parcel, flight.level, slot, flight.retained, False, flight.identifiers)
