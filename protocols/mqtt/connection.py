@@ -159,7 +159,7 @@ class MqttConnection:
         if self._state == ENDING:
             self.closed = True
             return commands
-        if self._early and self._state == OPEN:
+        if (self._early or self._early_fault is not None) and self._state == OPEN:
             return [*commands, *self._begin(now)]
         if self._state < OPEN:
             if now >= self._opened + HANDSHAKE_NS:
