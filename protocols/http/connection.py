@@ -28,6 +28,8 @@ LINGER_NS: Final = limits.SECOND_NS // 2
 CONTENT_BYTES_PER_S: Final = 32 * 1024
 EXCHANGES_MAX: Final = 64
 """Unanswered requests at which reading stops."""
+HELD_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Content of unanswered requests at which reading stops."""
 
 
 @final
@@ -35,13 +37,12 @@ class HttpConnection:
     """Sans-IO; `protocols.adapter.Connection`. A ticket is the Exchange itself."""
 
     __slots__ = (
-        "_began", "_date", "_exchanges", "_half_closed", "_idle_at", "_linger_at", "_now", "_out", "_peer", "_reader",
-        "_silent", "_wall_ms", "closed",
+        "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_linger_at", "_now", "_out", "_reader",
+        "_reason", "_silent", "_wall_ms", "closed",
     )  # fmt: skip
 
     def __init__(self, router: Router, date: DateLine, wall_ms: Callable[[], int], peer: Peer, now: int) -> None:
         self._reader = Reader(router, peer)
-        self._peer = peer
         self._date = date
         self._wall_ms = wall_ms
         self._exchanges: deque[Exchange] = deque()
@@ -51,13 +52,15 @@ class HttpConnection:
         self._linger_at = 0
         self._silent = True
         self._half_closed = False
+        self._held = 0
+        self._reason = "closed"
         self._now = now
         self.closed = False
 
     @property
     def reading(self) -> bool:
-        """False while too many requests wait for their answers."""
-        return len(self._exchanges) < EXCHANGES_MAX
+        """False while too many requests, or too much content of theirs, wait for their answers."""
+        return len(self._exchanges) < EXCHANGES_MAX and self._held < HELD_BYTES_MAX
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Bytes of requests; b"" ends them.
@@ -87,7 +90,7 @@ class HttpConnection:
             self._began = now
         self._flush()
         if self.closed:
-            commands.append(Disconnected("refused"))
+            commands.append(Disconnected(self._reason, self._reason == "closed"))
         return commands
 
     def _start(self, exchange: Exchange, commands: list[Command]) -> None:
@@ -103,6 +106,8 @@ class HttpConnection:
             if command is not None:
                 commands.append(command)
             # The command has the bytes that it needs; the exchange may wait for long.
+            exchange.held = len(request.body)
+            self._held += exchange.held
             exchange.request = None
         if response is not None:
             self._respond(exchange, response)
@@ -111,6 +116,7 @@ class HttpConnection:
         date = self._date.at(self._wall_ms())
         exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.old)
         exchange.handler = None
+        self._held -= exchange.held
 
     def answer(self, event: Event, now: int) -> None:
         """The event of a command; what concerns no request of this connection is dropped."""
@@ -127,6 +133,8 @@ class HttpConnection:
             exchange = exchanges.popleft()
             self._out.append(exchange.output)
             if not exchange.keep_alive:
+                if exchange.refusal is not None:
+                    self._reason = f"refused-{exchange.refusal.status}"
                 exchanges.clear()
                 self._linger_at = self._now + LINGER_NS if exchange.linger and not self._half_closed else 0
                 self.closed = not self._linger_at
@@ -178,6 +186,8 @@ class HttpConnection:
                 self._start(exchange, commands)
             self._reader.done = []
             self._flush()
-            return (Disconnected("request-timeout"),) if self.closed else ()
+            return (Disconnected(self._reason),) if self.closed else ()
         self.closed = True
-        return (Disconnected("lingered" if self._linger_at else "silent" if self._silent else "idle", not self._silent),)
+        if self._linger_at:
+            return (Disconnected(self._reason),)
+        return (Disconnected("silent" if self._silent else "idle", not self._silent),)

@@ -15,12 +15,13 @@ class Exchange:
 
     content_max  bytes of content that it may have
     handler      None: refused before it was complete, `refusal` says how
+    held         bytes of content that the gateway has of it
     output       the response as bytes, b"" until it is known; it waits for the responses before it
     keep_alive   False: the connection ends with this response
     linger       True: the peer may still be sending, so what comes is read and dropped for a moment after the response
     """
 
-    __slots__ = ("content_max", "handler", "head_only", "keep_alive", "linger", "old", "output", "refusal", "request")
+    __slots__ = ("content_max", "handler", "head_only", "held", "keep_alive", "linger", "old", "output", "refusal", "request")
 
     def __init__(self, request: Request | None, keep_alive: bool, old: bool) -> None:
         self.request = request
@@ -30,5 +31,6 @@ class Exchange:
         self.keep_alive = keep_alive
         self.old = old
         self.content_max = 0
+        self.held = 0
         self.linger = False
         self.output = b""

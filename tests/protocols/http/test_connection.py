@@ -51,6 +51,18 @@ def test_reading_stops_when_too_many_requests_wait() -> None:
     assert client.connection.reading
 
 
+def test_reading_stops_when_too_much_content_waits() -> None:
+    large = request("POST", "/v1/topics/t/messages", None, b"x" * 4_000_000)
+    client = Client(silent).send(large * 4)
+    assert client.connection.reading
+    client.send(large)
+    assert not client.connection.reading
+    command = client.commands[0]
+    assert isinstance(command, Send)
+    client.connection.answer(sent(command), 0)
+    assert client.connection.reading
+
+
 @pytest.mark.parametrize(
     ("head", "kept"),
     [
