@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from rocketmq import (
+from rocketmq import (  # type: ignore[import-untyped]
     ClientConfiguration,
     ConsumeResult,
     Credentials,
@@ -92,7 +92,7 @@ def simple(endpoint: str, topic: str, group: str) -> dict[str, Any]:
     return {"sent": sent, "first": [told(m) for m in first], "again": [told(m) for m in again], "rest": len(rest)}
 
 
-class Listener(MessageListener):
+class Listener(MessageListener):  # type: ignore[misc]
     """Writes down what it is given; fails `body 3` once."""
 
     def __init__(self, count: int) -> None:

@@ -1,0 +1,170 @@
+"""grpcio's own stack, method by method, against a running node: what SDKs do not show."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+import pytest
+
+from protocols.grpc.messages import messaging_pb2 as pb
+from tests.interop.node import Node
+
+SERVICE = "/apache.rocketmq.v2.MessagingService/"
+METADATA = (("x-mq-client-id", "stub-1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
+
+
+@pytest.fixture(params=["", "1"], ids=["default", "pure"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    """A node as it is built here, and one without compiled modules: the other HTTP/2 engine."""
+    with Node(tmp_path, environment={"HEADGATE_PURE": request.param}) as running:
+        yield running
+
+
+@pytest.fixture
+def channel(node: Node) -> Iterator[grpc.Channel]:
+    """A channel in the clear."""
+    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as opened:
+        yield opened
+
+
+def method(channel: grpc.Channel, name: str, answer: Any) -> Callable[..., Any]:
+    """A unary method."""
+    raw = channel.unary_unary(
+        SERVICE + name, request_serializer=lambda message: message.SerializeToString(), response_deserializer=answer.FromString
+    )
+    return lambda request, timeout=10.0: raw(request, metadata=METADATA, timeout=timeout)
+
+
+def send(channel: grpc.Channel, body: bytes, message_id: str, topic: str = "t") -> pb.SendMessageResponse:
+    message = pb.Message(body=body)
+    message.topic.name = topic
+    message.system_properties.message_id = message_id
+    answer: pb.SendMessageResponse = method(channel, "SendMessage", pb.SendMessageResponse)(
+        pb.SendMessageRequest(messages=[message])
+    )
+    return answer
+
+
+def receive(channel: grpc.Channel, wait_s: int = 5, invisible_s: int = 10) -> list[pb.ReceiveMessageResponse]:
+    request = pb.ReceiveMessageRequest(batch_size=32)
+    request.group.name = "g"
+    request.message_queue.topic.name = "t"
+    request.invisible_duration.seconds = invisible_s
+    request.long_polling_timeout.seconds = wait_s
+    call = channel.unary_stream(
+        SERVICE + "ReceiveMessage",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=pb.ReceiveMessageResponse.FromString,
+    )
+    return list(call(request, metadata=METADATA, timeout=wait_s + 5))
+
+
+def test_long_poll_ends_when_a_message_arrives(channel: grpc.Channel) -> None:
+    assert send(channel, b"first", "ID0").status.code == pb.OK
+    receive(channel)
+    found: list[tuple[float, list[pb.ReceiveMessageResponse]]] = []
+    started = time.monotonic()
+
+    def poll() -> None:
+        answer = receive(channel, wait_s=15)
+        found.append((time.monotonic() - started, answer))
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    time.sleep(0.5)
+    assert send(channel, b"late", "ID1").status.code == pb.OK
+    thread.join(20)
+    ((took, answer),) = found
+    assert answer[1].message.body == b"late"
+    assert took < 5
+
+
+def test_largest_body_goes_in_and_out_and_a_larger_one_is_refused(channel: grpc.Channel, node: Node) -> None:
+    body = bytes(range(256)) * 16_384
+    assert send(channel, body, "ID1").status.code == pb.OK
+    assert send(channel, body + b"x", "ID2").status.code == pb.MESSAGE_BODY_TOO_LARGE
+    options = [("grpc.max_receive_message_length", -1)]
+    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}", options=options) as wide:
+        answer = receive(wide)
+    assert answer[1].message.body == body
+
+
+def test_nack_redelivers_and_the_dead_letter_queue_takes(channel: grpc.Channel) -> None:
+    assert send(channel, b"poison", "ID1").status.code == pb.OK
+    handle = receive(channel)[1].message.system_properties.receipt_handle
+    change = pb.ChangeInvisibleDurationRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"), receipt_handle=handle)
+    answer = method(channel, "ChangeInvisibleDuration", pb.ChangeInvisibleDurationResponse)(change)
+    assert answer.status.code == pb.OK
+    again = receive(channel)[1].message
+    assert (again.body, again.system_properties.delivery_attempt) == (b"poison", 2)
+    late = method(channel, "ChangeInvisibleDuration", pb.ChangeInvisibleDurationResponse)(change)
+    assert late.status.code == pb.INVALID_RECEIPT_HANDLE
+    forward = pb.ForwardMessageToDeadLetterQueueRequest(
+        group=pb.Resource(name="g"),
+        topic=pb.Resource(name="t"),
+        receipt_handle=again.system_properties.receipt_handle,
+        message_id="ID1",
+    )
+    bury = method(channel, "ForwardMessageToDeadLetterQueue", pb.ForwardMessageToDeadLetterQueueResponse)
+    assert bury(forward).status.code == pb.OK
+    assert bury(forward).status.code == pb.OK
+    route = method(channel, "QueryRoute", pb.QueryRouteResponse)(pb.QueryRouteRequest(topic=pb.Resource(name="%DLQ%g")))
+    assert route.status.code == pb.OK
+    assert receive(channel)[0].status.code == pb.MESSAGE_NOT_FOUND
+
+
+def test_what_is_not_served_says_so(channel: grpc.Channel) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        method(channel, "EndTransaction", pb.HeartbeatResponse)(pb.HeartbeatRequest())
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_tls_and_plaintext_share_the_port(node: Node) -> None:
+    address = ("127.0.0.1", node.port("grpc"))
+    certificate = ssl.get_server_certificate(address)
+    context = ssl.create_default_context(cadata=certificate)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with socket.create_connection(address, timeout=5) as plain, context.wrap_socket(plain) as secured:
+        assert secured.selected_alpn_protocol() == "h2"
+
+
+def test_bad_bytes_cost_their_sender_alone(channel: grpc.Channel, node: Node) -> None:
+    assert send(channel, b"before", "ID1").status.code == pb.OK
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+    for bad in (
+        preface + settings + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+        preface + settings + b"\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\xff",
+        preface + settings + (b"\x00\x00\x00\x09\x00\x00\x00\x00\x01" * 100),
+        preface[:20] + b"garbage",
+    ):
+        with socket.create_connection(("127.0.0.1", node.port("grpc")), timeout=5) as hostile:
+            hostile.sendall(bad)
+            hostile.settimeout(3)
+            while hostile.recv(65_536):
+                pass
+    assert send(channel, b"after", "ID2").status.code == pb.OK
+
+
+def test_killed_node_has_what_it_acknowledged(node: Node) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
+        for at in range(20):
+            assert send(channel, b"body %d" % at, f"ID{at}").status.code == pb.OK
+    node.kill()
+    node.start()
+    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
+        found: set[bytes] = set()
+        for _ in range(8):
+            found |= {part.message.body for part in receive(channel) if part.WhichOneof("content") == "message"}
+            if len(found) == 20:
+                break
+    assert found == {b"body %d" % at for at in range(20)}
