@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from domain import address
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -37,6 +38,7 @@ from domain.route import (
     TopicQueues,
     UnregisterBroker,
 )
+from domain.topic import Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 
@@ -81,6 +83,9 @@ class NameServer:
     def _route(self, session: Session, command: QueryRoute) -> None:
         queues, brokers = self._routes.route(command.topic)
         topic = self._metadata.topic(command.topic)
+        if topic is None and address.is_topic(command.topic) and command.topic.startswith(address.RETRY_PREFIX):
+            # Made by the group's first heartbeat, which comes after this question; clients ask again only after 30 s.
+            topic = Topic(command.topic, 1, 1)
         if topic is not None:
             own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, topic.perm, topic.sys_flag)
             queues = [own, *queues]

@@ -1,0 +1,65 @@
+"""The unmodified Java client and tools of RocketMQ 5.5.0, built by Maven."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent / "java" / "remoting"
+BUILD_S = 300
+RUN_S = 150
+
+
+class JavaClient:
+    """Compiled scenarios with their class path. `home` keeps the client's logs out of the real home."""
+
+    def __init__(self, classpath: str, home: Path) -> None:
+        self._classpath = classpath
+        self._home = home
+
+    def run(self, main: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """One run of a main class, at most RUN_S seconds."""
+        command = [
+            "java", "-Xmx256m", f"-Duser.home={self._home}", f"-Drocketmq.home.dir={self._home}", *options,
+            "-cp", self._classpath, main, *arguments,
+        ]  # fmt: skip
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL
+        )
+
+    def scenario(self, *arguments: str, options: tuple[str, ...] = ()) -> None:
+        """One scenario, which says OK when all came true."""
+        done = self.run("Scenario", *arguments, options=options)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        assert f"OK {arguments[0]}" in done.stdout
+
+    def admin(self, *arguments: str) -> str:
+        """One mqadmin command and what it prints. It exits with 0 whatever happens: failures are exceptions in its text."""
+        done = self.run("org.apache.rocketmq.tools.command.MQAdminStartup", *arguments)
+        return done.stdout + done.stderr
+
+
+def build(folder: Path) -> JavaClient:
+    """Compile into `folder`; skips, saying why, where there is no toolchain or no way to the artifacts."""
+    for tool in ("java", "mvn"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed: the Java client of RocketMQ was not run")
+    classpath = folder / "classpath"
+    command = [
+        "mvn", "-q", "-B", "-f", str(PROJECT / "pom.xml"), f"-Dbuild.folder={folder / 'build'}",
+        f"-Dmdep.outputFile={classpath}", "compile", "dependency:build-classpath",
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=BUILD_S, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode != 0:
+        text = done.stdout + done.stderr
+        if "resolve" in text or "transfer" in text:
+            pytest.skip("Maven could not get rocketmq-client 5.5.0: the Java client of RocketMQ was not run")
+        raise AssertionError(text[-4000:])
+    home = folder / "home"
+    home.mkdir()
+    return JavaClient(f"{folder / 'build' / 'classes'}:{classpath.read_text()}", home)
