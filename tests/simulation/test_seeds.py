@@ -39,8 +39,10 @@ def run(seed: int, power: bool) -> World:
     if world.parts is None:
         world.start()
     world.clock.run_until(
-        lambda: all(producer.done for producer in producers)
-        and all(world.position(GROUP, TOPIC, queue) == world.end(TOPIC, queue) for queue in range(QUEUES)),
+        lambda: (
+            all(producer.done for producer in producers)
+            and all(world.position(GROUP, TOPIC, queue) == world.end(TOPIC, queue) for queue in range(QUEUES))
+        ),
         END_MS,
     )
     return world

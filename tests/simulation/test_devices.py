@@ -1,0 +1,69 @@
+"""MQTT under a seed: persistent sessions while the node is killed, or loses power, and links break.
+
+What must hold: a session once acknowledged is never gone; what a publisher was acknowledged reaches the subscriber; at QoS 2
+exactly once; and first deliveries of one publisher come in its order.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.simulation.device import Listener, Sensor
+from tests.simulation.world import World
+
+FAULTS_S = 20.0
+COUNT = 50
+
+
+def run(seed: int, power: bool) -> tuple[World, Listener]:
+    """Two publishers at QoS 1 and two at QoS 2, one subscriber, faults, then peace."""
+    world = World(seed)
+    world.start()
+    dial = lambda device: world.dial("mqtt", device)  # noqa: E731 - one device after another gets it
+    listener = Listener("ear", world.clock, random.Random(seed), dial, world.ledger)
+    listener.start()
+    world.clock.run_until(lambda: listener.ready)
+    sensors = [
+        Sensor(f"s{number}", world.clock, random.Random(seed * 10 + number), dial, world.ledger, 1 + number % 2, COUNT)
+        for number in range(4)
+    ]
+    for sensor in sensors:
+        sensor.start()
+    world.schedule_faults(world.clock.monotonic_ns() / 1e9 + FAULTS_S, power)
+    world.clock.run_for(FAULTS_S * 1000 + 2_000)
+    if world.parts is None:
+        world.start()
+    everything = {f"s{number}/{count}" for number in range(4) for count in range(COUNT)}
+    world.clock.run_until(
+        lambda: all(sensor.done for sensor in sensors) and {body for body, _ in listener.taken} >= everything, 120_000
+    )
+    world.clock.run_for(30_000)
+    return world, listener
+
+
+def check(world: World, listener: Listener) -> None:
+    """The invariants."""
+    assert world.ledger.faults == []
+    bodies = [body for body, _ in listener.taken]
+    for number in range(4):
+        mine = [body for body in bodies if body.startswith(f"s{number}/")]
+        first = list(dict.fromkeys(mine))
+        assert first == [f"s{number}/{count}" for count in range(COUNT)]
+        if number % 2:
+            assert len(mine) == COUNT, "a QoS 2 message came twice"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kill_nine_and_broken_links(seed: int) -> None:
+    check(*run(seed, power=False))
+
+
+@pytest.mark.parametrize("seed", range(50, 54))
+def test_power_failures(seed: int) -> None:
+    check(*run(seed, power=True))
+
+
+def test_a_seed_repeats_exactly() -> None:
+    assert run(3, power=False)[0].ledger.digest() == run(3, power=False)[0].ledger.digest()
