@@ -17,6 +17,7 @@ from protocols.cloudevents.event import CloudEvent, CloudEventError
 from protocols.http.argument import flag
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
+from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, event_error, of_event_error, problem
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
@@ -33,13 +34,14 @@ class Events(Handler):
     answered 200 with a result an event, 207 when some were refused, 400 when none could be stored. Events stand or fall alone.
     """
 
-    __slots__ = ("_mode", "_results", "_retain", "_tell")
+    __slots__ = ("_due_ms", "_mode", "_results", "_retain", "_tell")
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
         self._results: list[dict[str, object] | None] | None = None
         self._retain = RETAIN_NONE
         self._tell = False
+        self._due_ms: list[int] = []
         self._mode = binding.BINARY
 
     def takes(self, request: Request) -> int:
@@ -70,6 +72,8 @@ class Events(Handler):
         if request.has(b"prefer"):
             wait = not request.prefers(b"respond-async")
             self._tell = request.prefers(b"return=representation")
+        if self._tell or self._results is not None:
+            self._due_ms = [due_of(message) for message in messages]
         command: Command = Send(ticket, messages, wait)
         if wait:
             return command, None
@@ -107,24 +111,20 @@ class Events(Handler):
             return self._batch_response(event.placed)
         placed = event.placed[0]
         if self._tell:
-            body = orjson.dumps(_place(placed))
+            body = orjson.dumps(place(placed, self._due_ms[0]))
             return Response(200, [JSON, (b"preference-applied", b"return=representation")], body)
         return Response(204, [(b"mq-message-id", placed.message_id.encode())])
 
     def _batch_response(self, placed: list[Placed]) -> Response:
         results: list[dict[str, object]] = []
-        stored = iter(placed)
+        stored = iter(zip(placed, self._due_ms, strict=True))
         for index, refused in enumerate(self._results or ()):
-            results.append(refused if refused is not None else {"index": index, "status": 200, **_place(next(stored))})
+            results.append(refused if refused is not None else {"index": index, "status": 200, **place(*next(stored))})
         failures = len(results) - len(placed)
         if results and not placed:
             detail = f"none of the {failures} events could be stored"
             return problem(400, "message-illegal", detail, results=results)
         return Response(207 if failures else 200, [JSON], orjson.dumps({"results": results}))
-
-
-def _place(placed: Placed) -> dict[str, object]:
-    return {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset}
 
 
 @final

@@ -16,8 +16,9 @@ from domain.message import RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import flag, number, parameters
 from protocols.http.draft import Draft
-from protocols.http.handler import Handler, Outcome
+from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
+from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response, field_value
@@ -35,8 +36,12 @@ _NDJSON: Final = (b"application/x-ndjson", b"application/ndjson", b"application/
 class Produce(Handler):
     """One message, its body the content as it is: 201 with id, topic, queue and offset when it is stored."""
 
-    __slots__ = ()
+    __slots__ = ("_due_ms",)
     body_max = limits.BODY_BYTES_MAX
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._due_ms = 0
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Fields and parameters become properties."""
@@ -63,6 +68,7 @@ class Produce(Handler):
         message = Message(
             match.topic, request.body, draft.stored(), queue_id=queue_id, born_host=request.peer.born_host, retain=retain
         )
+        self._due_ms = due_of(message)
         return Send(ticket, [message]), None
 
     def finish(self, event: Event) -> Response:
@@ -71,9 +77,11 @@ class Produce(Handler):
             return super().finish(event)
         placed = event.placed[0]
         topic = self._match.topic
-        where = f"/v1/topics/{topic}/queues/{placed.queue_id}?offset={placed.queue_offset}&max=1".encode()
-        body = orjson.dumps({"id": placed.message_id, "topic": topic, "queue": placed.queue_id, "offset": placed.queue_offset})
-        return Response(201, [JSON, (b"location", field_value(where))], body)
+        fields = [JSON]
+        if not self._due_ms:
+            where = f"/v1/topics/{topic}/queues/{placed.queue_id}?offset={placed.queue_offset}&max=1".encode()
+            fields.append((b"location", field_value(where)))
+        return Response(201, fields, orjson.dumps({"topic": topic, **place(placed, self._due_ms)}))
 
 
 def _field(draft: Draft, name: bytes, raw: bytes) -> None:
@@ -108,8 +116,12 @@ class ProduceBatch(Handler):
     An element: `body` (base64) or `text`, and `key tag messageGroup properties deliverAt delay_ms ttl_ms contentType retain`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_due_ms",)
     body_max = limits.ENVELOPE_BYTES_MAX
+
+    def __init__(self, match: Match) -> None:
+        super().__init__(match)
+        self._due_ms: list[int] = []
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Read a JSON array (application/json) or one object a line (application/x-ndjson)."""
@@ -136,6 +148,7 @@ class ProduceBatch(Handler):
                 document["index"] = index
                 refusal.response.body = orjson.dumps(document)
                 raise
+        self._due_ms = [due_of(message) for message in messages]
         return Send(ticket, messages), None
 
     def _message(self, item: object, request: Request) -> Message:
@@ -168,9 +181,7 @@ class ProduceBatch(Handler):
         """Sent or Refused."""
         if not isinstance(event, Sent):
             return super().finish(event)
-        results = [
-            {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset} for placed in event.placed
-        ]
+        results = [place(placed, due_ms) for placed, due_ms in zip(event.placed, self._due_ms, strict=True)]
         return Response(200, [JSON], orjson.dumps({"topic": self._match.topic, "results": results}))
 
 

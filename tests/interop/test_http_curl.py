@@ -7,6 +7,7 @@ import gzip
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,27 @@ def test_large_and_compressed_bodies(curl: Curl) -> None:
     assert seen == (3 if curl.version == "--http1.1" else 2)
     status, _, body = curl(f"/v1/topics/{topic}/messages", content=large + b"x")
     assert (status, json.loads(body)["limit"]) == (413, 4_194_304)
+
+
+def test_a_delayed_message_comes_at_its_time_and_not_before(curl: Curl) -> None:
+    topic = f"later-{curl.tag}"
+    began = time.monotonic()
+    assert curl(f"/v1/topics/{topic}/messages?delay_ms=1200", content=b"late")[0] == 201
+    (message,) = curl.receive(topic)
+    assert time.monotonic() - began >= 1.2
+    assert base64.b64decode(str(message["body"])) == b"late"
+
+
+def test_order_within_a_message_group(curl: Curl) -> None:
+    topic = f"ordered-{curl.tag}"
+    for at in range(6):
+        assert curl(f"/v1/topics/{topic}/messages", "-H", "mq-message-group: g", content=b"%d" % at)[0] == 201
+    seen = []
+    while messages := curl.receive(topic, "max=2&ordered=true&wait_ms=500"):
+        assert curl.receive(topic, "max=2&ordered=true") == []
+        seen += [base64.b64decode(str(message["body"])) for message in messages]
+        curl.settle("ack", topic, [str(message["receipt"]) for message in messages])
+    assert seen == [b"%d" % at for at in range(6)]
 
 
 def test_refusals(curl: Curl) -> None:

@@ -191,6 +191,13 @@ def test_an_event_can_be_the_latest_value() -> None:
     assert client.ask("POST", "/ce/a/b", {**EVENT_FIELDS, "mq-retain": "maybe"}, b"x").status == 400
 
 
+def test_a_delayed_event_has_no_place_yet() -> None:
+    later = {**EVENT_FIELDS, "ce-deliverytime": "2026-11-21T03:00:00Z", "Prefer": "return=representation"}
+    assert Client().ask("POST", "/ce/t", later, b"x").json() == {"id": "ID0", "deliverAt": 1_795_230_000_000}
+    batch = Client().ask("POST", "/ce/t", BATCH, json.dumps([GOOD, {**GOOD, "deliverytime": "2026-11-21T03:00:00Z"}]).encode())
+    assert batch.json()["results"][1] == {"index": 1, "status": 200, "id": "ID1", "deliverAt": 1_795_230_000_000}
+
+
 def test_the_webhook_handshake() -> None:
     """WebHook, section 4: consent names the origin, and the rate only when it was asked for."""
     client = Client()

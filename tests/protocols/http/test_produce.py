@@ -71,7 +71,9 @@ def test_fields_become_properties() -> None:
 )
 def test_delivery_times(at: str, ms: int) -> None:
     client = Client()
-    assert client.ask("POST", TARGET, {"mq-deliver-at": at}, b"x").status == 201
+    answer = client.ask("POST", TARGET, {"mq-deliver-at": at}, b"x")
+    assert (answer.status, answer.json()) == (201, {"id": "ID0", "topic": "orders", "deliverAt": ms})
+    assert answer.field("location") is None
     assert stored(client)["TIMER_DELIVER_MS"] == str(ms)
 
 
@@ -145,7 +147,10 @@ def test_batches(content_type: str, body: str) -> None:
     client = Client()
     answer = client.ask("POST", TARGET + ":batch", {"Content-Type": content_type}, body.encode())
     assert answer.status == 200
-    assert [result["offset"] for result in answer.json()["results"]] == [40, 41]
+    assert answer.json()["results"] == [
+        {"id": "ID0", "queue": 3, "offset": 40},
+        {"id": "ID1", "deliverAt": NOW_MS + 5},
+    ]
     (command,) = client.commands
     assert isinstance(command, Send)
     first, second = command.messages

@@ -1,0 +1,19 @@
+"""Where a stored message went, as answers to senders tell it."""
+
+from __future__ import annotations
+
+from domain import property as properties
+from domain.message import Message, Placed
+
+
+def due_of(message: Message) -> int:
+    """Epoch milliseconds before which the message is not delivered, 0 when it has none."""
+    found = properties.find(message.properties, b"TIMER_DELIVER_MS")
+    return int(found) if found else 0
+
+
+def place(placed: Placed, due_ms: int) -> dict[str, object]:
+    """`id`, and `queue` and `offset`; a message that waits for its time gets those later and has `deliverAt` instead."""
+    if due_ms:
+        return {"id": placed.message_id, "deliverAt": due_ms}
+    return {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset}
