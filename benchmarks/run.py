@@ -50,6 +50,7 @@ SHAPES = {
     "grpc-send-1x1": Shape("grpc-send", "grpc", 1, 1, 10_000, ROCKETMQ),
     "grpc-send-32x1": Shape("grpc-send", "grpc", 32, 1, 80_000, ROCKETMQ),
     "grpc-receive": Shape("grpc-receive", "grpc", 8, 4, 60_000, ROCKETMQ, before="grpc-send"),
+    "grpc-e2e": Shape("grpc-e2e", "grpc", 1, 1, 5_000, ROCKETMQ),
     "mqtt": Shape("mqtt", "mqtt", 4, 64, 200_000, MQTT),
     "mqtt-1x1": Shape("mqtt", "mqtt", 1, 1, 20_000, MQTT),
     "mqtt-32x1": Shape("mqtt", "mqtt", 32, 1, 160_000, MQTT),
@@ -92,7 +93,7 @@ def measure(side: str, shape: Shape, durability: str, scale: float) -> dict[str,
         count = int(shape.count * scale)
         if "remoting" in server.ports and load(server, CREATE_TOPIC, 1)["errors"]:
             raise SystemExit(f"{side} would not make the topic")
-        if shape.mode == "grpc-receive":
+        if shape.mode in ("grpc-receive", "grpc-e2e"):
             load(server, replace(shape, mode="grpc-prime", conns=1), 1)
         if shape.before:
             first = SHAPES[shape.before]

@@ -158,8 +158,8 @@ func workers(window, count int, one func() (int, error)) Result {
 	return total
 }
 
-func grpcSend(o *Options, id, count int) Result {
-	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
+// sendRequest is a SendMessageRequest with one NORMAL message.
+func sendRequest(o *Options, id int, payload []byte) []byte {
 	system := pbBytes(nil, 3, []byte(fmt.Sprintf("01%032X", id+1)))
 	system = pbInt(system, 5, 1)
 	system = pbInt(system, 6, 1)
@@ -168,8 +168,13 @@ func grpcSend(o *Options, id, count int) Result {
 	system = pbBytes(system, 8, []byte("load"))
 	message := pbBytes(nil, 1, resource(o.Topic))
 	message = pbBytes(message, 3, system)
-	message = pbBytes(message, 4, body(o.Size))
-	request := pbBytes(nil, 1, message)
+	message = pbBytes(message, 4, payload)
+	return pbBytes(nil, 1, message)
+}
+
+func grpcSend(o *Options, id, count int) Result {
+	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
+	request := sendRequest(o, id, body(o.Size))
 	return workers(o.Window, count, func() (int, error) {
 		answer, err := client.call("SendMessage", request)
 		if err != nil {
@@ -235,6 +240,75 @@ func receiveRequest(o *Options) []byte {
 	return pbBytes(receive, 7, pbInt(nil, 1, 5))
 }
 
+// delivered calls f with the message id, the receipt handle and the body of each message in a ReceiveMessage answer.
+func delivered(answer [][]byte, f func(messageID, handle, payload []byte)) {
+	for _, part := range answer {
+		pbFields(part, func(number int, message []byte, _ uint64) {
+			if number != 2 {
+				return
+			}
+			var handle, messageID, payload []byte
+			pbFields(message, func(number int, b []byte, _ uint64) {
+				switch number {
+				case 3:
+					pbFields(b, func(number int, b []byte, _ uint64) {
+						switch number {
+						case 3:
+							messageID = b
+						case 12:
+							handle = b
+						}
+					})
+				case 4:
+					payload = b
+				}
+			})
+			f(messageID, handle, payload)
+		})
+	}
+}
+
+// grpcLatency sends at a fixed rate and receives by long polling: time from the call of the sender to the receiver's hands.
+func grpcLatency(o *Options, id, count int) Result {
+	sender := newGRPC(o.Addr, fmt.Sprintf("load-s%d", id))
+	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
+	stream, err := client.settings(o)
+	if err != nil {
+		return Result{Errors: count, Note: err.Error()}
+	}
+	defer stream.Close()
+	go func() {
+		payload := body(o.Size)
+		tick := time.NewTicker(time.Second * time.Duration(o.Conns) / time.Duration(o.Rate))
+		defer tick.Stop()
+		for range count {
+			<-tick.C
+			binary.BigEndian.PutUint64(payload, uint64(time.Now().UnixNano()))
+			request := sendRequest(o, id, payload)
+			go sender.call("SendMessage", request)
+		}
+	}()
+	ack := pbBytes(pbBytes(nil, 1, resource(o.Group)), 2, resource(o.Topic))
+	result := Result{}
+	for empty := 0; result.Messages < count && empty < 2; empty++ {
+		answer, err := client.call("ReceiveMessage", receiveRequest(o))
+		if err != nil {
+			result.Note = err.Error()
+			break
+		}
+		now := time.Now().UnixNano()
+		delivered(answer, func(messageID, handle, payload []byte) {
+			empty = -1
+			if len(payload) == o.Size {
+				result.Latencies = append(result.Latencies, time.Duration(now-int64(binary.BigEndian.Uint64(payload))))
+				result.Messages++
+			}
+			go client.call("AckMessage", pbBytes(ack, 3, pbBytes(pbBytes(nil, 1, messageID), 2, handle)))
+		})
+	}
+	return result
+}
+
 // grpcReceive receives up to 32 and acknowledges each message by a call of its own, as the SDKs do.
 func grpcReceive(o *Options, id, count int) Result {
 	client := newGRPC(o.Addr, fmt.Sprintf("load-%d", id))
@@ -251,37 +325,19 @@ func grpcReceive(o *Options, id, count int) Result {
 			return 0, err
 		}
 		n := 0
-		for _, part := range answer {
-			var failed error
-			pbFields(part, func(number int, message []byte, _ uint64) {
-				if number != 2 {
-					return
-				}
-				var handle, messageID []byte
-				pbFields(message, func(number int, b []byte, _ uint64) {
-					if number == 3 {
-						pbFields(b, func(number int, b []byte, _ uint64) {
-							switch number {
-							case 3:
-								messageID = b
-							case 12:
-								handle = b
-							}
-						})
-					}
-				})
-				done, err := client.call("AckMessage", pbBytes(ack, 3, pbBytes(pbBytes(nil, 1, messageID), 2, handle)))
-				if err != nil {
-					failed = err
-				} else if code := statusOf(done[0]); code != 20000 {
-					failed = fmt.Errorf("ack status %d", code)
-				} else {
-					n++
-				}
-			})
-			if failed != nil {
-				return n, failed
+		var failed error
+		delivered(answer, func(messageID, handle, _ []byte) {
+			done, err := client.call("AckMessage", pbBytes(ack, 3, pbBytes(pbBytes(nil, 1, messageID), 2, handle)))
+			if err != nil {
+				failed = err
+			} else if code := statusOf(done[0]); code != 20000 {
+				failed = fmt.Errorf("ack status %d", code)
+			} else {
+				n++
 			}
+		})
+		if failed != nil {
+			return n, failed
 		}
 		if n == 0 {
 			return 0, fmt.Errorf("received nothing: status %d, %.200q", statusOf(answer[0]), answer[0])

@@ -45,6 +45,7 @@ var modes = map[string]worker{
 	"grpc-send":     grpcSend,
 	"grpc-prime":    grpcPrime,
 	"grpc-receive":  grpcReceive,
+	"grpc-e2e":      grpcLatency,
 }
 
 func main() {

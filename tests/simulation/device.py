@@ -1,4 +1,4 @@
-"""MQTT 3.1.1 devices with persistent sessions: a publisher that keeps what is in flight, and a subscriber that keeps what it has."""
+"""MQTT 3.1.1 devices with persistent sessions: publishers that keep what is in flight, subscribers that keep what they have."""
 
 from __future__ import annotations
 
