@@ -42,7 +42,7 @@ def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
 def _table(event: Figures, now_ms: int) -> Mapping[str, str]:
     """What tools read. Rates and queues of thread pools are 0 here: there are no thread pools, and nobody samples rates."""
     values = event.values
-    total = str(int(values.get("messages_total", values.get("appended_messages_total", 0))))
+    total = str(int(values.get("messages_total", 0)))
     table = {
         "brokerVersionDesc": _VERSION_TEXT,
         "brokerVersion": str(VERSION),

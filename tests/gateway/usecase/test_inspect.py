@@ -1,0 +1,101 @@
+"""Looking at what is stored, and changing a part of a topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.admin import ChangeTopic, TopicChange
+from domain.command import CommitOffsets, Disconnected, PutTopic, QueryTopic
+from domain.errors import ErrorCode
+from domain.event import Done, TopicFound
+from domain.inspect import AwaitMessages, Earliest, Figures, MessagesWait, QueryEarliest, QueryFigures
+from domain.topic import Durability, Topic
+from gateway.usecase.inspect import Inspecting
+from gateway.usecase.topic_change import TopicChanging
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.test_dispatcher import Bench, bench, code
+
+__all__ = ["bench"]
+
+
+@pytest.fixture
+def place(bench: Bench) -> Bench:
+    store = bench.store
+    bench.handler.add(
+        Inspecting(store, store.metadata, bench.clock, store.figures), TopicChanging(store.metadata, bench.handler.topics)
+    )
+    bench.ask(PutTopic(1, Topic("T", 2, 2)))
+    return bench
+
+
+def topic(place: Bench, name: str) -> Topic:
+    (event,) = place.ask(QueryTopic(1, name))
+    assert isinstance(event, TopicFound)
+    return event.topic
+
+
+def test_the_earliest_message_of_a_queue(place: Bench) -> None:
+    assert place.ask(QueryEarliest(1, "T", 0)) == [Earliest(1, -1)]
+    sent = place.send("T", "first", "second")
+    placed = sent.placed[0]
+    assert place.ask(QueryEarliest(1, "T", placed.queue_id)) == [Earliest(1, placed.store_ms)]
+    assert code(place.ask(QueryEarliest(1, "T", 2))) is ErrorCode.QUEUE_ILLEGAL
+    assert code(place.ask(QueryEarliest(1, "nothing", 0))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_a_group_hears_whether_it_has_something_to_receive(place: Bench) -> None:
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, False)]
+    placed = place.send("T", "first").placed[0]
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, True)]
+    place.ask(CommitOffsets(1, "g", [("T", placed.queue_id, placed.queue_offset + 1)]))
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, False)]
+    assert place.ask(AwaitMessages(1, "h", "T", placed.queue_id)) == [MessagesWait(1, True)]
+
+
+def test_it_waits_for_the_next_message_and_no_longer_than_its_time(place: Bench) -> None:
+    ear = Ear()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    place.send("T", "first")
+    assert ear.take() == [MessagesWait(1, True)]
+    place.clock.run_for(6_000)
+    assert ear.take() == []
+
+
+def test_it_gives_up_when_its_time_is_over(place: Bench) -> None:
+    ear = Ear()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), ear) == []
+    place.clock.run_for(1_100)
+    assert ear.take() == [MessagesWait(1, False)]
+
+
+def test_a_client_that_has_gone_waits_no_longer(place: Bench) -> None:
+    ear = Ear()
+    place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), ear)
+    place.handler.handle(ear.session, Disconnected("end-of-stream"))
+    place.clock.run_for(1_100)
+    assert ear.take() == []
+
+
+def test_figures_of_the_node(place: Bench) -> None:
+    place.send("T", "first")
+    (event,) = place.ask(QueryFigures(1))
+    assert isinstance(event, Figures)
+    assert event.values["messages_total"] >= 1
+
+
+def test_what_a_change_does_not_name_stays(place: Bench) -> None:
+    made = TopicChange("F", 4, 4, 6, attributes={"message.type": "FIFO", "durability": "page", "k": "v", "old": "x"})
+    assert place.ask(ChangeTopic(1, made)) == [Done(1)]
+    assert place.ask(ChangeTopic(1, TopicChange("F", 8, 8, 7, attributes={"n": "m"}, dropped=["old"]))) == [Done(1)]
+    found = topic(place, "F")
+    assert (found.type, found.durability, found.read_queues, found.perm) == ("FIFO", Durability.PAGE, 8, 6)
+    assert found.attributes == {"k": "v", "n": "m"}
+
+
+@pytest.mark.parametrize("attributes", [{"message.type": "LITE"}, {"durability": "magnetic"}])
+def test_types_and_levels_that_do_not_exist_are_refused(place: Bench, attributes: dict[str, str]) -> None:
+    assert code(place.ask(ChangeTopic(1, TopicChange("F", 4, 4, 6, attributes=attributes)))) is ErrorCode.ARGUMENT_ILLEGAL
+
+
+def test_names_that_are_none_are_refused(place: Bench) -> None:
+    assert code(place.ask(ChangeTopic(1, TopicChange("../F", 4, 4, 6)))) is ErrorCode.TOPIC_ILLEGAL
