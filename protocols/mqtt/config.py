@@ -20,7 +20,7 @@ class MqttConfig:
     session_expiry_max_s         longest life of a session without a connection; what CleanSession=0 of 3.1.1 gets
     receive_maximum              unfinished QoS 1 and 2 messages that we take from one client at once
     window_max                   the same towards the client, which may want fewer
-    topic_alias_maximum          aliases that a client may use
+    topic_alias_maximum          topic aliases that a client may use, and at most used towards it
     client_id_bytes_max          longer client ids are refused
     unanswered_bytes_max         bodies not stored yet, above which one client is not read any further
     output_bytes_max             bytes that wait for a client that does not read: QoS 0 is dropped above this, oldest first

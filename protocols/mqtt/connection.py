@@ -258,6 +258,7 @@ class MqttConnection:
         self._terms = terms
         self._output.version = terms.version
         self._output.packet_bytes_max = terms.packet_bytes_max
+        self._output.alias_maximum = terms.alias_maximum
         self._inbound = Inbound(
             self._config, self._output, terms.client_id, terms.version, self._peer.born_host, self._wall_ms
         )

@@ -26,12 +26,12 @@ class Terms:
     expiry_s            of the session, in force
     wanted_expiry_s     as CONNECT said
     assigned            the client id is ours
-    packet_bytes_max    largest packet that the client takes, 0: any
+    packet_bytes_max    largest packet that the client takes, 0: any; alias_maximum: topic aliases that it takes
     problem_info        reason strings may stand in packets other than CONNACK and DISCONNECT
     """
 
     __slots__ = (
-        "assigned", "client_id", "expiry_s", "keep_alive_s", "packet_bytes_max", "problem_info", "version",
+        "alias_maximum", "assigned", "client_id", "expiry_s", "keep_alive_s", "packet_bytes_max", "problem_info", "version",
         "wanted_expiry_s", "wanted_keep_alive_s",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class Terms:
             self.wanted_expiry_s = 0 if packet.clean else EXPIRY_NEVER
         self.expiry_s = min(self.wanted_expiry_s, config.session_expiry_max_s)
         self.packet_bytes_max = given.number(props.MAXIMUM_PACKET_SIZE, 0)
+        self.alias_maximum = min(given.number(props.TOPIC_ALIAS_MAXIMUM, 0), config.topic_alias_maximum)
         self.problem_info = given.number(props.REQUEST_PROBLEM, 1) == 1
 
 

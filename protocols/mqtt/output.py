@@ -13,18 +13,24 @@ from protocols.mqtt.translate import parts
 class Output:
     """Bytes for one client.
 
+    alias_maximum      aliases that the client takes; the first topics that it is sent get one each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
     dropped            QoS 0 deliveries shed because the client did not read, oldest first
     oversize           slots of deliveries that were too large, or unreadable: to be confirmed on the client's behalf
     """
 
-    __slots__ = ("_bytes_max", "_low", "_low_bytes", "_ready", "dropped", "oversize", "packet_bytes_max", "version")
+    __slots__ = (
+        "_aliases", "_bytes_max", "_low", "_low_bytes", "_ready", "alias_maximum", "dropped", "oversize", "packet_bytes_max",
+        "version",
+    )  # fmt: skip
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
         self._low: deque[bytes] = deque()
         self._low_bytes = 0
+        self._aliases: dict[str, int] = {}
+        self.alias_maximum = 0
         self.packet_bytes_max = 0
         self.version = 4
         self.dropped = 0
@@ -41,18 +47,20 @@ class Output:
         most = self.packet_bytes_max
         for item in items:
             level = item.level
-            form = parts(item.parcel, version, level, item.retained, item.identifiers, now_ms)
-            if form is None:
-                self._skip(item.slot)
+            alias = 0 if self.alias_maximum == 0 else self._alias(item.parcel.path)
+            form = parts(item.parcel, version, level, item.retained, item.identifiers, now_ms, alias)
+            if form is None or (most and len(form[0]) + len(form[1]) + (2 if level else 0) > most):
+                self._skip(item, alias)
                 continue
             head, tail = form
-            if most and len(head) + len(tail) + (2 if level else 0) > most:
-                self._skip(item.slot)
-            elif level == 0:
+            if level == 0 and alias <= 0:
                 self._low.append(head)
                 self._low_bytes += len(head)
                 if self._low_bytes > self._bytes_max:
                     self._shed()
+            elif level == 0:
+                # What makes an alias must not be shed.
+                ready.append(head)
             else:
                 if item.again:
                     head = bytes((head[0] | 8,)) + head[1:]
@@ -60,9 +68,21 @@ class Output:
                 ready.append(item.slot.to_bytes(2, "big"))
                 ready.append(tail)
 
-    def _skip(self, slot: int) -> None:
-        if slot:
-            self.oversize.append(slot)
+    def _alias(self, path: str) -> int:
+        """Minus the alias of `path`; a new one, positive, while there are any; else 0."""
+        known = self._aliases.get(path)
+        if known is not None:
+            return -known
+        if len(self._aliases) >= self.alias_maximum:
+            return 0
+        self._aliases[path] = len(self._aliases) + 1
+        return len(self._aliases)
+
+    def _skip(self, item: Delivery, alias: int) -> None:
+        if alias > 0:
+            del self._aliases[item.parcel.path]
+        if item.slot:
+            self.oversize.append(item.slot)
         else:
             self.dropped += 1
 

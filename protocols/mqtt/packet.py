@@ -170,6 +170,8 @@ class Decoder:
         kind = first >> 4
         if self.version == 0 and first != 0x10:
             raise PacketError(connect.NOT_MQTT, "the first packet is not a CONNECT")
+        if kind == CONNECT and self.version:
+            raise PacketError(0x82, "a second CONNECT")
         if kind == 0:
             raise PacketError(0x81, "packet type 0 is reserved")
         if kind not in self._kinds:
@@ -197,8 +199,6 @@ class Decoder:
         """All that is not hot."""
         version = self.version
         if kind == CONNECT:
-            if self.version:
-                raise PacketError(0x82, "a second CONNECT")
             self.version = connect.decode_version(body)
             return connect.decode_connect(body, self.version)
         if PUBACK <= kind <= PUBCOMP:

@@ -130,17 +130,18 @@ def body_of(parcel: Parcel) -> bytes | None:
 
 
 def parts(
-    parcel: Parcel, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int
+    parcel: Parcel, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int, alias: int
 ) -> tuple[bytes, bytes] | None:
     """A PUBLISH as (before the packet id, behind it), shared by all who get the same; at level 0 it is whole in the first.
 
     None when the body cannot be made plain. `now_ms` is what Message Expiry Interval is counted from.
+    alias    0: none; above: it is made with this packet; below: it stands for the topic, which is left out (5.0)
     """
     if version != V5:
         key: tuple[int, ...] = (4, level, retained)
     else:
         left_s = _seconds_left(parcel.stored, now_ms)
-        key = (5, level, retained, left_s, *identifiers)
+        key = (5, level, retained, left_s, alias, *identifiers)
     form = parcel.forms.get(key)
     if form is None:
         body = body_of(parcel)
@@ -148,8 +149,8 @@ def parts(
             return None
         section = b""
         if version == V5:
-            section = _section(parcel, left_s, identifiers)
-        head, tail = publish_parts(parcel.path.encode(), body, section, level, retained)
+            section = _section(parcel, left_s, identifiers, abs(alias))
+        head, tail = publish_parts(b"" if alias < 0 else parcel.path.encode(), body, section, level, retained)
         form = (head, tail) if level else (head + tail, b"")
         parcel.forms[key] = form
     return form
@@ -161,15 +162,17 @@ def _seconds_left(stored: bytes, now_ms: int) -> int:
     return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
 
 
-def _section(parcel: Parcel, left_s: int, identifiers: tuple[int, ...]) -> bytes:
+def _section(parcel: Parcel, left_s: int, identifiers: tuple[int, ...], alias: int) -> bytes:
     """The property section of a delivery (3.3.2.3)."""
     form = parcel.forms.get((5,))
     if form is None:
         form = (props.encode(_stored_to_mqtt(parcel.stored)), b"")
         parcel.forms[(5,)] = form
-    if left_s < 0 and not identifiers:
+    if left_s < 0 and not identifiers and not alias:
         return form[0]
     more = Properties()
+    if alias:
+        more.numbers[props.TOPIC_ALIAS] = alias
     if left_s >= 0:
         more.numbers[props.MESSAGE_EXPIRY] = min(left_s, 0xFFFFFFFF)
     more.subscription_ids = list(identifiers)
@@ -221,4 +224,10 @@ def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
 
 def _is_text(value: object) -> bool:
     """What MQTT can carry as a string: the property may have been written by anybody."""
-    return isinstance(value, str) and "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+    if not isinstance(value, str) or "\x00" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -125,7 +125,8 @@ class CatchUp:
                 self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(subscriber))
                 return
             then(subscriber, place, result)
-            self._clock.call_soon(lambda: self.catch_up(subscriber))
+            # By way of a timer: however much there is to read, others have their turn in between.
+            self._clock.call_at(self._clock.monotonic_ns(), lambda: self.catch_up(subscriber))
 
         self._store.read(place[0], place[1], offset, limit, most, None, done)
 

@@ -262,3 +262,24 @@ class Client:
 def bodies(messages: list[Publish]) -> list[bytes]:
     """What they said."""
     return [message.body for message in messages]
+
+
+def with_number(name: int, number: int) -> Properties:
+    out = Properties()
+    out.numbers[name] = number
+    return out
+
+
+def away(broker: Broker, version: int = 4, qos: int = 1, pattern: str = "t/#") -> None:
+    """Make a session that is away."""
+    client = broker.client(version)
+    client.connect("away", clean=False, expiry_s=1000 if version == 5 else None)
+    assert client.subscribe(pattern, qos) == qos
+    client.leave()
+
+
+def back(broker: Broker, version: int = 4) -> Client:
+    """Its return."""
+    client = broker.client(version)
+    assert client.connect("away", clean=False, expiry_s=1000 if version == 5 else None).present
+    return client

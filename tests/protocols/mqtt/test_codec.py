@@ -22,7 +22,7 @@ def fields(packet: object) -> object:
     """A packet as plain values, so that two of them can be compared."""
     if isinstance(packet, Properties):
         return (packet.numbers, packet.texts, packet.blobs, packet.user, packet.subscription_ids)
-    names = getattr(type(packet), "__slots__", None)
+    names = getattr(type(packet), "__slots__", None) or getattr(type(packet), "__mypyc_attrs__", None)
     if names is None:
         return packet
     return (type(packet).__name__, [(name, fields(getattr(packet, name))) for name in names])

@@ -128,6 +128,7 @@ OTHERS = [
     Vector("2.1.2", "type 0", V4, h("00 00"), 0x81),
     Vector("2.1.2", "type 0, first byte alone", V4, h("00"), 0x81),
     Vector("3.1.0-2", "second CONNECT", V4, h(C4), 0x82),
+    Vector("3.1.0-2", "second CONNECT, incomplete", V5, h("10 02 01"), 0x82),
     Vector("3.2", "CONNACK from a client", V4, h("20 02 0000"), 0x82),
     Vector("3.9", "SUBACK from a client", V4, h("90 03 000a 00"), 0x82),
     Vector("3.13", "PINGRESP from a client", V4, h("d0 00"), 0x82),

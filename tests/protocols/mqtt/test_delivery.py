@@ -1,0 +1,229 @@
+"""From one client to another: QoS, order, retained values, options, properties, clients that cannot keep up."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import property as stored
+from domain.record import Record
+from protocols.mqtt import property as props
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Unsubscribe
+from tests.protocols.mqtt.stage import Broker, bodies, with_number
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_publish_and_receive(version: int, qos: int) -> None:
+    broker = Broker()
+    listener = broker.client(version)
+    assert not listener.connect("listener").present
+    assert listener.subscribe("sensors/+/temp", qos) == qos
+    sender = broker.client(version)
+    sender.connect("sender")
+    sender.publish("sensors/room1/temp", b"21", qos)
+    answers = [(ack.kind, ack.packet_id) for ack in sender.take() if isinstance(ack, Ack)]
+    assert answers == [[], [(4, 1)], [(5, 1)]][qos]
+    (got,) = listener.messages()
+    assert (got.topic, got.body, got.qos, got.retain, got.dup) == (b"sensors/room1/temp", b"21", qos, False, False)
+    if qos == 2:
+        sender.put(Ack(6, 1))
+        assert [(ack.kind, ack.packet_id) for ack in sender.take() if isinstance(ack, Ack)] == [(7, 1)]
+
+
+def test_delivered_qos_is_the_lower_of_both() -> None:
+    broker = Broker()
+    listener = broker.client()
+    listener.connect("listener")
+    listener.subscribe("t/low", 0)
+    listener.subscribe("t/high", 2)
+    sender = broker.client()
+    sender.connect("sender")
+    sender.publish("t/low", qos=2, packet_id=1)
+    sender.publish("t/high", qos=1, packet_id=2)
+    assert [(got.topic, got.qos) for got in listener.messages()] == [(b"t/low", 0), (b"t/high", 1)]
+
+
+def test_a_message_of_an_sdk_reaches_the_bare_topic() -> None:
+    """It has no path: `t`, `t/#`, `+` and `#` match it, `t/+` does not."""
+    broker = Broker()
+    listener = broker.client()
+    listener.connect("listener")
+    for pattern in ("sensors/+", "sensors/#"):
+        listener.subscribe(pattern)
+    broker.publish("sensors", b"22", b"colour\x01blue\x02")
+    (got,) = listener.messages()
+    assert (got.topic, got.body, got.qos) == (b"sensors", b"22", 1)
+
+
+def test_order_of_one_publisher_is_kept() -> None:
+    broker = Broker()
+    listener = broker.client()
+    listener.connect("listener")
+    listener.subscribe("#")
+    sender = broker.client()
+    sender.connect("sender")
+    sender.put(*(Publish(b"t/%d" % (n % 3), b"%d" % n, 1, False, False, n + 1, NONE) for n in range(30)))
+    assert [ack.packet_id for ack in sender.take() if isinstance(ack, Ack)] == list(range(1, 31))
+    got = listener.messages()
+    for path in (b"t/0", b"t/1", b"t/2"):
+        numbers = [int(message.body) for message in got if message.topic == path]
+        assert numbers == sorted(numbers)
+        assert len(numbers) == 10
+
+
+def test_retained_values() -> None:
+    broker = Broker()
+    sender = broker.client(5)
+    sender.connect("sender")
+    for qos in (0, 1, 2):
+        sender.publish(f"r/{qos}", b"%d" % qos, qos, packet_id=qos + 1, retain=True)
+        sender.put(Ack(6, qos + 1))
+    broker.kill()
+    listener = broker.client(5)
+    listener.connect("listener")
+    listener.subscribe("r/+", 2)
+    got = sorted((got.body, got.qos, got.retain) for got in listener.messages())
+    assert got == [(b"0", 0, True), (b"1", 1, True), (b"2", 2, True)]
+    sender = broker.client(5)
+    sender.connect("sender")
+    sender.publish("r/1", b"", 1, packet_id=4, retain=True)
+    (live,) = listener.messages()
+    assert (live.body, live.retain) == (b"", False)
+    assert listener.subscribe("r/+", 1) == 1
+    assert sorted(bodies(listener.messages())) == [b"0", b"2"]
+
+
+def test_retain_handling_and_retain_as_published() -> None:
+    """3.8.3.1: 0 always, 1 when the filter is new, 2 never; and what live deliveries say."""
+    broker = Broker()
+    sender = broker.client(5)
+    sender.connect("sender")
+    sender.publish("r/1", b"kept", retain=True)
+    listener = broker.client(5)
+    listener.connect("listener")
+    for options, count in ((0x21, 0), (0x11, 0), (0x01, 1)):
+        listener.subscribe("r/1", options)
+        assert len(listener.messages()) == count
+    listener.subscribe("r/+", 0x11)
+    assert len(listener.messages()) == 1
+    listener.subscribe("r/+", 0x29)
+    sender.publish("r/2", b"live", packet_id=2, retain=True)
+    assert [(got.body, got.retain) for got in listener.messages()] == [(b"live", True)]
+
+
+def test_no_local_and_merged_identifiers() -> None:
+    broker = Broker()
+    client = broker.client(5)
+    client.connect("c")
+    first, second = Properties(), Properties()
+    first.subscription_ids, second.subscription_ids = [3], [4]
+    client.subscribe("t/#", 1, first)
+    client.subscribe("t/+", 0 | 4, second)
+    client.publish("t/x", b"own")
+    (own,) = client.messages()
+    assert own.properties.subscription_ids == [3]
+    other = broker.client(5)
+    other.connect("o")
+    other.publish("t/x", b"theirs")
+    (theirs,) = client.messages()
+    assert theirs.properties.subscription_ids == [3, 4]
+    assert theirs.qos == 1
+
+
+def test_unsubscribe_stops_delivery() -> None:
+    broker = Broker()
+    client = broker.client(5)
+    client.connect("c")
+    client.subscribe("t/#")
+    client.put(Unsubscribe(9, ["t/#", "never"]))
+    (answer,) = client.take()
+    assert isinstance(answer, Suback)
+    assert (answer.un, answer.codes) == (True, b"\x00\x11")
+    broker.publish("t", b"x")
+    assert client.take() == []
+
+
+def test_properties_go_through_unchanged() -> None:
+    broker = Broker()
+    listener = broker.client(5)
+    listener.connect("listener")
+    listener.subscribe("t/#")
+    given = Properties()
+    given.numbers[props.PAYLOAD_FORMAT] = 1
+    given.texts[props.CONTENT_TYPE] = "text/plain"
+    given.texts[props.RESPONSE_TOPIC] = "answers/here"
+    given.blobs[props.CORRELATION_DATA] = b"\x00\x01\xff"
+    given.user = [("a", "1"), ("a", "2"), ("", "empty"), ("KEYS", "reserved"), ("c", "\x01"), ("z", "")]
+    sender = broker.client(5)
+    sender.connect("sender")
+    sender.publish("t/x", "größe".encode(), properties=given)
+    (got,) = listener.messages()
+    assert got.properties == given
+
+
+def test_user_properties_are_properties_for_everybody_else() -> None:
+    broker = Broker()
+    sender = broker.client(5)
+    sender.connect("sender")
+    given = Properties()
+    given.user = [("plain", "1"), ("twice", "1"), ("twice", "2"), ("TAGS", "stolen"), ("HG_CLIENT", "forged")]
+    sender.publish("t/x", properties=given)
+    found: list[bytes] = []
+    for queue in range(8):
+        broker.store.read("t", queue, 0, 10, 1 << 20, None, lambda result: found.extend(getattr(result, "records", [])))
+    (record,) = found
+    assert stored.user(Record(record).properties) == {"plain": "1"}
+    assert stored.find(Record(record).properties, b"TAGS") == b"MQTT_COMMON"
+    assert stored.find(Record(record).properties, b"HG_CLIENT") == b"sender"
+
+
+def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
+    broker = Broker(output_bytes_max=5_000)
+    listener = broker.client()
+    listener.connect("listener")
+    listener.subscribe("t/0", 0)
+    listener.subscribe("t/1", 1)
+    listener.stalled = True
+    sender = broker.client()
+    sender.connect("sender")
+    for number in range(20):
+        sender.publish("t/0", b"%02d" % number + bytes(498), 0)
+        sender.publish("t/1", b"%02d" % number + bytes(498), 1, packet_id=number + 1)
+    listener.stalled = False
+    broker.run()
+    got = listener.messages()
+    assert [int(message.body[:2]) for message in got if message.qos == 1] == list(range(20))
+    low = [int(message.body[:2]) for message in got if message.qos == 0]
+    assert low == list(range(20 - len(low), 20))
+    assert 0 < len(low) < 20
+    assert broker.adapter.shed == 20 - len(low)
+
+
+def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
+    broker = Broker()
+    listener = broker.client(5)
+    listener.connect("listener", properties=with_number(props.MAXIMUM_PACKET_SIZE, 100))
+    listener.subscribe("t/#")
+    sender = broker.client(5)
+    sender.connect("sender")
+    sender.publish("t/x", bytes(200), packet_id=1)
+    sender.publish("t/x", b"small", packet_id=2)
+    broker.run()
+    assert bodies(listener.messages()) == [b"small"]
+    assert not listener.gone
+
+
+def test_aliases_towards_the_client() -> None:
+    """3.3.2.3.4: as many as it takes, first come first served; a packet that makes one is never left out."""
+    broker = Broker()
+    listener = broker.client(5)
+    listener.connect("listener", properties=with_number(props.TOPIC_ALIAS_MAXIMUM, 1))
+    listener.subscribe("t/#", 1)
+    sender = broker.client(5)
+    sender.connect("sender")
+    for number, (topic, qos) in enumerate((("t/a", 0), ("t/a", 1), ("t/b", 1), ("t/a", 0)), 1):
+        sender.publish(topic, qos=qos, packet_id=number)
+    got = [(message.topic, message.properties.numbers.get(props.TOPIC_ALIAS)) for message in listener.messages()]
+    assert got == [(b"t/a", 1), (b"", 1), (b"t/b", None), (b"", 1)]
