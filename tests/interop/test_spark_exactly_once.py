@@ -14,6 +14,7 @@ from types import TracebackType
 
 import pytest
 
+from domain.address import TEMPLATE_TOPIC
 from domain.record import Record
 from gateway.answer import ClientError
 from gateway.client import Client
@@ -98,6 +99,15 @@ class Driver:
         assert status == 0, self.log.read_text(errors="replace")[-6000:]
 
 
+def begin(nameserver: str) -> None:
+    """The first message, which makes the topic: once the node has stored the template that new topics are made from."""
+    with Client(nameserver) as client:
+        end = time.monotonic() + 10
+        while TEMPLATE_TOPIC not in client.topics() and time.monotonic() < end:
+            time.sleep(0.02)
+        client.send(TOPIC, b"first")
+
+
 def stored(nameserver: str) -> list[tuple[int, int, str]]:
     """(queue, offset, body) of everything in the topic, by our own client."""
     out = []
@@ -123,8 +133,7 @@ def delivered(nameserver: str, folder: Path) -> list[tuple[int, int, str]]:
 def test_every_message_once_through_kills_of_the_driver(tmp_path: Path) -> None:
     with Node(tmp_path / "node") as node:
         nameserver = f"127.0.0.1:{node.port('nameserver')}"
-        with Client(nameserver) as client:
-            client.send(TOPIC, b"first")
+        begin(nameserver)
         with Producer(nameserver) as producer:
             for batches, rest_s in ((2, 0.0), (3, 0.07)):
                 driver = Driver(nameserver, tmp_path / "query")
@@ -140,8 +149,7 @@ def test_every_message_once_through_kills_of_the_driver(tmp_path: Path) -> None:
 def test_every_message_once_through_kills_of_the_node(tmp_path: Path) -> None:
     with Node(tmp_path / "node") as node:
         nameserver = f"127.0.0.1:{node.port('nameserver')}"
-        with Client(nameserver) as client:
-            client.send(TOPIC, b"first")
+        begin(nameserver)
         with Producer(nameserver) as producer:
             driver = Driver(nameserver, tmp_path / "query")
             try:

@@ -8,6 +8,7 @@ the fields. What is rare (compressed bodies, bad UTF-8, a property twice) is rea
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final, final
 
 import numpy as np
@@ -25,6 +26,8 @@ from gateway.connectors.spark.failure import RecordError, place
 from gateway.connectors.spark.tokens import Tokens
 
 Numbers = npt.NDArray[np.int64]
+EXPANDED_BYTES: Final = 32 * 1024 * 1024
+"""Decompressed bodies of one batch, give or take one body."""
 _HEAD_BYTES: Final = 56
 _SIZE = struct.Struct(">I")
 _WIDE_MARK: Final = 0xAB
@@ -34,13 +37,17 @@ _PROPERTY: Final = {
 }  # fmt: skip
 
 
-def batch(data: bytes, queue: Queue, start: int, end: int, schema: pa.Schema, permissive: bool) -> pa.RecordBatch:
-    """The records of `data` whose offsets lie in [start, end) -> one batch in the schema's order, perhaps of no rows.
+def batches(data: bytes, queue: Queue, start: int, end: int, schema: pa.Schema, permissive: bool) -> Iterator[pa.RecordBatch]:
+    """The records of `data` whose offsets lie in [start, end) -> batches in the schema's order, one as a rule.
 
-    Raises RecordError for bytes that are no records.
+    Bodies that grow when they are decompressed make it several, so that a worker's memory stays bounded.
+    Raises RecordError for bytes that are no records, and for bodies that cannot be decompressed unless `permissive`.
     """
     chunk = Chunk(data, queue, start, end, permissive)
-    return pa.RecordBatch.from_arrays([chunk.column(field) for field in schema], schema=schema)
+    whole = [None if field.name == "body" else chunk.column(field) for field in schema]
+    for first, after, bodies in chunk.bodies() if any(column is None for column in whole) else [(0, chunk.rows, None)]:
+        columns = [bodies if column is None else column.slice(first, after - first) for column in whole]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 @final
@@ -87,14 +94,12 @@ class Chunk:
             raise RecordError(f"{place(self._queue)}, offset {offset}: the lengths in the record do not add up.")
 
     def column(self, field: pa.Field) -> pa.Array:
-        """One column."""
+        """One column, of all but `body`."""
         name = field.name
         if name == "topic":
             return pa.repeat(pa.scalar(self._queue.topic, field.type), self.rows)
         if name == "brokerName":
             return pa.repeat(pa.scalar(self._queue.broker, field.type), self.rows)
-        if name == "body":
-            return self._bodies()
         if name == "bornHost":
             return self._born_hosts()
         if name == "properties":
@@ -122,13 +127,25 @@ class Chunk:
         """Big-endian numbers anywhere in the chunk; of 4 and 8 bytes signed, of 1 and 2 not."""
         return _big(self._bytes[at[:, None] + np.arange(size)], 0, size)
 
-    def _bodies(self) -> pa.Array:
-        bodies = spans(pa.py_buffer(self._data), self._body_at, self._body_end)
-        if not self._compressed.any():
-            return bodies
-        rows = np.flatnonzero(self._compressed)
-        found = [reference.body(self._record(int(row)), self._queue, self._permissive) for row in rows]
-        return pc.replace_with_mask(bodies, pa.array(self._compressed), pa.array(found, pa.binary()))
+    def bodies(self) -> Iterator[tuple[int, int, pa.Array]]:
+        """(first row, row after the last, their bodies): all rows at once unless decompressed bodies add up to too much."""
+        stored = spans(pa.py_buffer(self._data), self._body_at, self._body_end)
+        first = size = 0
+        found: list[bytes | None] = []
+        for row in np.flatnonzero(self._compressed).tolist():
+            found.append(reference.body(self._record(row), self._queue, self._permissive))
+            size += len(found[-1] or b"")
+            if size >= EXPANDED_BYTES:
+                yield first, row + 1, self._expanded(stored, first, row + 1, found)
+                first, size, found = row + 1, 0, []
+        if first < self.rows or self.rows == 0:
+            yield first, self.rows, self._expanded(stored, first, self.rows, found)
+
+    def _expanded(self, stored: pa.Array, first: int, after: int, found: list[bytes | None]) -> pa.Array:
+        some = stored.slice(first, after - first)
+        if not found:
+            return some
+        return pc.replace_with_mask(some, pa.array(self._compressed[first:after]), pa.array(found, pa.binary()))
 
     def _born_hosts(self) -> pa.Array:
         size = 20 if self._born_v6.any() else 8

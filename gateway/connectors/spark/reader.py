@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from gateway.answer import Queue
 from gateway.connectors.spark import offset as offsets
 from gateway.connectors.spark.catalog import Catalog
 from gateway.connectors.spark.failure import OffsetAheadError, OffsetBackwardError
@@ -82,24 +83,30 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def latestOffset(self, start: offsets.Document, limit: ReadLimit) -> offsets.Document:  # noqa: N802
         """How far the next batch goes. Queues that are gone keep their position, new ones begin at their first offset.
-        So do those that a query without failOnDataLoss finds shorter than it left them: their topic was made again.
 
+        So do those that a query without failOnDataLoss finds shorter than it left them: their topic was made again.
         The first batch of a query is planned even when it is empty: that writes the query's start into the checkpoint.
+        Raises NoSuchTopicError, OffsetAheadError.
         """
         begin = offsets.read(start)
         bounds = self._catalog().bounds()
-        ahead = {queue for queue, (_, after) in bounds.items() if begin.get(queue, 0) > after}
-        for queue in ahead:
-            if self._options.fail_on_data_loss:
-                raise OffsetAheadError(queue, begin[queue], bounds[queue][1])
         latest = {queue: after for queue, (_, after) in bounds.items()} if self._target is None else self._target
-        origin = {q: bounds[q][0] if q in ahead or q not in begin else begin[q] for q in latest if q in begin or q in bounds}
+        origin = {queue: self._origin(queue, begin, bounds[queue]) for queue in latest if queue in bounds}
         lags = {queue: latest[queue] - offset for queue, offset in origin.items()}
         moved = admit(lags, limit.max_rows) if isinstance(limit, ReadMaxRows) else lags
         end = begin | {queue: origin[queue] + moved[queue] for queue in origin if moved.get(queue, 0) > 0}
         if offsets.is_initial(start):
             return offsets.first_end(end, start)
         return start if end == begin else offsets.document(end)
+
+    def _origin(self, queue: Queue, begin: Position, edges: tuple[int, int]) -> int:
+        """Where a queue is read on."""
+        first, after = edges
+        if begin.get(queue, first) <= after:
+            return begin.get(queue, first)
+        if self._options.fail_on_data_loss:
+            raise OffsetAheadError(queue, begin[queue], after)
+        return first
 
     def reportLatestOffset(self) -> offsets.Document:  # noqa: N802
         """The end of all queues, for the query's progress: lag is this less the batch's end."""

@@ -37,16 +37,16 @@ def scan(wanted: Range, options: Options, schema: pa.Schema) -> Iterator[pa.Reco
         parts.append(body)
         held += len(body)
         if held >= CHUNK_BYTES:
-            yield _batch(parts, wanted, options, schema)
+            yield from _batches(parts, wanted, options, schema)
             parts.clear()
             held = 0
     if held:
-        yield _batch(parts, wanted, options, schema)
+        yield from _batches(parts, wanted, options, schema)
 
 
-def _batch(parts: list[bytes], wanted: Range, options: Options, schema: pa.Schema) -> pa.RecordBatch:
+def _batches(parts: list[bytes], wanted: Range, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     data = parts[0] if len(parts) == 1 else b"".join(parts)
-    return gather.batch(data, wanted.queue, wanted.start, wanted.end, schema, options.permissive)
+    return gather.batches(data, wanted.queue, wanted.start, wanted.end, schema, options.permissive)
 
 
 def _bodies(wanted: Range, options: Options) -> Iterator[bytes]:

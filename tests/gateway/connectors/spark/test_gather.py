@@ -66,6 +66,11 @@ def encoded(sent: list[Message], host: int = 0, first: int = 100) -> list[bytes]
     return [record.encode(one, first + at, 7000 + at, 1_700_000_000_000 + at, HOSTS[host]) for at, one in enumerate(sent)]
 
 
+def gathered(data: bytes, start: int, end: int, schema: pa.Schema, permissive: bool) -> pa.Table:
+    """What `gather` makes, its batches put together."""
+    return pa.Table.from_batches(list(gather.batches(data, QUEUE, start, end, schema, permissive)), schema)
+
+
 def plain(records: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
     """What `gather` has to make, by the reference alone."""
     columns = []
@@ -79,7 +84,7 @@ def plain(records: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
 @given(st.lists(messages(), max_size=8), st.integers(0, 2))
 def test_gather_equals_the_reference(sent: list[Message], host: int) -> None:
     records = encoded(sent, host)
-    found = gather.batch(b"".join(records), QUEUE, 0, 1_000, SCHEMA, True)
+    found = gathered(b"".join(records), 0, 1_000, SCHEMA, True)
     found.validate(full=True)
     assert found.to_pylist() == plain(records, SCHEMA).to_pylist()
     assert found.schema.equals(SCHEMA)
@@ -89,7 +94,7 @@ def test_gather_equals_the_reference(sent: list[Message], host: int) -> None:
 @given(st.lists(messages(), min_size=1, max_size=8), st.integers(98, 110), st.integers(98, 110))
 def test_only_the_range_is_taken(sent: list[Message], start: int, end: int) -> None:
     records = encoded(sent)
-    found = gather.batch(b"".join(records), QUEUE, start, end, SCHEMA, True)
+    found = gathered(b"".join(records), start, end, SCHEMA, True)
     wanted = [one for one in records if start <= Record(one).queue_offset < end]
     assert found.to_pylist() == plain(wanted, SCHEMA).to_pylist()
 
@@ -99,7 +104,7 @@ def test_only_the_range_is_taken(sent: list[Message], start: int, end: int) -> N
 def test_a_projection_is_the_same_columns(sent: list[Message], names: list[str]) -> None:
     schema = column.arrow_schema(column.struct(",".join(names)))
     records = encoded(sent)
-    assert gather.batch(b"".join(records), QUEUE, 0, 1_000, schema, True).to_pylist() == plain(records, schema).to_pylist()
+    assert gathered(b"".join(records), 0, 1_000, schema, True).to_pylist() == plain(records, schema).to_pylist()
 
 
 @settings(max_examples=100, deadline=None)
@@ -109,7 +114,7 @@ def test_broken_bytes_raise_a_record_error_and_nothing_else(sent: list[Message],
     at = data.draw(st.integers(0, len(broken) - 1))
     broken[at] ^= data.draw(st.integers(1, 255))
     with suppress(RecordError):
-        gather.batch(bytes(broken), QUEUE, -(2**63), 2**63 - 1, SCHEMA, True)
+        gathered(bytes(broken), -(2**63), 2**63 - 1, SCHEMA, True)
 
 
 @settings(max_examples=50, deadline=None)
@@ -118,7 +123,7 @@ def test_bytes_cut_short_are_a_record_error(sent: list[Message], data: st.DataOb
     whole = encoded(sent)
     cut = data.draw(st.integers(1, len(whole[-1]) - 1))
     with pytest.raises(RecordError, match="Topic 'orders', queue 3 on broker-a"):
-        gather.batch(b"".join(whole)[:-cut], QUEUE, 0, 1_000, SCHEMA, True)
+        gathered(b"".join(whole)[:-cut], 0, 1_000, SCHEMA, True)
 
 
 @pytest.mark.parametrize("flag", [0x1, 0x101, 0x201, 0x301])
@@ -127,18 +132,29 @@ def test_a_body_that_cannot_be_decompressed_fails_or_is_null(flag: int) -> None:
     data = b"".join(encoded(sent))
     schema = column.arrow_schema(column.struct("body"))
     with pytest.raises(RecordError, match=r"offset 101: the body is corrupt.*mode=PERMISSIVE"):
-        gather.batch(data, QUEUE, 0, 1_000, schema, False)
-    assert gather.batch(data, QUEUE, 0, 1_000, schema, True).column("body").to_pylist() == [b"fine", None]
+        gathered(data, 0, 1_000, schema, False)
+    assert gathered(data, 0, 1_000, schema, True).column("body").to_pylist() == [b"fine", None]
 
 
 def test_a_decompression_bomb_is_stopped_at_the_bound() -> None:
     bomb = Message("orders", zlib.compress(bytes(64 * 1024 * 1024)), sys_flag=0x301)
     with pytest.raises(RecordError, match="larger than 4194304 bytes"):
-        gather.batch(encoded([bomb])[0], QUEUE, 0, 1_000, SCHEMA, False)
+        gathered(encoded([bomb])[0], 0, 1_000, SCHEMA, False)
 
 
 def test_a_message_without_an_id_has_its_offset_id() -> None:
     sent = [Message("orders", b"", b"UNIQ_KEY\x01A\x02"), Message("orders", b"")]
     schema = column.arrow_schema(column.struct("messageId"))
-    found: Any = gather.batch(b"".join(encoded(sent)), QUEUE, 0, 1_000, schema, False).column(0).to_pylist()
+    found: Any = gathered(b"".join(encoded(sent)), 0, 1_000, schema, False).column(0).to_pylist()
     assert found == ["A", "7F00000100002A9F0000000000001B59"]
+
+
+def test_bodies_that_grow_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "EXPANDED_BYTES", 250)
+    grown = [Message("orders", zlib.compress(bytes(100)), sys_flag=0x301) for _ in range(7)]
+    records = encoded([Message("orders", b"first"), *grown, Message("orders", b"last")])
+    found = list(gather.batches(b"".join(records), QUEUE, 0, 1_000, SCHEMA, False))
+    assert [one.num_rows for one in found] == [4, 3, 2]
+    assert pa.Table.from_batches(found).to_pylist() == plain(records, SCHEMA).to_pylist()
+    exact = list(gather.batches(b"".join(records[:4]), QUEUE, 0, 1_000, SCHEMA, False))
+    assert [one.num_rows for one in exact] == [4]
