@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import BaseError
+from setuptools.errors import BaseError, CCompilerError
 
 ROOT = Path(__file__).resolve().parent
 
@@ -110,7 +110,7 @@ class BuildGroups(build_ext):
                 if self.extensions:
                     self._build()
                     self.done[group] = [extension.name for extension in self.extensions]
-            except (BaseError, ImportError, OSError, SystemExit) as error:
+            except (BaseError, CCompilerError, ImportError, OSError, SystemExit) as error:
                 self._give_up(group, error)
         self.extensions = []
 
@@ -129,7 +129,8 @@ class BuildGroups(build_ext):
     def _give_up(self, group: str, error: BaseException) -> None:
         for extension in self.extensions:
             Path(self.build_lib, self.get_ext_filename(extension.name)).unlink(missing_ok=True)
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = "mypyc refuses the sources" if isinstance(error, SystemExit) else " ".join(str(error).split())
+        reason = "the C compiler failed" if reason.startswith("Command '") else reason[:120]
         if REQUIRED:
             raise SystemExit(f"headgate: {group} could not be compiled: {reason}") from error
         self.why[group] = reason

@@ -175,5 +175,5 @@ def test_no_import_cycles() -> None:
 def top_level(source: Source) -> list[tuple[int, str]]:
     """Imports that run when the module is imported: not those inside functions or under TYPE_CHECKING."""
     body = [node for node in source.tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))]
-    plain = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    plain: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
     return Source(source.path, "", ast.Module(plain, [])).imports()

@@ -39,7 +39,12 @@ def test_turn_runs_to_its_end_in_order(make: Callable[[], asyncio.AbstractEventL
     clock = LoopClock(loop)
     seen: list[str] = []
     loop.call_soon(lambda: seen.append("loop"))
-    clock.call_soon(lambda: (seen.append("first"), clock.call_soon(lambda: seen.append("third")))[0])
+
+    def first() -> None:
+        seen.append("first")
+        clock.call_soon(lambda: seen.append("third"))
+
+    clock.call_soon(first)
     clock.call_soon(lambda: seen.append("second"))
     loop.call_soon(lambda: seen.append("loop after"))
     loop.run_until_complete(asyncio.sleep(0.01))

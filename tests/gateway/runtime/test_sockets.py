@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 import pytest
 
@@ -41,7 +42,7 @@ class Echo(ScriptedConnection):
 
     def answer(self, event: Event, now: int) -> None:
         assert isinstance(event, Done)
-        self.queue.append(b"%d;" % event.ticket)  # type: ignore[str-bytes-safe]
+        self.queue.append(f"{event.ticket};".encode())
 
 
 @pytest.mark.parametrize("make", LOOPS)
@@ -110,7 +111,7 @@ class EchoEndpoint:
 
     def answer(self, event: Event, now: int) -> None:
         assert isinstance(event, Done)
-        host, port, data = event.ticket  # type: ignore[misc]
+        host, port, data = cast(tuple[str, int, bytes], event.ticket)
         self.queue.append((data, (host, port)))
 
     def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
