@@ -40,7 +40,7 @@ class Appender:
         empty_at: Callable[[str, int], int],
         parked: Callable[[int, int], None],
     ) -> None:
-        """`empty_at(topic, queue id)`: where an emptied queue goes on. `parked(position, due ms)`: a timer has been accepted."""
+        """`empty_at(topic, queue id)`: where an emptied queue goes on. `parked(position, due ms)`: a timer is coming."""
         self._commit = commit
         self._index = index
         self._clock = clock

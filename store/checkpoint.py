@@ -4,8 +4,8 @@
     snapshot/<position>   frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
                           the last frame is empty
 
-A file is written under a new name and counts when its CRC holds; only then the older ones go. Nothing is overwritten, and no step
-blocks the loop: rows and changes are written in slices, syncs are answered later.
+A file is written under a new name and counts when its CRC holds; only then the older ones go. Nothing is overwritten, and no
+step blocks the loop: rows and changes are written in slices, syncs are answered later.
 """
 
 from __future__ import annotations

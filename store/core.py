@@ -251,7 +251,8 @@ class Core:
 
     def has_topic(self, name: str) -> bool:
         """True when the topic exists."""
-        return name in self.index.topics
+        entry = self.index.topics.get(name)
+        return entry is not None and (entry.topic is not None or bool(entry.queues))
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Write what has to outlive its segment; durable before `done`."""

@@ -32,5 +32,6 @@ def figures(core: Core) -> dict[str, float]:
         "state_bytes": core.state.bytes,
         "retention_segments_deleted_total": core.retention.deleted,
         "retention_copied_total": core.retention.copied,
+        "recovered_batches": core.recovered.batches,
         "recovered_cut_bytes": core.recovered.cut_bytes,
     }

@@ -86,7 +86,7 @@ class Recovery:
         cut_bytes = segments.end - end
         segments.cut(end)
         if segments.ends_with_filler():
-            segments.roll(end)
+            segments.roll()
         self._queues()
         return Recovered(cut_bytes, store_ms, batches, crashed)
 

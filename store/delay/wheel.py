@@ -92,6 +92,8 @@ class Wheel:
                 self._index.drop(queue)
             else:
                 self._bucket(queue.id)
+        if self.mark[0]:
+            self._open_buckets(self.mark[0])
         self._arm()
 
     def after_ms(self) -> int:

@@ -225,7 +225,7 @@ class GroupCommit:
         if current is None:
             self._segments.append(batch.FILLER)
             self.written = self._segments.end
-            self._segments.roll(self.written)
+            self._segments.roll()
             return
         state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
         data = batch.encode(current.parts, current.base, self.store_ms, state_at)

@@ -81,12 +81,12 @@ class Segments:
         if not self._unsynced or self._unsynced[-1] is not segment:
             self._unsynced.append(segment)
 
-    def roll(self, base: int) -> Segment:
-        """Begin a new segment at `base`, the end of the last one. Raises OSError."""
-        segment = Segment(base, self._disk.open(file_name(self._folder, base)))
-        self.all.append(segment)
-        self._bases.append(base)
-        return segment
+    def roll(self) -> None:
+        """Begin a new segment at the end of the last one, unless that is empty. Raises OSError."""
+        last = self.all[-1]
+        if last.end > last.base:
+            self.all.append(Segment(last.end, self._disk.open(file_name(self._folder, last.end))))
+            self._bases.append(last.end)
 
     def at(self, position: int) -> Segment | None:
         """The segment that holds `position`, None when it is gone or not yet there."""

@@ -119,7 +119,7 @@ class QueueIndex:
         entry = queue.entry
         data = block.encode(entry.name, queue.id, entry.epoch, first, last, rows)
         if self._files.end - self._files.active.base + len(data) > self._config.index_segment_bytes:
-            self._files.roll(self._files.end)
+            self._files.roll()
         place = self._files.end
         self._files.append(data)
         if queue.starts is None or queue.places is None:
@@ -253,6 +253,8 @@ class QueueIndex:
         if queue_or_none is None:
             queue_or_none = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
         queue = queue_or_none
+        if found.first > queue.next:
+            return  # rows before these stood behind `position`: they are read from the log again, and so are these
         starts = queue.starts
         if starts is None or queue.places is None:
             starts, queue.places = array("q"), array("q")

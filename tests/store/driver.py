@@ -1,0 +1,132 @@
+"""A store on a virtual disk, driven by a virtual clock: calls become values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from domain.errors import Failure
+from domain.event import Leased
+from domain.filter.tag import TagFilter
+from domain.message import Message, Placed
+from domain.ports import LeaseResult, ReadResult, StateChange
+from domain.record import Record
+from domain.topic import Durability, Topic
+from store.config import StoreConfig
+from store.engine import LogStore, open_store
+from tests.store.clock import START_MS, VirtualClock
+from tests.store.disk import Keep, MemoryDisk
+
+Result = TypeVar("Result")
+
+
+def sure(result: Result | Failure) -> Result:
+    """The result, which is not a Failure."""
+    assert not isinstance(result, Failure), result
+    return result
+
+
+class Driver:
+    """One store and its world. `restart` and its like give the store that comes after, on what the disk then holds."""
+
+    def __init__(self, config: StoreConfig | None = None, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
+        self.config = config if config is not None else StoreConfig()
+        self.clock = clock if clock is not None else VirtualClock(START_MS)
+        self.disk = disk if disk is not None else MemoryDisk(self.clock)
+        self.store: LogStore = open_store(self.disk, self.clock, self.config)
+
+    def call(self, function: Callable[..., None], *arguments: Any) -> Any:
+        """Call a port's method whose last argument is `done`; its answer."""
+        answers: list[Any] = []
+        function(*arguments, answers.append)
+        self.clock.run_until(lambda: bool(answers))
+        assert len(answers) == 1
+        return answers[0]
+
+    def topic(self, name: str, durability: Durability = Durability.FLUSHED, **facts: Any) -> None:
+        """Make a topic of one queue."""
+        facts = {"read_queues": 1, "write_queues": 1, **facts}
+        assert self.call(self.store.metadata.put_topic, Topic(name, durability=durability, **facts)) is None
+
+    def append(self, messages: Sequence[Message], changes: Sequence[StateChange] = ()) -> list[Placed] | Failure:
+        """Append and wait."""
+        answers: list[list[Placed] | Failure] = []
+        self.store.append(messages, answers.append, changes)
+        self.clock.run_until(lambda: bool(answers))
+        return answers[0]
+
+    def send(self, topic: str, *bodies: bytes, queue_id: int = 0, properties: bytes = b"") -> list[Placed]:
+        """Append plain messages."""
+        return sure(self.append([Message(topic, body, properties, queue_id=queue_id) for body in bodies]))
+
+    def read(self, topic: str, offset: int = 0, limit: int = 1_000, queue_id: int = 0, tags: TagFilter | None = None) -> ReadResult:
+        """Read from a queue."""
+        return sure(self.call(self.store.read, topic, queue_id, offset, limit, 1 << 30, tags))
+
+    def bodies(self, topic: str, queue_id: int = 0) -> list[bytes]:
+        """All bodies that can be read from a queue."""
+        found: list[bytes] = []
+        first, end = self.bounds(topic, queue_id)
+        while first < end:
+            result = self.read(topic, first, queue_id=queue_id)
+            found += [Record(data).body for data in result.records]
+            first = result.next_offset
+        return found
+
+    def bounds(self, topic: str, queue_id: int = 0) -> tuple[int, int]:
+        """First and next offset."""
+        return sure(self.call(self.store.bounds, topic, queue_id))
+
+    def lease(
+        self,
+        group: str,
+        topic: str,
+        limit: int = 32,
+        invisible_ms: int = 10_000,
+        queue_id: int = -1,
+        tags: TagFilter | None = None,
+        from_first: bool = True,
+        ordered: bool = False,
+        attempt_id: str = "",
+    ) -> LeaseResult:
+        """Lease messages."""
+        arguments = (group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id)
+        return sure(self.call(self.store.lease, *arguments))
+
+    def settle(self, group: str, topic: str, *leased: Leased) -> list[Failure | None]:
+        """Settle leases."""
+        return sure(self.call(self.store.settle, group, topic, [message.receipt for message in leased]))
+
+    def killed(self) -> Driver:
+        """kill -9, and a new start."""
+        clock = VirtualClock(self.clock.wall_ms())
+        return Driver(self.config, self.disk.killed(clock), clock)
+
+    def powered_off(self, keep: Keep | None = None) -> Driver:
+        """Power failure, and a new start."""
+        clock = VirtualClock(self.clock.wall_ms())
+        return Driver(self.config, self.disk.powered_off(clock, keep), clock)
+
+    def restarted(self) -> Driver:
+        """A clean stop, and a new start."""
+        ended: list[bool] = []
+        self.store.drain(lambda: ended.append(True))
+        self.clock.run_until(lambda: bool(ended))
+        self.store.close()
+        return self.powered_off()
+
+
+class Ear:
+    """A StoreListener that remembers."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, int, int]] = []
+        self.frees: list[tuple[str, str]] = []
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """Remember topic, queue and offset of every record."""
+        self.heard += [(topic, queue_id, Record(data).queue_offset) for data in records]
+
+    def freed(self, group: str, topic: str) -> None:
+        """Remember who was freed."""
+        self.frees.append((group, topic))

@@ -1,0 +1,164 @@
+"""Group commit: one write a turn, one sync at a time, and what happens when the disk says no."""
+
+from __future__ import annotations
+
+from domain.errors import ErrorCode, Failure
+from domain.message import Message, Placed
+from domain.topic import Durability
+from store.config import StoreConfig
+from tests.store.driver import Driver
+
+
+def message(topic: str = "t", size: int = 10) -> Message:
+    """A message for queue 0."""
+    return Message(topic, b"x" * size, queue_id=0)
+
+
+def test_all_appends_of_a_turn_are_one_write_and_one_sync() -> None:
+    driver = Driver()
+    driver.topic("t")
+    answers: list[list[Placed] | Failure] = []
+    writes, syncs = len(driver.disk.writes), driver.disk.syncs
+    for _ in range(50):
+        driver.store.append([message()], answers.append)
+    driver.clock.run_for(10)
+    assert len(answers) == 50
+    assert (len(driver.disk.writes) - writes, driver.disk.syncs - syncs) == (1, 1)
+
+
+def test_what_arrives_during_a_sync_shares_the_next_one() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.disk.sync_ms = 10
+    answers: list[int] = []
+    syncs = driver.disk.syncs
+    for number in range(10):
+        driver.store.append([message()], lambda result, number=number: answers.append(number))
+        driver.clock.run_for(1)
+    driver.clock.run_for(30)
+    assert answers == list(range(10))
+    assert driver.disk.syncs - syncs == 2
+
+
+def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
+    driver = Driver()
+    driver.topic("p", Durability.PAGE)
+    answers: list[list[Placed] | Failure] = []
+    driver.clock.run_for(1_000)
+    syncs = driver.disk.syncs
+    driver.store.append([message("p")], answers.append)
+    driver.clock.run_turn()
+    assert len(answers) == 1
+    assert driver.store.figures()["log_flush_behind_bytes"] > 0
+    driver.clock.run_for(502)
+    assert driver.disk.syncs == syncs + 1
+    assert driver.store.figures()["log_flush_behind_bytes"] == 0
+
+
+def test_a_queue_keeps_its_order_when_its_topic_becomes_weaker() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.disk.sync_ms = 100
+    order: list[str] = []
+    driver.store.append([message()], lambda result: order.append("flushed"))
+    driver.topic("t", Durability.PAGE)
+    driver.store.append([message()], lambda result: order.append("page"))
+    driver.clock.run_turn()
+    assert "page" not in order or order[0] == "flushed"
+    driver.clock.run_for(500)
+    assert order == ["flushed", "page"]
+
+
+def test_a_slow_flush_is_answered_and_comes_true_later() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.disk.hold_syncs = True
+    answers: list[list[Placed] | Failure] = []
+    driver.store.append([message()], answers.append)
+    driver.clock.run_for(7_000)
+    assert isinstance(answers[0], Failure)
+    assert answers[0].code is ErrorCode.FLUSH_TIMEOUT
+    assert driver.bounds("t") == (0, 0)
+    driver.disk.release()
+    driver.clock.run_for(10)
+    assert driver.bounds("t") == (0, 1)
+    assert len(answers) == 1
+
+
+def test_a_failed_sync_fails_what_waited_and_is_never_asked_again() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"safe")
+    driver.disk.fail_syncs = True
+    first = driver.append([message()])
+    driver.disk.fail_syncs = False
+    syncs = driver.disk.syncs
+    second = driver.append([message()])
+    for result in (first, second):
+        assert isinstance(result, Failure)
+        assert result.code is ErrorCode.STORE_UNAVAILABLE
+    driver.clock.run_for(5_000)
+    assert driver.disk.syncs == syncs
+    assert driver.bodies("t") == [b"safe"], "reading goes on"
+    assert driver.call(driver.store.commit, "g", [("t", 0, 1)]).code is ErrorCode.STORE_UNAVAILABLE
+    assert driver.store.figures()["log_broken"] == 1
+
+
+def test_no_space_stops_writing_and_keeps_reading() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"safe")
+    driver.disk.capacity = 1
+    result = driver.append([message()])
+    assert isinstance(result, Failure)
+    assert result.code is ErrorCode.STORE_UNAVAILABLE
+    assert driver.bodies("t") == [b"safe"]
+    assert driver.powered_off().bodies("t") == [b"safe"]
+
+
+def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finish() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"a")
+    driver.disk.free = 0.01
+    driver.clock.run_for(1_100)
+    result = driver.append([message()])
+    assert isinstance(result, Failure)
+    assert result.code is ErrorCode.STORE_UNAVAILABLE
+    assert driver.settle("g", "t", *driver.lease("g", "t").messages) == [None]
+    driver.disk.free = 0.5
+    driver.clock.run_for(1_100)
+    assert len(driver.send("t", b"b")) == 1
+
+
+def test_too_much_that_waits_is_refused() -> None:
+    driver = Driver(StoreConfig(pending_bytes_max=10_000))
+    driver.topic("t")
+    driver.disk.hold_syncs = True
+    answers: list[list[Placed] | Failure] = []
+    for _ in range(20):
+        driver.store.append([message(size=1_000)], answers.append)
+    refused = [result for result in answers if isinstance(result, Failure)]
+    assert 5 <= len(refused) <= 12
+    assert {result.code for result in refused} == {ErrorCode.OVERLOADED}
+    driver.disk.release()
+    driver.clock.run_for(10)
+    assert len(answers) == 20
+
+
+def test_segments_follow_each_other_without_holes_and_no_record_spans_two() -> None:
+    driver = Driver(StoreConfig(segment_bytes=5_000))
+    driver.topic("t")
+    for _ in range(30):
+        driver.store.append([message(size=700)], None)
+    driver.clock.run_for(20)
+    driver.send("t", b"y" * 9_000)
+    names = driver.disk.names("log")
+    assert len(names) > 5
+    assert all(len(name) == 20 for name in names)
+    place = 0
+    for name in names:
+        assert int(name) == place
+        place += len(driver.disk.files[f"log/{name}"].data)
+    assert len(driver.bodies("t")) == 31
+    assert len(driver.killed().bodies("t")) == 31

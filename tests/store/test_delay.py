@@ -1,0 +1,115 @@
+"""Timers and levels: on time, once, across restarts; and refused when they make no sense."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from domain.errors import ErrorCode, Failure
+from domain.message import Message
+from domain.record import Record
+from domain.topic import Durability
+from store.config import StoreConfig
+from store.delay import parking
+from tests.store.driver import Driver
+
+DAY_MS = 86_400_000
+
+
+def timer(body: bytes, due_ms: int) -> Message:
+    """A message for t, due at `due_ms`."""
+    return Message("t", body, b"TIMER_DELIVER_MS\x01%d\x02" % due_ms, queue_id=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("durability", [Durability.PAGE, Durability.FLUSHED])
+def test_every_timer_comes_once_in_order_and_never_early(seed: int, durability: Durability) -> None:
+    generator = random.Random(seed)
+    driver = Driver(StoreConfig(checkpoint_bytes=5_000, tail_rows_max=10, durability=durability))
+    driver.topic("t", durability)
+    dues: dict[bytes, int] = {}
+    for life in range(5):
+        for number in range(generator.randrange(1, 40)):
+            body = b"%d-%d" % (life, number)
+            if generator.random() < 0.3:
+                level = generator.randrange(1, 7)
+                driver.store.append([Message("t", body, b"DELAY\x01%d\x02" % level, queue_id=0)], None)
+                dues[body] = driver.clock.wall_ms() + parking.LEVELS_MS[level - 1]
+            else:
+                dues[body] = driver.clock.wall_ms() + generator.choice((1, 5, 900, 30_000, 2_000_000, 5_000_000))
+                driver.store.append([timer(body, dues[body])], None)
+            driver.clock.run_for(generator.choice((0, 0, 3, 40)))
+        driver.clock.run_for(generator.choice((2, 400, 3_000, 40_000)))
+        driver.clock.run_for(0 if life % 2 else 3_000)
+        if durability is Durability.FLUSHED:
+            driver.clock.run_for(20)
+        driver = generator.choice((driver.killed, driver.restarted))()
+    driver.clock.run_for(10)
+    driver.clock.step_wall(5_000_000)
+    driver.clock.run_for(5_000)
+    records = [Record(data) for data in driver.read("t").records]
+    assert sorted(record.body for record in records) == sorted(dues)
+    assert all(record.store_ms >= dues[record.body] for record in records)
+    assert driver.store.figures()["timers"] == 0
+
+
+def test_far_timers_are_not_in_memory_and_their_buckets_go_when_they_are_done() -> None:
+    driver = Driver()
+    driver.topic("t")
+    now = driver.clock.wall_ms()
+    for day in range(1, 366):
+        driver.store.append([timer(b"%d" % day, now + day * DAY_MS)], None)
+    driver.clock.run_for(100)
+    wheel = driver.store._core.wheel
+    assert wheel.pending() == 365
+    assert not wheel._heap
+    driver = driver.restarted()
+    driver.clock.step_wall(200 * DAY_MS)
+    driver.clock.run_for(5_000)
+    assert driver.bounds("t") == (0, 200)
+    assert driver.store.figures()["timers"] == 165
+    assert driver.killed().store.figures()["timers"] == 165
+
+
+def test_many_timers_of_one_moment_come_in_the_order_in_which_they_were_sent() -> None:
+    driver = Driver()
+    driver.topic("t")
+    due = driver.clock.wall_ms() + 60_000
+    driver.append([timer(b"%d" % number, due) for number in range(1_000)])
+    driver.clock.run_for(61_000)
+    assert driver.bodies("t") == [b"%d" % number for number in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    "value", [b"TIMER_DELIVER_MS\x01soon\x02", b"TIMER_DELAY_SEC\x0131708800\x02", b"DELAY\x01x\x02", b"TIMER_DELAY_MS\x019e9\x02"]
+)
+def test_delays_that_make_no_sense_are_refused(value: bytes) -> None:
+    driver = Driver()
+    driver.topic("t")
+    result = driver.append([Message("t", b"a", queue_id=0), Message("t", b"b", value, queue_id=0)])
+    assert isinstance(result, Failure)
+    assert result.code is ErrorCode.DELIVERY_TIME_ILLEGAL
+    assert driver.bounds("t") == (0, 0), "nothing of a refused append is stored"
+
+
+def test_a_time_that_is_past_is_now_and_a_level_too_high_is_the_highest() -> None:
+    driver = Driver()
+    driver.topic("t")
+    place = driver.append([timer(b"now", driver.clock.wall_ms() - 5)])
+    assert driver.bodies("t") == [b"now"]
+    assert not isinstance(place, Failure)
+    high = driver.append([Message("t", b"a", b"DELAY\x0199\x02", queue_id=0)])
+    assert not isinstance(high, Failure)
+    assert high[0].queue_id == 17
+
+
+def test_timers_of_a_deleted_topic_go_nowhere() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.append([timer(b"a", driver.clock.wall_ms() + 1_000)])
+    driver.call(driver.store.metadata.delete_topic, "t")
+    driver.clock.run_for(3_000)
+    assert driver.store.metadata.topics() == []
+    assert driver.bounds("t") == (0, 0)
+    assert driver.store.figures()["timers"] == 0

@@ -1,0 +1,214 @@
+"""The lease table against one so simple that it cannot be wrong, its journal, and the ledger's bounds."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.address import pop_retry_topic
+from domain.message import Message
+from domain.record import Record
+from store.config import StoreConfig
+from store.lease import journal
+from store.lease.ranges import Ranges
+from store.lease.table import LeaseTable
+from tests.store.driver import Driver
+
+
+class NaiveTable:
+    """Every offset by itself: settled, or leased as (pop ms, end ms), or nothing."""
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.settled: set[int] = set()
+        self.leases: dict[int, tuple[int, int, int]] = {}
+        self.head = 0
+
+    def floor(self) -> int:
+        offset = self.start
+        while offset in self.settled:
+            offset += 1
+        return offset
+
+    def lease(self, limit: int, pop: int, end: int, now: int) -> list[tuple[int, int]]:
+        taken: list[tuple[int, int]] = []
+        for offset in sorted(self.leases):
+            if len(taken) < limit and self.leases[offset][1] <= now:
+                attempts = self.leases[offset][2] + 1
+                self.leases[offset] = (pop, end, attempts)
+                taken.append((offset, attempts))
+        while len(taken) < limit:
+            self.leases[self.head] = (pop, end, 1)
+            taken.append((self.head, 1))
+            self.head += 1
+        return taken
+
+    def settle(self, offset: int, pop: int) -> bool:
+        if offset in self.leases:
+            if self.leases[offset][0] != pop:
+                return False
+            del self.leases[offset]
+            self.settled.add(offset)
+            return True
+        return offset < self.floor() or offset in self.settled
+
+    def extend(self, offset: int, pop: int, new_pop: int, end: int) -> bool:
+        if offset not in self.leases or self.leases[offset][0] != pop:
+            return False
+        self.leases[offset] = (new_pop, end, self.leases[offset][2])
+        return True
+
+    def commit(self, offset: int) -> None:
+        if offset < self.floor():
+            self.leases.clear()
+            self.settled.clear()
+            self.start = self.head = offset
+        else:
+            self.leases = {at: lease for at, lease in self.leases.items() if at >= offset}
+            self.settled |= set(range(self.start, offset))
+            self.head = max(self.head, offset)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("lease"), st.integers(1, 6), st.integers(1, 30)),
+        st.tuples(st.just("settle"), st.integers(0, 40), st.integers(0, 3)),
+        st.tuples(st.just("extend"), st.integers(0, 40), st.integers(0, 30)),
+        st.tuples(st.just("commit"), st.integers(0, 40), st.just(0)),
+        st.tuples(st.just("wait"), st.integers(1, 40), st.just(0)),
+        st.tuples(st.just("crash"), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+def take(table: LeaseTable, limit: int, pop: int, end: int, now: int) -> list[tuple[int, int]]:
+    """Lease as the ledger does: what came back first, then new."""
+    table.expire(now)
+    taken = [(offset, table.take(offset, pop, end).attempts) for offset in table.free(limit)]
+    while len(taken) < limit:
+        offset = table.head
+        taken.append((offset, table.take(offset, pop, end).attempts))
+    return taken
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_table_and_its_journal_do_what_the_naive_one_does(steps: list[tuple[str, int, int]]) -> None:
+    table, naive = LeaseTable("g", "t", 0, 0), NaiveTable()
+    copy = LeaseTable("g", "t", 0, 0)
+    now = 1_000
+    for verb, one, two in steps:
+        known = naive.leases.get(one, (0, 0, 0))[0]
+        if verb == "lease":
+            pop = table.next_pop(now)
+            assert take(table, one, pop, pop + two, now) == naive.lease(one, pop, pop + two, now)
+        elif verb == "settle":
+            pop = known if two else known - 1
+            assert (table.settle(one, pop) is None) == naive.settle(one, pop)
+        elif verb == "extend":
+            pop = table.next_pop(now)
+            assert (table.extend(one, known, pop, now + two) is None) == naive.extend(one, known, pop, now + two)
+        elif verb == "commit":
+            table.commit(one)
+            naive.commit(one)
+        elif verb == "wait":
+            now += one
+        journal.apply(copy, journal.changes(table)[0])
+        if verb == "crash":
+            journal.ready(copy)
+            table, copy = copy, LeaseTable("g", "t", 0, 0)
+            journal.apply(copy, journal.whole(table))
+        assert table.floor == naive.floor()
+        assert table.head == max(naive.head, naive.floor())
+        assert {at: (lease.pop_ms, lease.end_ms, lease.attempts) for at, lease in table.leases.items()} == naive.leases
+        assert not [offset for offset in table.leases if offset in table.settled or offset < table.floor]
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, st.integers(0, 40))
+def test_reading_the_journal_from_an_older_point_again_does_no_harm(steps: list[tuple[str, int, int]], cut: int) -> None:
+    table = LeaseTable("g", "t", 0, 0)
+    values: list[bytes] = []
+    now = 1_000
+    middle = b""
+    for number, (verb, one, two) in enumerate(steps):
+        if verb == "lease":
+            pop = table.next_pop(now)
+            take(table, one, pop, pop + two, now)
+        elif verb == "settle" and one in table.leases:
+            table.settle(one, table.leases[one].pop_ms)
+        elif verb == "commit":
+            table.commit(one)
+        elif verb == "wait":
+            now += one
+        values.append(journal.changes(table)[0])
+        if number == cut:
+            middle = journal.whole(table)
+    copy = LeaseTable("g", "t", 0, 0)
+    for value in [middle, *values] if middle else values:
+        journal.apply(copy, value)
+    journal.ready(copy)
+    assert journal.whole(copy) == journal.whole(table)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9))), st.integers(0, 70))
+def test_ranges_are_a_set(spans: list[tuple[int, int]], floor: int) -> None:
+    ranges, naive = Ranges(), set()
+    for start, length in spans:
+        ranges.add(start, start + length)
+        naive |= set(range(start, start + length))
+        assert {offset for offset in range(80) if offset in ranges} == naive
+        assert all(end < start for end, start in zip(ranges.ends, ranges.starts[1:], strict=False))
+    first = ranges.pop_from(floor)
+    expected = floor
+    while expected in naive:
+        expected += 1
+    assert first == expected
+    assert {offset for offset in range(80) if offset in ranges} == {offset for offset in naive if offset >= first}
+
+
+def test_a_message_that_holds_the_floor_too_long_goes_on_in_the_retry_topic() -> None:
+    driver = Driver(StoreConfig(checkpoint_ms=10_000_000))
+    driver.topic("t")
+    driver.send("t", b"poison", properties=b"KEYS\x01k\x02")
+    for _ in range(10):
+        assert len(driver.lease("g", "t", invisible_ms=60_000).messages) == 1
+        driver.clock.run_for(60_000)
+    assert driver.lease("g", "t").messages == []
+    driver.clock.run_for(10)
+    retry = pop_retry_topic("g", "t")
+    assert driver.store.metadata.topic(retry) is not None
+    assert driver.call(driver.store.offset, "g", "t", 0) == 1
+    after = driver.killed()
+    assert after.call(after.store.offset, "g", "t", 0) == 1, "copy and settle are one commit"
+    copy = after.lease("g", retry).messages[0]
+    assert copy.attempt == 11
+    assert Record(copy.record).body == b"poison"
+    assert b"RETRY_TOPIC\x01t\x02" in Record(copy.record).properties
+
+
+def test_a_group_holds_a_bounded_number_of_leases_on_a_queue() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.append([Message("t", b"x", queue_id=0) for _ in range(10_050)])
+    count = 0
+    while leased := driver.lease("g", "t", limit=1_000, invisible_ms=3_600_000).messages:
+        count += len(leased)
+    assert count == 10_000
+    driver.settle("g", "t", *leased)
+    assert driver.store.figures()["leases"] == 10_000
+
+
+def test_many_turns_of_lease_and_settle_leave_no_trace_but_the_floor() -> None:
+    driver = Driver()
+    driver.topic("t")
+    for _ in range(50):
+        driver.send("t", *[b"x"] * 32)
+        driver.settle("g", "t", *driver.lease("g", "t", invisible_ms=3_600_000).messages)
+    table = driver.store._core.ledger.tables["g", "t", 0]
+    assert (table.floor, table.head) == (1_600, 1_600)
+    assert not table.leases
+    assert not table.ends
+    assert not table.returned

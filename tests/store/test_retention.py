@@ -1,0 +1,145 @@
+"""What is old goes, what is needed stays, whatever its age."""
+
+from __future__ import annotations
+
+from domain.errors import ErrorCode
+from domain.message import Message
+from domain.ports import StateChange
+from domain.record import Record
+from domain.topic import Group
+from store.config import StoreConfig
+from tests.store.driver import Driver
+
+DAY_MS = 86_400_000
+MINUTE = StoreConfig(
+    retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000, index_segment_bytes=4_096,
+    tail_rows_max=16,
+)  # fmt: skip
+
+
+def fill(driver: Driver, topic: str, minutes: int) -> None:
+    """Traffic for so many minutes."""
+    for _ in range(minutes * 6):
+        driver.send(topic, *[b"x" * 900] * 5)
+        driver.clock.run_for(10_000)
+
+
+def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
+    driver = Driver(MINUTE)
+    driver.topic("t")
+    driver.topic("noise")
+    due = driver.clock.wall_ms() + 365 * DAY_MS
+    driver.append([Message("t", b"year", b"KEYS\x01k\x02TIMER_DELIVER_MS\x01%d\x02" % due, queue_id=0)])
+    driver.append([Message("t", b"hours", b"DELAY\x0118\x02", queue_id=0)], [StateChange("latest", b"k", b"v")])
+    driver.call(driver.store.metadata.put_group, Group("g"))
+    driver.send("t", b"old")
+    driver.call(driver.store.commit, "g", [("t", 0, 1)])
+    fill(driver, "noise", 5)
+    assert driver.store.figures()["retention_segments_deleted_total"] > 3
+    assert driver.store.figures()["log_bytes"] < 80_000
+    driver = driver.killed()
+    fill(driver, "noise", 5)
+    clock = driver.clock
+    for name in [name for name in driver.disk.files if not name.startswith("log/")]:
+        driver.disk.remove(name)
+    driver = driver.killed()
+    assert clock.wall_ms() < due
+    assert driver.store.state.get("latest", b"k") == b"v", "the log alone has all that is needed"
+    assert [group.name for group in driver.store.metadata.groups()] == ["g"]
+    assert driver.call(driver.store.offset, "g", "t", 0) == 1
+    assert driver.bounds("t") == (1, 1)
+    driver.clock.step_wall(7_200_000)
+    driver.clock.run_for(2_000)
+    assert driver.bodies("t") == [b"hours"]
+    driver.clock.step_wall(due - driver.clock.wall_ms() - 1_000)
+    driver.clock.run_for(900)
+    assert driver.store.figures()["timers"] == 1
+    driver.clock.run_for(2_000)
+    first, end = driver.bounds("t")
+    record = Record(driver.read("t", end - 1).records[0])
+    assert (record.body, record.properties) == (b"year", b"KEYS\x01k\x02")
+    assert record.store_ms >= due
+    assert end - first <= 2
+
+
+def test_a_kill_while_segments_go_neither_loses_nor_doubles_a_timer() -> None:
+    driver = Driver(MINUTE)
+    driver.topic("t")
+    driver.topic("noise")
+    due = driver.clock.wall_ms() + 10 * DAY_MS
+    driver.append([Message("t", b"%d" % number, b"TIMER_DELIVER_MS\x01%d\x02" % due, queue_id=0) for number in range(300)])
+    fill(driver, "noise", 1)
+    for _ in range(60):
+        driver.send("noise", *[b"x" * 900] * 5)
+        driver.clock.run_for(2_001)
+        driver = driver.killed()
+    assert driver.store.figures()["log_bytes"] < 300_000
+    assert driver.store.figures()["timers"] == 300
+    driver.clock.step_wall(10 * DAY_MS)
+    driver.clock.run_for(5_000)
+    assert sorted(driver.bodies("t")) == sorted(b"%d" % number for number in range(300))
+
+
+def test_size_bounds_the_log() -> None:
+    driver = Driver(StoreConfig(retention_bytes=60_000, segment_bytes=10_000, retention_check_ms=1_000))
+    driver.topic("t")
+    for _ in range(30):
+        driver.send("t", *[b"x" * 900] * 10)
+        driver.clock.run_for(2_000)
+    assert driver.store.figures()["log_bytes"] < 80_000
+    first, end = driver.bounds("t")
+    assert first > 200
+    assert end == 300
+    assert driver.read("t", 0).status == "TOO_SMALL"
+    assert driver.read("t", 0).next_offset == first
+    assert len(driver.bodies("t")) == end - first
+    assert driver.killed().bounds("t") == (first, end)
+    assert driver.call(driver.store.record_at, 40).code is ErrorCode.MESSAGE_NOT_FOUND
+
+
+def test_a_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
+    driver = Driver(MINUTE)
+    driver.topic("t")
+    driver.topic("noise")
+    driver.send("t", b"a", b"b", b"c")
+    fill(driver, "noise", 6)
+    for after in (driver.killed(), driver.powered_off(), driver):
+        after.clock.run_for(10)
+        assert after.bounds("t") == (3, 3)
+        assert after.send("t", b"d")[0].queue_offset == 3
+    assert driver.restarted().bounds("t") == (3, 4)
+
+
+def test_topics_keep_less_or_more_than_the_store() -> None:
+    driver = Driver(MINUTE)
+    driver.topic("brief", retention_ms=20_000)
+    driver.topic("small", retention_bytes=3_000)
+    driver.topic("long", retention_ms=3_600_000)
+    driver.topic("noise")
+    for topic in ("brief", "small"):
+        driver.send(topic, *[b"x" * 900] * 5)
+    driver.clock.run_for(25_000)
+    assert driver.bounds("brief") == (5, 5)
+    assert driver.bounds("small") == (3, 5) or driver.bounds("small") == (2, 5)
+    driver.send("long", b"keep")
+    fill(driver, "noise", 5)
+    assert driver.bodies("long") == [b"keep"]
+    driver.clock.step_wall(3_600_000)
+    fill(driver, "noise", 3)
+    assert driver.bounds("long") == (1, 1)
+
+
+def test_deleted_topics_are_forgotten_when_nothing_knows_of_them_any_more() -> None:
+    driver = Driver(MINUTE)
+    driver.topic("noise")
+    for number in range(5):
+        driver.topic(f"t{number}")
+        driver.send(f"t{number}", *[b"x"] * 40)
+        driver.call(driver.store.metadata.delete_topic, f"t{number}")
+    assert len(list(driver.store.state.scan("@dropped", b""))) == 5
+    assert driver.killed().bounds("t3") == (0, 0)
+    fill(driver, "noise", 8)
+    assert list(driver.store.state.scan("@dropped", b"")) == []
+    driver = driver.killed()
+    driver.topic("t3")
+    assert driver.send("t3", b"new")[0].queue_offset == 0
