@@ -1,0 +1,21 @@
+"""Digests of runs, one a line: `python -m tests.simulation.digests 0 10`. What is compiled is decided by the environment."""
+
+from __future__ import annotations
+
+import sys
+
+from gateway.runtime.compiled import activate
+
+
+def main(first: int, last: int) -> None:
+    """Run seeds `first` to `last` - 1 of both scenarios."""
+    print(f"# {activate()}")
+    from tests.simulation import test_devices, test_seeds  # imported once it is decided what runs
+
+    for seed in range(first, last):
+        print(test_seeds.run(seed, power=seed % 2 == 1).ledger.digest())
+        print(test_devices.run(seed, power=seed % 2 == 1)[0].ledger.digest())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
