@@ -23,7 +23,7 @@ from domain.record import Record
 from gateway.answer import Queue
 from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place
-from gateway.connectors.spark.tokens import Tokens
+from gateway.connectors.spark.tokens import Tokens, spans
 
 Numbers = npt.NDArray[np.int64]
 EXPANDED_BYTES: Final = 32 * 1024 * 1024
@@ -192,17 +192,6 @@ class Chunk:
 
     def _record(self, row: int) -> Record:
         return Record(self._data[int(self._at[row]) : int(self._properties_end[row])])
-
-
-def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers) -> pa.Array:
-    """The stretches [start, end) of a buffer, in ascending order and apart from each other, as a binary array of their own."""
-    if len(starts) == 0:
-        return pa.array([], pa.binary())
-    edges = np.empty(2 * len(starts), np.int32)
-    edges[0::2] = starts
-    edges[1::2] = ends
-    fields_and_gaps = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), buffer])
-    return fields_and_gaps.take(pa.array(np.arange(0, len(edges), 2)))
 
 
 def _big(rows: npt.NDArray[np.uint8], at: int, size: int) -> Numbers:

@@ -51,27 +51,29 @@ class Tokens:
         ends = starts.copy()
         starts[rows] = self._split[fits] + 1
         ends[rows] = self._ends[fits]
-        return self._spans(starts, ends, starts == ends)
+        return spans(self._buffer, starts, ends, starts == ends)
 
     def pairs(self) -> tuple[pa.Array, pa.Array, pa.Array] | None:
         """(row offsets, keys, values) of all whole pairs; None when a record has a key twice and only the last one counts."""
         whole = (self._split > self._starts) & (self._split + 1 < self._ends)
         starts, split, ends, row = self._starts[whole], self._split[whole], self._ends[whole], self._row[whole]
-        keys = self._spans(starts, split, None)
-        values = self._spans(split + 1, ends, None)
+        keys = spans(self._buffer, starts, split)
+        values = spans(self._buffer, split + 1, ends)
         offsets = np.searchsorted(row, np.arange(self.rows + 1))
         if len(row) and _twice(keys, row):
             return None
         return pa.array(offsets, pa.int32()), keys, values
 
-    def _spans(self, starts: Numbers, ends: Numbers, missing: npt.NDArray[np.bool_] | None) -> pa.Array:
-        if len(starts) == 0:
-            return pa.array([], pa.binary())
-        edges = np.empty(2 * len(starts), np.int32)
-        edges[0::2] = starts
-        edges[1::2] = ends
-        both = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), self._buffer])
-        return both.take(pa.array(np.arange(0, len(edges), 2), mask=missing))
+
+def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """The stretches [start, end) of a buffer, ascending and apart, copied into a binary array; null where `missing`."""
+    if len(starts) == 0:
+        return pa.array([], pa.binary())
+    edges = np.empty(2 * len(starts), np.int32)
+    edges[0::2] = starts
+    edges[1::2] = ends
+    fields_and_gaps = pa.BinaryArray.from_buffers(pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), buffer])
+    return fields_and_gaps.take(pa.array(np.arange(0, len(edges), 2), mask=missing))
 
 
 def _twice(keys: pa.Array, row: Numbers) -> bool:
