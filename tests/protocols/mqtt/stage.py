@@ -177,7 +177,7 @@ class Client:
 
     def send(self, data: bytes, wait: bool = True) -> None:
         """Bytes as they are."""
-        if not self.gone:
+        if data and not self.gone:
             self._drive(lambda: self.connection.receive(data, self.broker.clock.monotonic_ns()))
         if wait:
             self.broker.run()

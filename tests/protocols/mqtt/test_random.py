@@ -1,0 +1,153 @@
+"""Clients that keep their side of QoS 1 and 2, a network that breaks and a server that is killed, in any order.
+
+Whatever happens: nothing acknowledged is lost, nothing sent at QoS 2 comes twice, and each topic stays in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from protocols.mqtt import property as props
+from protocols.mqtt.packet import Packet
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.publish import Ack, Publish
+from tests.protocols.mqtt.stage import Broker, Client
+
+TOPICS = (b"t/a", b"t/b", b"u/a")
+
+
+class Sender:
+    """Publishes numbers, each until it is acknowledged through to the end; repeats after every reconnect, in order."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.client: Client | None = None
+        self.open: dict[int, tuple[Publish, bool]] = {}
+        self.number = 0
+        self.acknowledged: list[tuple[bytes, int, int]] = []
+
+    def connect(self) -> None:
+        self.client = self.broker.client(4)
+        self.client.connect("sender", clean=False)
+        again: list[Packet] = []
+        for packet_id, (packet, released) in self.open.items():
+            packet.dup = True
+            again.append(Ack(6, packet_id) if released else packet)
+        self.client.put(*again, wait=False)
+
+    def publish(self, topic: bytes, qos: int) -> None:
+        if self.client is None or self.client.gone or len(self.open) > 50:
+            return
+        packet_id = next(n for n in range(1, 100) if n not in self.open)
+        packet = Publish(topic, b"%d" % self.number, qos, False, False, packet_id, NONE)
+        self.number += 1
+        self.open[packet_id] = (packet, False)
+        self.client.put(packet, wait=False)
+
+    def look(self) -> None:
+        if self.client is None:
+            return
+        for ack in self.client.take():
+            if not isinstance(ack, Ack) or ack.packet_id not in self.open:
+                continue
+            packet, _ = self.open[ack.packet_id]
+            if ack.kind == 5:
+                self.open[ack.packet_id] = (packet, True)
+                self.client.put(Ack(6, ack.packet_id), wait=False)
+            elif ack.kind == 4 or ack.kind == 7:
+                del self.open[ack.packet_id]
+                self.acknowledged.append((packet.topic, int(packet.body), packet.qos))
+
+
+class Listener:
+    """Takes deliveries, answers them now or later, and knows repetitions at QoS 2 by their packet id."""
+
+    def __init__(self, broker: Broker, pick: random.Random) -> None:
+        self.broker = broker
+        self.pick = pick
+        self.client: Client | None = None
+        self.known: set[int] = set()
+        self.owed: list[Ack] = []
+        self.heard: list[tuple[bytes, int, int]] = []
+
+    def connect(self) -> None:
+        self.owed.clear()
+        self.client = self.broker.client(5)
+        wanted = Properties()
+        wanted.numbers = {props.SESSION_EXPIRY: 10_000, props.RECEIVE_MAXIMUM: self.pick.choice((1, 3, 20, 500))}
+        assert self.client.connect("listener", clean=False, properties=wanted).present
+
+    def look(self) -> None:
+        if self.client is None:
+            return
+        for packet in self.client.take():
+            if isinstance(packet, Publish):
+                if packet.qos == 2:
+                    self.owed.append(Ack(5, packet.packet_id))
+                    if packet.packet_id in self.known:
+                        continue
+                    self.known.add(packet.packet_id)
+                else:
+                    self.owed.append(Ack(4, packet.packet_id))
+                self.heard.append((packet.topic, int(packet.body), packet.qos))
+            elif isinstance(packet, Ack) and packet.kind == 6:
+                self.known.discard(packet.packet_id)
+                self.owed.append(Ack(7, packet.packet_id))
+
+    def answer(self, most: int) -> None:
+        if self.client is None or self.client.gone:
+            return
+        now, self.owed = self.owed[:most], self.owed[most:]
+        self.client.put(*now, wait=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
+    pick = random.Random(seed)
+    broker = Broker()
+    first = broker.client(5)
+    first.connect("listener", clean=False, expiry_s=10_000)
+    for pattern in ("t/#", "+/a"):
+        assert first.subscribe(pattern, 2) == 2
+    first.drop()
+    sender, listener = Sender(broker), Listener(broker, pick)
+    for _ in range(400):
+        step = pick.random()
+        if step < 0.5:
+            sender.publish(pick.choice(TOPICS), pick.choice((1, 2)))
+        elif step < 0.8:
+            listener.answer(pick.randrange(6))
+        elif step < 0.84:
+            sender.client.drop() if sender.client else None
+            sender.connect()
+        elif step < 0.88:
+            listener.client.drop() if listener.client else None
+            listener.connect()
+        elif step < 0.90 and listener.client is not None:
+            listener.client.drop()
+        elif step < 0.92:
+            broker.kill()
+        broker.run(pick.choice((0, 0.5, 1, 3, 250)))
+        sender.look()
+        listener.look()
+    for each in (sender, listener):
+        if each.client is None or each.client.gone:
+            each.connect()
+    for _ in range(400):
+        broker.run(5)
+        sender.look()
+        listener.look()
+        listener.answer(100)
+    broker.run(1_000)
+    assert sender.open == {}
+    assert len(sender.acknowledged) > 30, "the run did not exercise anything"
+    heard = Counter(listener.heard)
+    assert set(sender.acknowledged) <= set(heard), "something acknowledged was lost"
+    assert [what for what, times in heard.items() if times > 1 and what[2] == 2] == []
+    for topic in TOPICS:
+        for qos in (1, 2):
+            numbers = list(dict.fromkeys(number for where, number, level in listener.heard if (where, level) == (topic, qos)))
+            assert numbers == sorted(numbers), f"{topic!r} at QoS {qos} is out of order"
