@@ -9,7 +9,7 @@ from domain import property as properties
 from domain.address import TIMER_TOPIC
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
-from domain.ports import Clock, StateChange
+from domain.ports import StateChange
 from domain.record import encode
 from store.config import StoreConfig
 from store.delay import parking
@@ -35,7 +35,6 @@ class Appender:
         self,
         commit: GroupCommit,
         index: QueueIndex,
-        clock: Clock,
         config: StoreConfig,
         empty_at: Callable[[str, int], int],
         parked: Callable[[int, int], None],
@@ -43,7 +42,6 @@ class Appender:
         """`empty_at(topic, queue id)`: where an emptied queue goes on. `parked(position, due ms)`: a timer is coming."""
         self._commit = commit
         self._index = index
-        self._clock = clock
         self._host = config.store_host
         self._empty_at = empty_at
         self._parked = parked
@@ -88,20 +86,28 @@ class Appender:
         arrivals = effects.arrivals
         parts, places = open_batch.parts, open_batch.places
         end = open_batch.end
-        host, store_ms = self._host, commit.stamp()
+        host, store_ms = self._host, open_batch.store_ms
         pack = ROW.pack
+        index = self._index
         placed: list[Placed] = []
         for message, queue in zip(messages, queues, strict=True):
-            record = encode(message, queue.next, end, store_ms, host)
+            offset = queue.next
+            record = encode(message, offset, end, store_ms, host)
             size = len(record)
             stored = message.properties
-            tag = self._tag(stored) if b"TAGS\x01" in stored else 0
+            tag = self.tag_of(stored)
             if queue.entry.name == TIMER_TOPIC:
                 due = parking.due_of(stored)
                 tag = due & parking.BUCKET_MASK
                 self._parked(end, due)
-            placed.append(Placed(queue.id, queue.next, end, store_ms, message.message_id))
-            self._index.add(queue, pack(end, size, tag, store_ms))
+            placed.append(Placed(queue.id, offset, end, store_ms, message.message_id))
+            tail = queue.tail
+            if tail is None:
+                index.add(queue, pack(end, size, tag, store_ms))
+            else:
+                tail += pack(end, size, tag, store_ms)
+                queue.next = offset + 1
+                index.tail_rows += 1
             queue.flushed = flushed
             if queue in arrivals:
                 arrivals[queue].append(record)
@@ -112,7 +118,7 @@ class Appender:
             end += size
         open_batch.end = commit.end = end
         self.messages += len(placed)
-        effects.pending.append(Pending(done, placed, changes, flushed, self._clock.monotonic_ns()))
+        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.asked_ns))
 
     def applied(self, pending: Pending) -> None:
         """The changes of `pending` are durable."""
@@ -136,10 +142,15 @@ class Appender:
 
     def tag_of(self, stored: bytes) -> int:
         """The tag hash of stored properties, 0 without a tag."""
-        return self._tag(stored) if b"TAGS\x01" in stored else 0
+        at = stored.find(b"TAGS\x01")
+        if at < 0:
+            return 0
+        if at and stored[at - 1] != 2:
+            return self._hash(properties.find(stored, b"TAGS"))
+        end = stored.find(b"\x02", at)
+        return self._hash(stored[at + 5 : end] if end >= 0 else stored[at + 5 :])
 
-    def _tag(self, stored: bytes) -> int:
-        tag = properties.find(stored, b"TAGS")
+    def _hash(self, tag: bytes) -> int:
         found = self._tags.get(tag)
         if found is None:
             if len(self._tags) >= _TAGS_MAX:

@@ -51,7 +51,6 @@ class Core:
         self.config = config
         self.listeners: list[StoreListener] = []
         self.flushed_default = config.durability is Durability.FLUSHED
-        self._free_checked_ns = -_SECOND_NS
         self._full: Failure | None = None
         self._draining: Failure | None = None
         self._closed = False
@@ -67,7 +66,7 @@ class Core:
         self.reading = Reading(self.index, self.reader)
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
-        self.appender = Appender(self.commit, self.index, clock, config, self.empty_at, self.wheel.coming)
+        self.appender = Appender(self.commit, self.index, config, self.empty_at, self.wheel.coming)
         self.metadata = Catalogue(config.durability, self.append_changes, self._drop_topic)
         self.ledger = Ledger(self.index, clock, self, config.broker)
         self.state.connect(self.append_changes)
@@ -108,17 +107,16 @@ class Core:
             return commit.broken
         if self._draining is not None:
             return self._draining
-        if commit.waiting_bytes > self.config.pending_bytes_max:
-            return Failure(ErrorCode.OVERLOADED, f"{commit.waiting_bytes} bytes wait to be written")
-        now = self.clock.monotonic_ns()
-        if now - self._free_checked_ns >= _SECOND_NS:
-            self._free_checked_ns = now
-            free = self._disk.free_ratio()
-            self._full = None
-            if free < self.config.free_ratio_min:
-                text = f"only {free:.1%} of the volume is free, {self.config.free_ratio_min:.0%} are needed to take messages"
-                self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+        if commit.waiting_bytes() > self.config.pending_bytes_max:
+            return Failure(ErrorCode.OVERLOADED, f"{commit.waiting_bytes()} bytes wait to be written")
         return self._full
+
+    def _look_at_space(self) -> None:
+        free = self._disk.free_ratio()
+        self._full = None
+        if free < self.config.free_ratio_min:
+            text = f"only {free:.1%} of the volume is free, {self.config.free_ratio_min:.0%} are needed to take messages"
+            self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
 
     # Levels reached
 
@@ -331,6 +329,7 @@ class Core:
             return
         if self.held is not None and self.commit.broken is not None:
             self._release()
+        self._look_at_space()
         self._guarded(self.index.spill)
         self.checkpointer.look()
         self.retention.look()

@@ -17,7 +17,7 @@ def figures(core: Core) -> dict[str, float]:
         "log_syncs_total": commit.syncs,
         "log_sync_seconds_total": commit.sync_ns / 1e9,
         "log_flush_behind_bytes": commit.written - commit.synced,
-        "log_waiting_bytes": commit.waiting_bytes,
+        "log_waiting_bytes": commit.waiting_bytes(),
         "log_broken": 0 if commit.broken is None else 1,
         "disk_reads_total": core.reader.disk_reads,
         "queues": sum(len(entry.queues) for entry in core.index.topics.values()),

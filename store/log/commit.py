@@ -55,10 +55,12 @@ class Effects:
 class OpenBatch:
     """The batch that this turn's appends go into. `end`: where the next record will stand; `reserved`: for the state record."""
 
-    __slots__ = ("base", "changes", "end", "flushed", "page", "parts", "places", "reserved")
+    __slots__ = ("asked_ns", "base", "changes", "end", "flushed", "page", "parts", "places", "reserved", "store_ms")
 
-    def __init__(self, base: int) -> None:
+    def __init__(self, base: int, store_ms: int, asked_ns: int) -> None:
         self.base = base
+        self.store_ms = store_ms
+        self.asked_ns = asked_ns
         self.end = base + batch.HEADER_BYTES
         self.parts: list[bytes] = []
         self.places: list[int] = []
@@ -129,7 +131,6 @@ class GroupCommit:
         """Something else that must not fail has failed: take no more writes."""
         self._break(what, error)
 
-    @property
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
         return self.end - (self.synced if self._unsynced else self.written)
@@ -144,7 +145,7 @@ class GroupCommit:
             self._seal(current)
         if self.end + batch.HEADER_BYTES + change.RECORD_BYTES + size + state - self.base > self._config.segment_bytes:
             self.roll()
-        current = self._open = OpenBatch(self.end)
+        current = self._open = OpenBatch(self.end, self.stamp(), self._clock.monotonic_ns())
         current.reserved += state
         self.end = current.end
         self.wake()

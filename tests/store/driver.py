@@ -29,7 +29,9 @@ def sure(result: Result | Failure) -> Result:
 class Driver:
     """One store and its world. `restart` and its like give the store that comes after, on what the disk then holds."""
 
-    def __init__(self, config: StoreConfig | None = None, disk: MemoryDisk | None = None, clock: VirtualClock | None = None) -> None:
+    def __init__(
+        self, config: StoreConfig | None = None, disk: MemoryDisk | None = None, clock: VirtualClock | None = None
+    ) -> None:
         self.config = config if config is not None else StoreConfig()
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.disk = disk if disk is not None else MemoryDisk(self.clock)
@@ -59,9 +61,12 @@ class Driver:
         """Append plain messages."""
         return sure(self.append([Message(topic, body, properties, queue_id=queue_id) for body in bodies]))
 
-    def read(self, topic: str, offset: int = 0, limit: int = 1_000, queue_id: int = 0, tags: TagFilter | None = None) -> ReadResult:
+    def read(
+        self, topic: str, offset: int = 0, limit: int = 1_000, queue_id: int = 0, tags: TagFilter | None = None
+    ) -> ReadResult:
         """Read from a queue."""
-        return sure(self.call(self.store.read, topic, queue_id, offset, limit, 1 << 30, tags))
+        result: ReadResult | Failure = self.call(self.store.read, topic, queue_id, offset, limit, 1 << 30, tags)
+        return sure(result)
 
     def bodies(self, topic: str, queue_id: int = 0) -> list[bytes]:
         """All bodies that can be read from a queue."""
@@ -75,7 +80,8 @@ class Driver:
 
     def bounds(self, topic: str, queue_id: int = 0) -> tuple[int, int]:
         """First and next offset."""
-        return sure(self.call(self.store.bounds, topic, queue_id))
+        result: tuple[int, int] | Failure = self.call(self.store.bounds, topic, queue_id)
+        return sure(result)
 
     def lease(
         self,
@@ -91,7 +97,8 @@ class Driver:
     ) -> LeaseResult:
         """Lease messages."""
         arguments = (group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id)
-        return sure(self.call(self.store.lease, *arguments))
+        result: LeaseResult | Failure = self.call(self.store.lease, *arguments)
+        return sure(result)
 
     def settle(self, group: str, topic: str, *leased: Leased) -> list[Failure | None]:
         """Settle leases."""

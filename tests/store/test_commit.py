@@ -6,7 +6,7 @@ from domain.errors import ErrorCode, Failure
 from domain.message import Message, Placed
 from domain.topic import Durability
 from store.config import StoreConfig
-from tests.store.driver import Driver
+from tests.store.driver import Driver, sure
 
 
 def message(topic: str = "t", size: int = 10) -> Message:
@@ -30,13 +30,13 @@ def test_what_arrives_during_a_sync_shares_the_next_one() -> None:
     driver = Driver()
     driver.topic("t")
     driver.disk.sync_ms = 10
-    answers: list[int] = []
+    answers: list[list[Placed] | Failure] = []
     syncs = driver.disk.syncs
-    for number in range(10):
-        driver.store.append([message()], lambda result, number=number: answers.append(number))
+    for _ in range(10):
+        driver.store.append([message()], answers.append)
         driver.clock.run_for(1)
     driver.clock.run_for(30)
-    assert answers == list(range(10))
+    assert [sure(result)[0].queue_offset for result in answers] == list(range(10))
     assert driver.disk.syncs - syncs == 2
 
 

@@ -15,11 +15,13 @@ from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 from tests.store.driver import Driver
 
-SMALL = StoreConfig(segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000)
+SMALL = StoreConfig(
+    segment_bytes=4_096, index_segment_bytes=2_048, tail_rows_max=8, checkpoint_bytes=3_000, checkpoint_ms=1_000
+)
 
 
 class Load:
-    """Appends of pairs: two messages on two queues and one state change, all or none. `acknowledged` holds what was promised."""
+    """Appends of pairs: two messages on two queues and one state change, all or none. `acknowledged`: what was promised."""
 
     def __init__(self, driver: Driver, topic: str, count: int, seed: int) -> None:
         self.acknowledged: set[int] = set()

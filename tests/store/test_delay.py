@@ -82,7 +82,8 @@ def test_many_timers_of_one_moment_come_in_the_order_in_which_they_were_sent() -
 
 
 @pytest.mark.parametrize(
-    "value", [b"TIMER_DELIVER_MS\x01soon\x02", b"TIMER_DELAY_SEC\x0131708800\x02", b"DELAY\x01x\x02", b"TIMER_DELAY_MS\x019e9\x02"]
+    "value",
+    [b"TIMER_DELIVER_MS\x01soon\x02", b"TIMER_DELAY_SEC\x0131708800\x02", b"DELAY\x01x\x02", b"TIMER_DELAY_MS\x019e9\x02"],
 )
 def test_delays_that_make_no_sense_are_refused(value: bytes) -> None:
     driver = Driver()

@@ -15,7 +15,8 @@ from store.state.keys import SortedKeys
 from tests.store.driver import Driver
 
 CHANGES = st.lists(
-    st.builds(StateChange, st.sampled_from(("a", "session")), st.binary(max_size=40), st.none() | st.binary(max_size=200)), max_size=20
+    st.builds(StateChange, st.sampled_from(("a", "session")), st.binary(max_size=40), st.none() | st.binary(max_size=200)),
+    max_size=20,
 )
 
 
@@ -30,7 +31,8 @@ def test_changes_come_back_as_they_were(changes: list[StateChange]) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 3_000), max_size=3_000), st.integers(0, 3_000))
 def test_keys_stay_in_order(numbers: list[int], since: int) -> None:
-    keys, naive = SortedKeys(), set()
+    keys = SortedKeys()
+    naive: set[bytes] = set()
     for number in numbers:
         key = b"%d" % number
         if key in naive:
