@@ -30,7 +30,7 @@ from gateway.runtime.clock import LoopClock
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
-from gateway.runtime.stream import StreamListener, bind
+from gateway.runtime.stream import StreamListener, bind, hang_up
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
@@ -206,7 +206,7 @@ class Node:
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
-            self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max)
+            self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max, hang_up)
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
             tls.check()
             for name, bound in sockets.items():

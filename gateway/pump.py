@@ -23,8 +23,8 @@ from gateway.observe.figures import Figures, Ledger
 from gateway.session import Session
 from protocols.adapter import Connection, Peer
 
-LINGER_NS: Final = 5 * limits.SECOND_NS
-"""How long a closed connection may take to read what is still queued for it."""
+LINGER_NS: Final = 2 * limits.SECOND_NS
+"""How long a peer may take to hang up in its turn, once all that was queued for it has gone out."""
 STALL_NS: Final = 60 * limits.SECOND_NS
 """How long a peer may leave its answers unread before it is dropped."""
 HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
@@ -106,12 +106,21 @@ class Turn:
 class PumpHouse:
     """What all pumps of a node share, and the pumps themselves in the order of their arrival.
 
-    `connections_max`: stream connections open at once; one more is closed at once and counted.
+    connections_max   stream connections open at once; one more is closed at once and counted
+    hang_up           ends our side of a connection; the pump goes on reading, and drops, until the peer has ended its own
     """
 
-    __slots__ = ("clock", "connections_max", "handler", "ledger", "pumps", "turn")
+    __slots__ = ("clock", "connections_max", "handler", "hang_up", "ledger", "pumps", "turn")
 
-    def __init__(self, handler: Handler, clock: Clock, ledger: Ledger, connections_max: int) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        clock: Clock,
+        ledger: Ledger,
+        connections_max: int,
+        hang_up: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.hang_up = hang_up
         self.handler = handler
         self.clock = clock
         self.ledger = ledger
@@ -199,10 +208,11 @@ class Pump:
     def eof_received(self) -> bool:
         """The peer has finished sending. True: our side stays open until the connection has had its say."""
         self._ended = True
+        if self._over:
+            return self._dirty
+        self._drive(self._connection.receive, b"")
         if not self._over:
-            self._drive(self._connection.receive, b"")
-            if not self._over:
-                self._watch(HALF_CLOSED_NS)
+            self._watch(HALF_CLOSED_NS)
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -229,7 +239,10 @@ class Pump:
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._stalled = False
-        if self._watchdog is not None and not self._over:
+        if self._over:
+            self._watch(LINGER_NS)
+            return
+        if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
         self._mark()
@@ -357,10 +370,15 @@ class Pump:
             transport.writelines(parts)
 
     def _finish(self, transport: Transport) -> None:
+        """All is said. To close while the peer still sends would reset the connection, and take our last words with it."""
         if not self._over:
             self._handle(Disconnected("closed"))
-        transport.close()
-        self._watch(LINGER_NS)
+        if self._ended or self._house.hang_up is None:
+            transport.close()
+        else:
+            self._set_reading(True)
+            self._house.hang_up(transport)
+        self._watch(STALL_NS if self._stalled else LINGER_NS)
 
     def _mark(self) -> None:
         self._dirty = True

@@ -47,6 +47,14 @@ def _why(name: str, host: str, port: int, error: OSError) -> str:
     return f"cannot listen on {host}:{port} ({name}): {error.strerror or error}; choose the address with --host"
 
 
+def hang_up(transport: asyncio.Transport) -> None:
+    """End our side when what is queued has gone out; the peer's stays open until it hangs up too."""
+    if transport.can_write_eof():
+        transport.write_eof()
+    else:
+        transport.close()
+
+
 @final
 class StreamListener:
     """One listening socket."""

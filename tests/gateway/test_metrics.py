@@ -85,7 +85,7 @@ def test_one_look_asks_about_a_bounded_number_of_queues() -> None:
     members = [f"g{number:02}" for number in range(20)]
     store = FakeStore({("g19", "t199", 3): 0}, {("t199", 3): 2}, names, members)
     lags = lags_of(store)
-    found = []
+    found: list[tuple[str, str, int]] = []
     for _ in range(5):
         before = len(store.asked)
         found = found or lags.look()

@@ -148,6 +148,39 @@ def test_closed_connection_that_is_not_read_is_aborted() -> None:
     assert bench.transport.aborted
 
 
+def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
+    bench = Bench()
+    hung_up: list[object] = []
+    bench.house.hang_up = hung_up.append
+    bench.open()
+    bench.connection.reading = False
+    bench.pump.data_received(b"x")
+    bench.clock.turn()
+    assert not bench.transport.reading
+    bench.connection.queue = [b"too large"]
+    bench.connection.closed = True
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    assert bench.transport.writes == [b"too largeanswer"]
+    assert hung_up == [bench.transport]
+    assert bench.transport.reading
+    assert not bench.transport.closing
+    bench.pump.data_received(b"the rest")
+    assert bench.connection.received == [b"x"]
+    assert not bench.pump.eof_received(), "the loop closes"
+
+
+def test_last_words_to_a_slow_reader_have_longer() -> None:
+    bench = Bench().open()
+    bench.pump.pause_writing()
+    bench.pump.close()
+    bench.clock.advance(STALL_NS - 1)
+    assert not bench.transport.aborted
+    bench.pump.resume_writing()
+    bench.clock.advance(LINGER_NS)
+    assert bench.transport.aborted
+
+
 def test_half_closed_peer_gets_its_answers_and_is_not_waited_for_for_ever() -> None:
     bench = Bench().open()
     bench.connection.at_end = []

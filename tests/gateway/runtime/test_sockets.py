@@ -9,14 +9,14 @@ from typing import cast
 
 import pytest
 
-from domain.command import Command, ListTopics
+from domain.command import Command, Disconnected, ListTopics
 from domain.errors import ConfigError
 from domain.event import Done, Event
 from gateway.observe.figures import Ledger
 from gateway.pump import Pump, PumpHouse
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
-from gateway.runtime.stream import StreamListener, bind
+from gateway.runtime.stream import StreamListener, bind, hang_up
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 
@@ -27,7 +27,7 @@ def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[PumpHouse
     loop = make()
     handler = RecordingHandler()
     handler.then = lambda session, command: session.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
-    house = PumpHouse(handler, LoopClock(loop), Ledger(), 100)
+    house = PumpHouse(handler, LoopClock(loop), Ledger(), 100, hang_up)
     try:
         loop.run_until_complete(asyncio.wait_for(main(house), 10))
     finally:
@@ -87,6 +87,31 @@ def test_peer_that_does_not_read_stops_being_read(make: Callable[[], asyncio.Abs
         assert taken < 500
         assert len(await reader.readexactly(2_000_000)) == 2_000_000
         writer.transport.abort()
+        while house.pumps:
+            await asyncio.sleep(0.001)
+        listener.close()
+
+    run(make, main)
+
+
+@pytest.mark.parametrize("make", LOOPS)
+def test_last_words_reach_a_peer_that_is_still_sending(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    class Refusing(ScriptedConnection):
+        def receive(self, data: bytes, now: int) -> Sequence[Command]:
+            self.queue.append(b"413 too large")
+            self.closed = True
+            return [Disconnected("too-large")]
+
+    async def main(house: PumpHouse) -> None:
+        bound = bind("http", "127.0.0.1", 0)
+        listener = StreamListener("http", bound)
+        await listener.open(lambda: Pump(house, "http", lambda peer, now: Refusing()))
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        writer.write(b"x" * 5_000_000)
+        await asyncio.sleep(0.05)
+        assert await reader.read() == b"413 too large"
+        await writer.drain()
+        writer.close()
         while house.pumps:
             await asyncio.sleep(0.001)
         listener.close()
