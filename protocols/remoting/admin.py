@@ -84,7 +84,7 @@ def _worst(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     """Success, or the first refusal there is."""
     for event in events:
         if isinstance(event, Refused):
-            return ticket.reply(response_code(event.failure), remark=event.failure.text)
+            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
     return ticket.reply(codes.SUCCESS)
 
 
@@ -106,7 +106,7 @@ def _change(config: Bean) -> TopicChange:
 
 
 def delete_topic(_client: Client, frame: Frame) -> Outcome:
-    """215 -> DeleteTopic. A topic that is not there is deleted already, as far as tools care."""
+    """215 -> DeleteTopic."""
     return (DeleteTopic(Ticket(frame, done), Arguments(frame).text("topic")),)
 
 

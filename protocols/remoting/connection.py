@@ -126,9 +126,7 @@ class RemotingConnection:
         failure = event.failure
         if failure.code is ErrorCode.FLUSH_TIMEOUT and ticket.code in SENDS:
             return send.unsure(self._client, ticket, failure.text)
-        if failure.code is ErrorCode.GROUP_OFFLINE and ticket.code == codes.GET_MEMBERS:
-            return ticket.reply(codes.SYSTEM_ERROR, remark=failure.text)
-        return ticket.reply(response_code(failure), remark=failure.text or failure.code.value)
+        return ticket.reply(response_code(failure, ticket.code), remark=failure.text or failure.code.value)
 
     def outgoing(self) -> Sequence[bytes]:
         """Reply frames, in the order of the answers."""

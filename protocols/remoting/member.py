@@ -189,7 +189,7 @@ def _assigned(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     asked = ticket.about
     assert isinstance(asked, assignment.Question)
     if isinstance(topic, Refused):
-        return ticket.reply(response_code(topic.failure), remark=topic.failure.text)
+        return ticket.reply(response_code(topic.failure, ticket.code), remark=topic.failure.text)
     assert isinstance(topic, TopicFound)
     assert isinstance(mode, RequestMode)
     ids = found.client_ids if isinstance(found, Members) else []

@@ -129,7 +129,7 @@ def _outcome(ticket: Ticket, events: Sequence[Event]) -> bytes:
             failures = event.outcomes
         for failure in failures:
             if failure is not None:
-                return ticket.reply(response_code(failure), remark=failure.text)
+                return ticket.reply(response_code(failure, ticket.code), remark=failure.text)
     return ticket.reply(codes.SUCCESS)
 
 
@@ -198,7 +198,7 @@ def _extended(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Extended)
     outcome = event.outcomes[0]
     if isinstance(outcome, Failure):
-        return ticket.reply(response_code(outcome), remark=outcome.text)
+        return ticket.reply(response_code(outcome, ticket.code), remark=outcome.text)
     fields = {
         "popTime": str(outcome.pop_ms),
         "invisibleTime": str(outcome.invisible_ms),

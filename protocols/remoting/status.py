@@ -43,6 +43,14 @@ TABLE: Final[dict[ErrorCode, int]] = {
 }
 
 
-def response_code(failure: Failure) -> int:
-    """The response code of a refusal. DRAINING is 14, not GO_AWAY: every client version retries that on another connection."""
-    return TABLE[failure.code]
+BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
+    (codes.GET_MEMBERS, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,
+    (codes.DELETE_TOPIC, ErrorCode.TOPIC_NOT_FOUND): codes.SUCCESS,
+    (codes.DELETE_GROUP, ErrorCode.GROUP_NOT_FOUND): codes.SUCCESS,
+}
+"""Where clients expect another code of one request: what is not there is deleted already, as far as tools care."""
+
+
+def response_code(failure: Failure, request: int) -> int:
+    """The response code of a refusal of `request`. DRAINING is 14, not GO_AWAY: every client retries that elsewhere."""
+    return BY_REQUEST.get((request, failure.code), TABLE[failure.code])
