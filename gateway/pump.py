@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, cast, final
+from typing import Any, Final, cast, final
 
 from domain import limits
 from domain.address import host_bytes
@@ -21,6 +21,7 @@ from domain.event import Delivered, Event, Pulled, Received, Refused, Sent
 from domain.ports import Clock, Timer
 from gateway.observe.figures import Figures, Ledger
 from gateway.session import Session
+from gateway.transport import Handler, Opening, Transport
 from protocols.adapter import Connection, Peer
 
 LINGER_NS: Final = 2 * limits.SECOND_NS
@@ -33,50 +34,6 @@ JOIN_BYTES_MAX: Final = 64 * 1024
 """Up to here joining pieces is cheaper than handing them to the kernel one by one."""
 
 log = logging.getLogger("headgate.pump")
-
-
-class Handler(Protocol):
-    """The use cases, as the pump sees them (`gateway.usecase.dispatcher.Dispatcher`)."""
-
-    def handle(self, session: Session, command: Command) -> None:
-        """Carry out one command; the answer goes to `session.answer`, at once or later."""
-
-
-class Transport(Protocol):
-    """The part of `asyncio.Transport` that a pump needs."""
-
-    def write(self, data: bytes) -> None:
-        """Queue bytes."""
-
-    def writelines(self, list_of_data: Sequence[bytes]) -> None:
-        """Queue pieces, in order."""
-
-    def pause_reading(self) -> None:
-        """No more `data_received`."""
-
-    def resume_reading(self) -> None:
-        """Go on."""
-
-    def close(self) -> None:
-        """Close when what is queued has been written."""
-
-    def abort(self) -> None:
-        """Close now."""
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """`peername` and `sockname`."""
-
-
-class Opening(Protocol):
-    """A connection that does not know its protocol yet (`protocols.registry.Opening`)."""
-
-    @property
-    def protocol(self) -> str:
-        """The protocol's name, "" while undecided."""
-
-    @property
-    def chosen(self) -> Connection:
-        """The connection to drive from now on."""
 
 
 @final
@@ -202,8 +159,18 @@ class Pump:
         """Bytes from the peer."""
         if self._over:
             return
-        self._drive(self._connection.receive, data)
+        try:
+            commands = self._connection.receive(data, self._now())
+            if self._opening is not None:
+                self._choose(self._opening)
+        except Exception:  # as in `connection_made`
+            self._fault("receive")
+            return
         self._figures.bytes_in += len(data)
+        for command in commands:
+            self._handle(command)
+        if not self._dirty:
+            self._mark()
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: our side stays open until the connection has had its say."""
@@ -303,10 +270,9 @@ class Pump:
             self._set_reading(connection.reading and not self._stalled and not self._held)
 
     def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
+        """What happens seldom: the end of the stream, a deadline."""
         try:
             commands = verb(*arguments, self._now())
-            if self._opening is not None:
-                self._choose(self._opening)
         except Exception:  # as in `connection_made`
             self._fault(verb.__name__)
             return
