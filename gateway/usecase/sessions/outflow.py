@@ -117,6 +117,7 @@ class Outflow:
         self.mark(subscriber)
 
     def mark(self, subscriber: Subscriber) -> None:
+        """See to it that what waits for this session is handed out at the end of this turn."""
         if not self._busy:
             self._clock.call_soon(self._finish_turn)
         self._busy[subscriber] = None

@@ -57,7 +57,7 @@ class Sender:
             if ack.kind == 5:
                 self.open[ack.packet_id] = (packet, True)
                 self.client.put(Ack(6, ack.packet_id), wait=False)
-            elif ack.kind == 4 or ack.kind == 7:
+            elif ack.kind in (4, 7):
                 del self.open[ack.packet_id]
                 self.acknowledged.append((packet.topic, int(packet.body), packet.qos))
 

@@ -6,6 +6,7 @@ import pytest
 
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Disconnect
+from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from tests.protocols.mqtt.stage import Broker, Client, away, back, bodies, with_number
 
@@ -254,3 +255,46 @@ def test_expired_messages_are_not_delivered_late() -> None:
     (got,) = back(broker, 5).messages()
     assert got.body == b"long"
     assert 0 < got.properties.numbers[props.MESSAGE_EXPIRY] < 6
+
+
+def test_a_long_absence_is_caught_up_through_a_narrow_window() -> None:
+    """More than one read, a window smaller than a read, other topics in between, and live messages while it catches up."""
+    broker = Broker()
+    away(broker, 5)
+    sender = broker.client(5)
+    sender.connect("sender")
+    for batch in range(4):
+        numbers = range(batch * 200, batch * 200 + 200)
+        sender.put(*(Publish(b"t/x" if n % 2 else b"t2/x", b"%d" % n, 1, False, False, n % 500 + 1, NONE) for n in numbers))
+    client = broker.client(5)
+    wanted = with_number(props.RECEIVE_MAXIMUM, 7)
+    wanted.numbers[props.SESSION_EXPIRY] = 1000
+    client.connect("away", clean=False, properties=wanted)
+    got: list[bytes] = []
+    for step in range(100):
+        batch_of = client.messages(answer=False)
+        assert len(batch_of) <= 7
+        got += bodies(batch_of)
+        if step == 10:
+            sender.publish("t/x", b"live", packet_id=501)
+        client.put(*(Ack(4, message.packet_id) for message in batch_of))
+    assert got == [b"%d" % n for n in range(1, 800, 2)] + [b"live"]
+    sender.publish("t/x", b"later", packet_id=502)
+    assert bodies(client.messages()) == [b"later"]
+
+
+def test_a_topic_made_anew_is_delivered_from_its_beginning() -> None:
+    broker = Broker()
+    listener = broker.client()
+    listener.connect("listener")
+    listener.subscribe("t/#")
+    sender = broker.client()
+    sender.connect("sender")
+    for number in range(3):
+        sender.publish("t/x", b"old", packet_id=number + 1)
+    assert len(listener.messages()) == 3
+    broker.store.metadata.delete_topic("t", lambda _: None)
+    broker.run()
+    for number in range(2):
+        sender.publish("t/x", b"new", packet_id=number + 1)
+    assert bodies(listener.messages()) == [b"new", b"new"]

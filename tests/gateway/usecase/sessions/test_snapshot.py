@@ -1,0 +1,112 @@
+"""A session as state records: what is written is what is read, and what goes leaves nothing behind."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.errors import Failure
+from domain.message import Message
+from domain.ports import StateChange
+from domain.session import EXPIRY_NEVER, Interest, Will
+from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.subscriber import Flight, Subscriber
+from store.config import StoreConfig
+from store.engine import LogStore, open_store
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+
+def store() -> tuple[LogStore, VirtualClock]:
+    clock = VirtualClock()
+    return open_store(MemoryDisk(clock), clock, StoreConfig()), clock
+
+
+def put(opened: LogStore, clock: VirtualClock, changes: list[StateChange]) -> None:
+    answers: list[None | Failure] = []
+    opened.state.put(changes, answers.append)
+    clock.run_for(20)
+    assert answers == [None]
+
+
+PATTERN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=6)
+
+
+@st.composite
+def subscribers(draw: st.DrawFn) -> Subscriber:
+    """Any durable session that is away."""
+    out = Subscriber(draw(PATTERN))
+    out.expiry_s = draw(st.integers(1, EXPIRY_NEVER))
+    out.lost_ms = draw(st.integers(0, 1 << 50))
+    out.baseline_ms = draw(st.integers(0, 1 << 50))
+    for pattern in draw(st.lists(PATTERN, unique=True, max_size=3)):
+        out.interests[pattern] = Interest(
+            pattern, draw(st.integers(0, 2)), draw(st.booleans()), draw(st.booleans()), draw(st.integers(0, 2)),
+            draw(st.integers(0, 268_435_455)), draw(st.integers(0, 1 << 50)),
+        )  # fmt: skip
+    for slot in draw(st.lists(st.integers(1, 65_535), unique=True, max_size=4)):
+        path = draw(st.sampled_from(["", "t/x"]))
+        identifiers = tuple(draw(st.lists(st.integers(1, 268_435_455), max_size=2)))
+        place, offset = (draw(st.sampled_from(["t", "u"])), draw(st.integers(0, 7))), draw(st.integers(0, 1 << 50))
+        out.in_flight[slot] = Flight(draw(st.integers(1, 2)), place, offset, path, draw(st.booleans()), identifiers)
+        out.in_flight[slot].taken = draw(st.booleans())
+    for topic in ("t", "u"):
+        if draw(st.booleans()):
+            out.positions[(topic, draw(st.integers(0, 7)))] = draw(st.integers(0, 1 << 50))
+            out.touched.add(topic)
+    if draw(st.booleans()):
+        message = Message("w", draw(st.binary(max_size=5)), b"k\x01v\x02", retain=draw(st.integers(0, 2)))
+        out.will = Will(message, draw(st.integers(0, 0xFFFFFFFF)), draw(st.integers(-1, 1 << 30)))
+    return out
+
+
+def facts(subscriber: Subscriber) -> object:
+    will = subscriber.will
+    message = will and will.message
+    return (
+        subscriber.client_id, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, subscriber.positions,
+        [[getattr(interest, name) for name in Interest.__slots__] for interest in subscriber.interests.values()],
+        [
+            (slot, flight.level, flight.place, flight.offset, flight.path, flight.retained, flight.identifiers, flight.taken)
+            for slot, flight in subscriber.in_flight.items()
+        ],
+        will and (will.delay_s, will.expiry_s),
+        message and (message.topic, message.body, message.properties, message.retain),
+    )  # fmt: skip
+
+
+@settings(max_examples=50, deadline=None)
+@given(subscribers())
+def test_a_session_comes_back_as_it_was(subscriber: Subscriber) -> None:
+    opened, clock = store()
+    put(opened, clock, [snapshot.definition(subscriber), *snapshot.progress(subscriber)])
+    found = snapshot.load(opened.state, subscriber.client_id)
+    assert found is not None
+    assert facts(found) == facts(subscriber)
+    assert [each.client_id for each in snapshot.load_all(opened.state)] == [subscriber.client_id]
+
+
+def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
+    opened, clock = store()
+    for client_id in ("a", "ab", "b"):
+        subscriber = Subscriber(client_id)
+        subscriber.expiry_s = 1
+        subscriber.positions[("t", 0)] = 5
+        subscriber.touched.add("t")
+        put(opened, clock, [snapshot.definition(subscriber), *snapshot.progress(subscriber), snapshot.mark(client_id, 7, True)])
+    put(opened, clock, snapshot.removal(opened.state, "a", None))
+    assert snapshot.load(opened.state, "a") is None
+    for client_id in ("ab", "b"):
+        found = snapshot.load(opened.state, client_id)
+        assert found is not None
+        assert (found.positions, found.received) == ({("t", 0): 5}, {7: None})
+    assert not list(opened.state.scan("session", b"a\x00"))
+
+
+def test_only_topics_that_were_touched_are_written_again() -> None:
+    subscriber = Subscriber("a")
+    subscriber.positions = {("t", 0): 1, ("u", 0): 1}
+    subscriber.touched.add("u")
+    keys = [change.key for change in snapshot.progress(subscriber)]
+    assert keys == [b"a\x00f", b"a\x00pu"]
+    assert [change.key for change in snapshot.progress(subscriber)] == [b"a\x00f"]
