@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from domain import property as properties
 from domain.filter.tag import tag_hash
 from domain.message import Message
 from domain.topic import Topic
+
+KNOWN_MAX: Final = 16_384
+"""Keys whose queue is remembered; hashing one costs as much as ten look-ups."""
 
 
 def jump_hash(key: int, buckets: int) -> int:
@@ -27,6 +32,7 @@ class Placement:
 
     def __init__(self) -> None:
         self._turn = 0
+        self._known: dict[tuple[bytes, int], int] = {}
 
     def queue(self, topic: Topic, message: Message) -> int:
         """A write queue of `topic`; it has at least one."""
@@ -40,6 +46,12 @@ class Placement:
         if key == b"" and b"originMqttTopic\x01" in stored:
             key = properties.find(stored, b"originMqttTopic")
         if key != b"":
-            return jump_hash(tag_hash(key.decode("utf-8", "replace")), queues)
+            found = self._known.get((key, queues))
+            if found is None:
+                found = jump_hash(tag_hash(key.decode("utf-8", "replace")), queues)
+                if len(self._known) >= KNOWN_MAX:
+                    self._known.clear()
+                self._known[key, queues] = found
+            return found
         self._turn += 1
         return self._turn % queues
