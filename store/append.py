@@ -13,7 +13,7 @@ from domain.ports import StateChange
 from domain.record import encode
 from store.config import StoreConfig
 from store.delay import parking
-from store.log.commit import Done, GroupCommit, Pending
+from store.log.commit import Done, GroupCommit, OpenBatch, Pending
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
@@ -74,16 +74,27 @@ class Appender:
         if changes:
             open_batch = commit.room(size, change.size(changes))
             open_batch.changes.extend(changes)
-            if self._unapplied_flushed:
-                flushed = True
-            self._unapplied_flushed += flushed
-            for item in changes:
-                key = (item.space, item.key)
-                self.unapplied[key] = self.unapplied.get(key, 0) + 1
+            flushed = self._will_change(changes, flushed)
         else:
             open_batch = commit.room(size)
+        placed = self._place(messages, queues, open_batch, flushed)
         effects = open_batch.flushed if flushed else open_batch.page
-        arrivals = effects.arrivals
+        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.asked_ns))
+
+    def _will_change(self, changes: Sequence[StateChange], flushed: bool) -> bool:
+        """Remember that `changes` are under way; the level that they have to wait for."""
+        flushed = flushed or self._unapplied_flushed > 0
+        self._unapplied_flushed += flushed
+        for item in changes:
+            key = (item.space, item.key)
+            self.unapplied[key] = self.unapplied.get(key, 0) + 1
+        return flushed
+
+    def _place(
+        self, messages: Sequence[Message], queues: list[Queue], open_batch: OpenBatch, flushed: bool
+    ) -> list[Placed]:
+        """Records, rows and arrivals of `messages`, which go to `queues`, one each."""
+        arrivals = (open_batch.flushed if flushed else open_batch.page).arrivals
         parts, places = open_batch.parts, open_batch.places
         end = open_batch.end
         host, store_ms = self._host, open_batch.store_ms
@@ -116,9 +127,9 @@ class Appender:
             parts.append(record)
             places.append(end)
             end += size
-        open_batch.end = commit.end = end
+        open_batch.end = self._commit.end = end
         self.messages += len(placed)
-        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.asked_ns))
+        return placed
 
     def applied(self, pending: Pending) -> None:
         """The changes of `pending` are durable."""

@@ -7,11 +7,9 @@ from functools import partial
 from typing import Final, final
 
 from domain import address
-from domain import property as properties
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.ports import Clock, Disk, StateChange, StoreListener, Timer
-from domain.record import Record
 from domain.topic import Durability, Topic
 from store import checkpoint
 from store.append import Appender
@@ -19,8 +17,10 @@ from store.checkpoint import Checkpointer
 from store.config import StoreConfig
 from store.delay import parking
 from store.delay.wheel import Wheel
+from store.keeping import Keeping, empty_at
 from store.lease import journal
 from store.lease.ledger import Ledger
+from store.lease.retry import retry_copy
 from store.lease.table import LeaseTable
 from store.log.cache import TailCache
 from store.log.commit import Done, Effects, GroupCommit
@@ -32,10 +32,9 @@ from store.queue.queue import Queue
 from store.queue.row import ROW_BYTES, Row
 from store.reading import Reading
 from store.recovery import ABORT, Recovery
-from store.retention import Retention, is_kept
-from store.state.anchors import Anchors
+from store.retention import Retention
 from store.state.metadata import Catalogue
-from store.state.view import DROPPED, EMPTY, GROUP, LEASE, TIMER, TOPIC, StateView
+from store.state.view import DROPPED, GROUP, LEASE, TIMER, TOPIC, StateView
 
 _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
 _SECOND_NS: Final = 1_000_000_000
@@ -56,7 +55,6 @@ class Core:
         self._closed = False
         self.held: list[Callable[[], None]] | None = []
         self._timer: Timer | None = None
-        self._queues: Anchors[Queue] = Anchors()
         point = checkpoint.newest(disk)
         self.segments = Segments(disk, FOLDER)
         self.cache = TailCache(config.cache_bytes)
@@ -66,9 +64,10 @@ class Core:
         self.reading = Reading(self.index, self.reader)
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
-        self.appender = Appender(self.commit, self.index, config, self.empty_at, self.wheel.coming)
-        self.metadata = Catalogue(config.durability, self.append_changes, self._drop_topic)
+        self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.coming)
         self.ledger = Ledger(self.index, clock, self, config.broker)
+        self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
+        self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
         self.state.connect(self.append_changes)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
@@ -76,13 +75,13 @@ class Core:
         self.commit.store_ms = self.recovered.store_ms
         self.checkpointer = Checkpointer(disk, clock, config, self.commit, self.index, self, point)
         self.retention = Retention(
-            self.segments, self.index, self.commit, self.wheel, self.checkpointer, clock, config, self
+            self.segments, self.index, self.commit, self.wheel, self.checkpointer, clock, config, self.keeping
         )
         self._start()
 
     def _start(self) -> None:
         for base, queue in self.index.newest(self.segments):
-            self._queues.touch(queue, base)
+            self.keeping.queues.touch(queue, base)
         self._disk.replace(ABORT, b"running\n")
         self.ledger.recovered()
         self.wheel.start()
@@ -126,7 +125,7 @@ class Core:
         base = self.segments.active.base if segment is None else segment.base
         for queue, records in arrivals.items():
             queue.visible += len(records)
-            self._queues.touch(queue, base)
+            self.keeping.queues.touch(queue, base)
             if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES:
                 self._guarded(partial(self.index.write_out, queue))
         for pending in effects.pending:
@@ -226,12 +225,7 @@ class Core:
             topic = Topic(name, 1, 1, durability=durability, created_ms=created_ms)
             self.metadata.put_topic(topic, lambda _: None)
         lease = table.leases[offset]
-        view = Record(record)
-        values = {properties.FIRST_POP_TIME: str(lease.first_ms)}
-        if not properties.find(view.properties, properties.RETRY_TOPIC.encode()):
-            values[properties.RETRY_TOPIC] = table.topic
-        copy = parking.message_of(view, name, 0, properties.with_values(view.properties, values))
-        copy.reconsume_times = view.reconsume_times + lease.attempts
+        copy = retry_copy(record, name, table.topic, lease.attempts, lease.first_ms)
         table.pass_by(offset)
         self.appender.add((copy,), (self.ledger.change_of(table),), None, False)
 
@@ -251,54 +245,6 @@ class Core:
         """True when the topic exists."""
         entry = self.index.topics.get(name)
         return entry is not None and (entry.topic is not None or bool(entry.queues))
-
-    def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Write what has to outlive its segment; durable before `done`."""
-        self.appender.add(messages, changes, done, True)
-
-    def needed_below(self, base: int) -> list[StateChange]:
-        """Live state, and ends of queues that will be empty, of which the newest record stands before `base`.
-
-        What has a newer change under way is left out: the log has that, behind.
-        """
-        self.ledger.anchored_below(base)
-        self.ledger.journal(self.commit.base)
-        unapplied = self.appender.unapplied
-        needed = [item for item in self.state.anchored_below(base) if (item.space, item.key) not in unapplied]
-        needed = [item for item in needed if not (item.space == DROPPED and self._is_stale(item, base))]
-        for queue in self._queues.below(base):
-            self._queues.forget(queue)
-            if is_kept(queue) and queue.visible == queue.next and queue.entry.queues.get(queue.id) is queue:
-                needed.append(StateChange(EMPTY, _empty_key(queue.entry.name, queue.id), b"%d" % queue.next))
-        for key, value in self.state.scan(DROPPED, b""):
-            item = StateChange(DROPPED, key, value)
-            if self._is_stale(item, base):
-                needed.append(StateChange(DROPPED, key, None))
-        return needed
-
-    def _is_stale(self, item: StateChange, base: int) -> bool:
-        """True when neither the log from `base` on nor the index knows of the deleted topic any more."""
-        if item.value is None:
-            return False
-        position, place = item.value.split(b" ")
-        return int(position) <= base and int(place) <= self.index.first
-
-    def empty_at(self, topic: str, queue_id: int) -> int:
-        """Where a queue goes on whose messages are all gone."""
-        value = self.state.get(EMPTY, _empty_key(topic, queue_id))
-        return 0 if value is None else int(value)
-
-    def _drop_topic(self, topic: str) -> list[StateChange]:
-        changes = self.ledger.drop_topic(topic)
-        old = self.index.topics.get(topic)
-        for queue in [] if old is None else old.queues.values():
-            self._queues.forget(queue)
-        for key, _ in self.state.scan(EMPTY, topic.encode() + b"\x00"):
-            changes.append(StateChange(EMPTY, key, None))
-            self.state.apply(changes[-1], 0)
-        self.index.drop_topic(topic, self.commit.end)
-        changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self.commit.end, self.index.end)))
-        return changes
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
         """(base of the segment of the newest record, change) of every live key."""
@@ -360,7 +306,3 @@ class Core:
         self.wheel.stop()
         self.commit.close()
         self.index.close()
-
-
-def _empty_key(topic: str, queue_id: int) -> bytes:
-    return f"{topic}\x00{queue_id}".encode()

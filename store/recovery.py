@@ -84,7 +84,7 @@ class Recovery:
         if following is not None and batch.is_filler(segments.read(end, following.end - end)):
             end = following.end
         cut_bytes = segments.end - end
-        segments.cut(end)
+        segments.cut(end, point.position)
         if segments.ends_with_filler():
             segments.roll()
         self._queues()

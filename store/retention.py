@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, final
 
-from domain.address import SCHEDULE_TOPIC
 from domain.errors import Failure, StoreError
 from domain.message import Message, Placed
 from domain.ports import Clock, StateChange
 from store.checkpoint import Checkpointer
 from store.config import StoreConfig
-from store.delay import parking
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
 from store.log.commit import Done, GroupCommit
 from store.log.segment import Segment, Segments
@@ -194,8 +192,3 @@ class Retention:
     def _end(self) -> None:
         self._running = False
         self._wheel.resume()
-
-
-def is_kept(queue: Queue) -> bool:
-    """True when a queue's end has to be remembered when it is empty: all but the timers' buckets, which never come back."""
-    return not parking.is_parking_topic(queue.entry.name) or queue.entry.name == SCHEDULE_TOPIC

@@ -114,8 +114,8 @@ class Segments:
             todo.append(self.all[-1])
         step(None)
 
-    def cut(self, end: int) -> None:
-        """Take away all from `end` on; everything when that is before the first byte."""
+    def cut(self, end: int, durable: int) -> None:
+        """Take away all from `end` on; everything when that is before the first byte. Below `durable` all is synced."""
         end = max(end, self.first)
         while len(self.all) > 1 and self.all[-1].base > end:
             self._drop(len(self.all) - 1)
@@ -123,7 +123,7 @@ class Segments:
         if last.end > end:
             last.file.truncate(end - last.base)
             last.end = end
-        self._unsynced = list(self.all)
+        self._unsynced = [segment for segment in self.all if segment.end > durable]
 
     def drop_first(self) -> None:
         """Delete the oldest segment; never the one that is written."""

@@ -31,7 +31,7 @@ class QueueIndex:
         """Open the files; what they hold beyond `end` is cut off, unless they already end before it."""
         self._config = config
         self._files = Segments(disk, FOLDER)
-        self._files.cut(min(end, self._files.end))
+        self._files.cut(min(end, self._files.end), end)
         self.topics: dict[str, TopicEntry] = {}
         self._unwritten: dict[Queue, None] = {}
         self.tail_rows = 0
@@ -234,7 +234,7 @@ class QueueIndex:
             assert segment is not None
             found = block.header(segment.file.read(place - segment.base, block.HEADER_BYTES + block.NAME_BYTES_MAX))
             if found is None or place + found.size > segment.end:
-                self._files.cut(place)
+                self._files.cut(place, 0)
                 return
             self._take(found, place, position, epochs(found.topic))
             place += found.size

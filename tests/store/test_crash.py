@@ -32,7 +32,7 @@ class Load:
             self._append(topic, number)
             if generator.random() < 0.7:
                 driver.clock.run_for(generator.choice((0.0, 0.4, 1.5, 700.0)))
-        driver.clock.run_for(5)
+        driver.clock.run_for(50)
 
     def _append(self, topic: str, number: int) -> None:
         def done(result: list[Placed] | Failure) -> None:
