@@ -7,6 +7,7 @@ part that has its name (`[store]`, `[mqtt]`, …), which checks its own keys.
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -31,7 +32,6 @@ PORTS: Final[Mapping[str, int]] = {
 PREFIX: Final = "HEADGATE_"
 APART: Final = frozenset({"HEADGATE_CONFIG", "HEADGATE_PURE", "HEADGATE_REQUIRE_COMPILED"})
 """Variables that are not settings: they are read before there are any."""
-LOOPBACK: Final = ("127.", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +199,21 @@ def _check(config: Config) -> None:
     for name in config.ports:
         if config.port(name) > 65_535:
             raise ConfigError(f"port {name} is {config.port(name)} with the offset {config.port_offset}: at most 65535")
-    if not config.host.startswith(LOOPBACK) and not config.insecure:
+    if not is_loopback(config.host) and not config.insecure:
         raise ConfigError(
             f"host {config.host} can be reached by others and there is no access control: "
             "use a loopback address, or accept that with --insecure"
         )
     if (config.certificate == "") != (config.key == ""):
         raise ConfigError("certificate and key belong together: give both, or neither")
+
+
+def is_loopback(host: str) -> bool:
+    """True when only this machine reaches `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _durability(value: object, where: str) -> Durability:

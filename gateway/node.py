@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from domain.address import host_bytes
-from domain.errors import ConfigError
+from domain.errors import ConfigError, StoreError
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Disk, Entropy
 from gateway.config import Config, nearest
@@ -75,6 +75,7 @@ TABLES: Final[Mapping[str, str]] = {"http1": "http"}
 """Protocols that share another one's table of the configuration."""
 
 DRAIN_S: Final = 2.0
+SETTLE_NS: Final = 10 * SECOND_NS
 log = logging.getLogger("headgate.node")
 
 
@@ -205,6 +206,7 @@ class Node:
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
+            await self._settled()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
             self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max, hang_up)
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
@@ -219,6 +221,14 @@ class Node:
         self._ready_ns = self._clock.monotonic_ns()
         self.ready = True
 
+    async def _settled(self) -> None:
+        """Until the topics that clients expect to find are stored: a client that comes first must find them."""
+        end = self._clock.monotonic_ns() + SETTLE_NS
+        while not self.parts.handler.ready:
+            if self._clock.monotonic_ns() > end:
+                raise StoreError(f"the store in {self._disk.path} takes no writes: see the log above for the disk's error")
+            await asyncio.sleep(0.002)
+
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name in self.config.ports:
             kind = socket.SOCK_DGRAM if name in DATAGRAM else socket.SOCK_STREAM
@@ -227,7 +237,7 @@ class Node:
 
     async def _open(self, name: str, bound: socket.socket, tls: TlsContexts) -> None:
         if name == "admin":
-            self._admin = Admin(lambda: self.ready, self.metrics)
+            self._admin = Admin(lambda: self.ready and self.parts.store.broken is None, self.metrics)
             await self._admin.open(bound)
             return
         if name in DATAGRAM:

@@ -89,6 +89,17 @@ def test_mistakes_are_named(
         load(options, environment, TABLES, str(file))
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_needs_no_consent(host: str) -> None:
+    assert load({"host": host}, {}, TABLES).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example", "127.example"])
+def test_every_other_host_does(host: str) -> None:
+    with pytest.raises(ConfigError, match="--insecure"):
+        load({"host": host}, {}, TABLES)
+
+
 def test_absent_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
         load({}, {}, TABLES, "nowhere.toml")

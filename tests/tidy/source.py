@@ -42,7 +42,7 @@ def sources() -> tuple[Source, ...]:
 
 
 @cache
-def tests() -> tuple[Source, ...]:
+def companions() -> tuple[Source, ...]:
     """Tests, examples and benchmarks."""
     return tuple(
         _read(path) for folder in ("tests", "examples", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))

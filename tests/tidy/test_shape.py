@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.tidy.source import ROOT, sources, tests
+from tests.tidy.source import ROOT, companions, sources
 
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -36,7 +36,7 @@ def test_files_and_functions_are_short() -> None:
 
 
 def test_files_are_named_after_nouns() -> None:
-    wrong = [source.path for source in (*sources(), *tests()) if NO_NOUNS & set(Path(source.path).with_suffix("").parts)]
+    wrong = [source.path for source in (*sources(), *companions()) if NO_NOUNS & set(Path(source.path).with_suffix("").parts)]
     assert wrong == []
 
 
@@ -62,7 +62,7 @@ def test_public_names_say_what_they_are() -> None:
 def test_nothing_is_left_unfinished() -> None:
     wrong = [
         f"{source.path}:{number}: {line.strip()}"
-        for source in (*sources(), *tests())
+        for source in (*sources(), *companions())
         if not source.path.startswith("tests/tidy/")
         for number, line in enumerate(source.text.splitlines(), 1)
         if UNFINISHED.search(line) or (EMOJI.search(line) and not source.path.startswith("tests/"))
