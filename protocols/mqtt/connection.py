@@ -57,16 +57,16 @@ class MqttConnection:
     """The adapter's Connection."""
 
     __slots__ = (
-        "_asked", "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound", "_opened",
-        "_output", "_peer", "_pending", "_shed", "_state", "_terms", "_wall_ms", "closed", "reading",
+        "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound", "_lost",
+        "_opened", "_output", "_peer", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, shed: Callable[[int], None]) -> None:
+    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[int], None]) -> None:
         self._config = config
         self._entropy = setting.entropy
         self._wall_ms = setting.wall_ms
         self._peer = peer
-        self._shed = shed
+        self._lost = lost
         self._opened = now
         self._heard = now
         self._frame_since = 0
@@ -137,10 +137,14 @@ class MqttConnection:
 
     def outgoing(self) -> Sequence[bytes]:
         """Bytes for the client."""
-        if self._output.dropped:
-            self._shed(self._output.dropped)
-            self._output.dropped = 0
-        return self._output.drain()
+        output, inbound = self._output, self._inbound
+        if output.dropped:
+            self._lost(output.dropped)
+            output.dropped = 0
+        if inbound is not None and inbound.dropped:
+            self._lost(inbound.dropped)
+            inbound.dropped = 0
+        return output.drain()
 
     def deadline(self) -> int | None:
         """When `expire` is due: at once, at the end of the handshake, of a frame, or of the keep-alive."""
@@ -346,24 +350,24 @@ class MqttConnection:
             self._pending.append(Disconnected(status.REASONS.get(words.connect, "refused")))
 
     def _throttle(self, inbound: Inbound) -> None:
-        """Read no more while too much of this client is waiting for the store."""
-        self.reading = inbound.pending_bytes <= self._config.unanswered_bytes_max
+        """Read no more while too much of this client is waiting for the store, or the session is not there yet."""
+        self.reading = self._state != ATTACHING and inbound.pending_bytes <= self._config.unanswered_bytes_max
 
 
 @final
 class MqttAdapter:
-    """The stream adapter. `shed` counts QoS 0 deliveries lost by clients that did not read."""
+    """The stream adapter. `lost` counts QoS 0 messages that were refused, or shed because the client did not read."""
 
     name = "mqtt"
 
     def __init__(self, setting: Setting, config: MqttConfig) -> None:
         self._setting = setting
         self._config = config
-        self.shed = 0
+        self.lost = 0
 
     def connect(self, peer: Peer, now: int) -> MqttConnection:
         """A new connection."""
-        return MqttConnection(self._setting, self._config, peer, now, self._count_shed)
+        return MqttConnection(self._setting, self._config, peer, now, self._count_lost)
 
-    def _count_shed(self, number: int) -> None:
-        self.shed += number
+    def _count_lost(self, number: int) -> None:
+        self.lost += number

@@ -19,6 +19,8 @@ from protocols.mqtt.translate import STORED_BYTES_MAX, Route, message, route, st
 from protocols.mqtt.wire import V5, PacketError
 
 ROUTES_MAX: Final = 1_024
+MESSAGE_BYTES: Final = 256
+"""What a message costs besides its body, about."""
 REFUSALS: Final = (0x97, 0x99)
 """Faults of one message that leave the connection as it is: it is answered with this code."""
 PUBACK: Final = 4
@@ -59,7 +61,7 @@ class Releases:
 class Inbound:
     """The client's publishing side of one connection.
 
-    pending_bytes   bodies handed on and not answered yet
+    pending_bytes   messages handed on and not answered yet
     dropped         QoS 0 messages that were refused
     """
 
@@ -127,7 +129,7 @@ class Inbound:
             run = self._run = Run(where.topic, kind)
         run.messages.append(message(where, packet.body, qos, packet.retain, more, self._born_host))
         run.packet_ids.append(packet.packet_id)
-        run.size += len(packet.body)
+        run.size += MESSAGE_BYTES + len(packet.body)
 
     def _topic_of(self, packet: Publish) -> bytes:
         """The topic that a PUBLISH with properties means (3.3.2.3.4)."""

@@ -8,7 +8,16 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.filter.path import is_filter
 from domain.ports import Clock, MessageStore, Metadata, State
-from domain.session import RETAINED_ALWAYS, RETAINED_IF_NEW, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
+from domain.session import (
+    AT_MOST_ONCE,
+    RETAINED_ALWAYS,
+    RETAINED_IF_NEW,
+    Interest,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+    Unsubscribed,
+)
 from gateway.routing.routes import topic_of_filter
 from gateway.session import Session
 from gateway.usecase.latest import paths_under
@@ -71,7 +80,9 @@ class Filters:
     def _add(self, subscriber: Subscriber, interest: Interest) -> bool:
         """Put one filter in; True when its pattern is new."""
         old = subscriber.interests.pop(interest.pattern, None)
-        interest.since = self._outflow.high if old is None else old.since
+        # What came while it was not to be kept for this session is not for it either.
+        kept = old is not None and old.level > AT_MOST_ONCE
+        interest.since = old.since if old is not None and kept else self._outflow.high
         subscriber.interests[interest.pattern] = interest
         subscriber.remembered.clear()
         if old is not None:

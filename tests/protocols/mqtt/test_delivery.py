@@ -198,7 +198,7 @@ def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
     low = [int(message.body[:2]) for message in got if message.qos == 0]
     assert low == list(range(20 - len(low), 20))
     assert 0 < len(low) < 20
-    assert broker.adapter.shed == 20 - len(low)
+    assert broker.adapter.lost == 20 - len(low)
 
 
 def test_deliveries_too_large_for_the_client_are_passed_over() -> None:

@@ -298,3 +298,18 @@ def test_a_topic_made_anew_is_delivered_from_its_beginning() -> None:
     for number in range(2):
         sender.publish("t/x", b"new", packet_id=number + 1)
     assert bodies(listener.messages()) == [b"new", b"new"]
+
+
+def test_messages_from_before_a_filter_was_raised_above_qos_0_do_not_come_later() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.connect("away", clean=False)
+    client.subscribe("t/#", 0)
+    sender = broker.client()
+    sender.connect("sender")
+    sender.publish("t/x", b"low", packet_id=1)
+    assert bodies(client.messages()) == [b"low"]
+    client.subscribe("t/#", 1)
+    sender.publish("t/x", b"high", packet_id=2)
+    broker.kill()
+    assert bodies(back(broker).messages()) == [b"high"]
