@@ -50,6 +50,26 @@ class MessagesWait(Event):
 
 
 @dataclass(slots=True)
+class QueryProgress(Command):
+    """How far a group is on a topic, "" all topics -> Progress. Refused GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
+
+    At most 65,536 queues are looked at; of several topics those on which the group has no position are left out.
+    """
+
+    ticket: object
+    group: str
+    topic: str = ""
+
+
+@dataclass(slots=True)
+class Progress(Event):
+    """(topic, queue id, next offset of the queue, the group's position) a queue on which the group has one."""
+
+    ticket: object
+    queues: list[tuple[str, int, int, int]]
+
+
+@dataclass(slots=True)
 class QueryFigures(Command):
     """The node's figures -> Figures."""
 

@@ -1,4 +1,4 @@
-"""Topics and groups as tools see them: codes 17, 18, 21, 26, 28, 200 to 202, 207, 215, 225, 305, 351 and 352.
+"""Topics and groups as tools see them: codes 17, 18, 21, 26, 28, 200 to 202, 207, 208, 215, 225, 305, 351 and 352.
 
 RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable.
 """
@@ -21,6 +21,7 @@ from domain.command import (
     QueryTopic,
 )
 from domain.event import Bounds, Event, GroupFound, GroupList, Refused, TopicFound, TopicList
+from domain.inspect import Progress, QueryProgress
 from domain.topic import Group, Topic
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.bean import Bean
@@ -185,6 +186,24 @@ def _statistics(client: Client, ticket: Ticket, event: Event) -> bytes:
         for queue_id, start, stop in event.queues
     )
     return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":0.0}')
+
+
+def progress(_client: Client, frame: Frame) -> Outcome:
+    """208 -> QueryProgress."""
+    args = Arguments(frame)
+    return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", "")),)
+
+
+def _progress(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Progress)
+    table = fastjson.keyed(
+        (
+            fastjson.queue(client.facts.broker, topic, queue_id),
+            {"brokerOffset": end, "consumerOffset": position, "lastTimestamp": 0, "pullOffset": position},
+        )
+        for topic, queue_id, end, position in event.queues
+    )
+    return ticket.reply(codes.SUCCESS, body=b'{"consumeTps":0.0,"offsetTable":' + table + b"}")
 
 
 def put_group(_client: Client, frame: Frame) -> Outcome:

@@ -43,6 +43,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_ALL_TOPICS: admin.topics,
     codes.GET_BROKER_SYSTEM_TOPICS: admin.system_topics,
     codes.GET_TOPIC_STATS: admin.statistics,
+    codes.GET_PROGRESS: admin.progress,
     codes.UPDATE_GROUP: admin.put_group,
     codes.UPDATE_GROUP_LIST: admin.put_groups,
     codes.GET_GROUP: admin.group,

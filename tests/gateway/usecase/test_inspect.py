@@ -8,7 +8,16 @@ from domain.admin import ChangeTopic, TopicChange
 from domain.command import CommitOffsets, Disconnected, PutTopic, QueryTopic
 from domain.errors import ErrorCode
 from domain.event import Done, TopicFound
-from domain.inspect import AwaitMessages, Earliest, Figures, MessagesWait, QueryEarliest, QueryFigures
+from domain.inspect import (
+    AwaitMessages,
+    Earliest,
+    Figures,
+    MessagesWait,
+    Progress,
+    QueryEarliest,
+    QueryFigures,
+    QueryProgress,
+)
 from domain.topic import Durability, Topic
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.topic_change import TopicChanging
@@ -74,6 +83,17 @@ def test_a_client_that_has_gone_waits_no_longer(place: Bench) -> None:
     place.handler.handle(ear.session, Disconnected("end-of-stream"))
     place.clock.run_for(1_100)
     assert ear.take() == []
+
+
+def test_how_far_a_group_is(place: Bench) -> None:
+    assert code(place.ask(QueryProgress(1, "g"))) is ErrorCode.GROUP_NOT_FOUND
+    placed = place.send("T", "first").placed[0]
+    place.ask(CommitOffsets(1, "g", [("T", placed.queue_id, 0)]))
+    wanted = [Progress(1, [("T", placed.queue_id, 1, 0)])]
+    assert place.ask(QueryProgress(1, "g")) == wanted
+    assert place.ask(QueryProgress(1, "g", "T")) == wanted
+    assert place.ask(QueryProgress(1, "g", "TBW102")) == [Progress(1, [])]
+    assert code(place.ask(QueryProgress(1, "g", "nothing"))) is ErrorCode.TOPIC_NOT_FOUND
 
 
 def test_figures_of_the_node(place: Bench) -> None:

@@ -10,7 +10,7 @@ from domain.admin import ChangeTopic, TopicChange
 from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryBounds, QueryGroup, QueryTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Bounds, Done, GroupFound, GroupList, Refused, TopicFound, TopicList
-from domain.inspect import Figures, QueryFigures
+from domain.inspect import Figures, Progress, QueryFigures, QueryProgress
 from domain.topic import Durability, Group, Topic
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
 
@@ -94,6 +94,18 @@ def test_statistics_are_keyed_by_raw_queues() -> None:
     assert reply(conn).body == (
         b'{"offsetTable":{{"brokerName":"b-a","queueId":0,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":5,"minOffset":1},'
         b'{"brokerName":"b-a","queueId":1,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}},"topicPutTps":0.0}'
+    )
+
+
+def test_the_progress_of_a_group() -> None:
+    conn = connection()
+    command = one(conn, request(208, {"consumerGroup": "g"}))
+    assert isinstance(command, QueryProgress)
+    assert (command.group, command.topic) == ("g", "")
+    conn.answer(Progress(command.ticket, [("T", 1, 9, 5)]), 1)
+    assert reply(conn).body == (
+        b'{"consumeTps":0.0,"offsetTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:'
+        b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":5}}}'
     )
 
 
