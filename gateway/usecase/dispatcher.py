@@ -64,9 +64,20 @@ class Dispatcher:
             self.registry,
             Locks(clock),
         )
+        self._topics_to_make = 0
         for topic in system_topics(cluster, broker):
             if metadata.topic(topic.name) is None:
-                metadata.put_topic(topic, lambda _: None)
+                self._topics_to_make += 1
+                metadata.put_topic(topic, self._made)
+
+    @property
+    def ready(self) -> bool:
+        """True once the topics that clients expect to find are there."""
+        return self._topics_to_make == 0
+
+    def _made(self, result: None | Failure) -> None:
+        if result is None:
+            self._topics_to_make -= 1
 
     def add(self, *use_cases: UseCase) -> None:
         """Merge the verbs of more use cases. Raises ValueError when a verb is taken."""
