@@ -302,11 +302,12 @@ def test_a_topic_made_anew_is_delivered_from_its_beginning() -> None:
 
 def test_messages_from_before_a_filter_was_raised_above_qos_0_do_not_come_later() -> None:
     broker = Broker()
+    sender = broker.client()
+    sender.connect("sender")
+    sender.publish("t/x", b"before", packet_id=1)
     client = broker.client()
     client.connect("away", clean=False)
     client.subscribe("t/#", 0)
-    sender = broker.client()
-    sender.connect("sender")
     sender.publish("t/x", b"low", packet_id=1)
     assert bodies(client.messages()) == [b"low"]
     client.subscribe("t/#", 1)
