@@ -28,7 +28,7 @@ class Memory:
             if where == space and key.startswith(prefix):
                 yield key, value
 
-    def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
+    def put(self, changes: Sequence[StateChange], done: Callable[[Failure | None], None] | None) -> None:
         for change in changes:
             if change.value is None:
                 self.spaces.pop((change.space, change.key), None)
