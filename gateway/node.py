@@ -206,7 +206,7 @@ class Node:
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
-            await self._settled()
+            await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
             self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max, hang_up)
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
@@ -221,7 +221,7 @@ class Node:
         self._ready_ns = self._clock.monotonic_ns()
         self.ready = True
 
-    async def _settled(self) -> None:
+    async def _prepared(self) -> None:
         """Until the topics that clients expect to find are stored: a client that comes first must find them."""
         end = self._clock.monotonic_ns() + SETTLE_NS
         while not self.parts.handler.ready:
