@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from domain.filter.tag import TagFilter
+from domain.filter.filter import Filter
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.topic import Group, Topic
@@ -53,7 +53,7 @@ class Pull(Command):
     limit: int
     max_bytes: int
     wait_ms: int = 0
-    filter: TagFilter | None = None
+    filter: Filter | None = None
     commit: int = -1
     member: str = ""
 
@@ -74,7 +74,7 @@ class Receive(Command):
     invisible_ms: int
     wait_ms: int = 0
     queue_id: int = -1
-    filter: TagFilter | None = None
+    filter: Filter | None = None
     from_first: bool = False
     ordered: bool = False
     attempt_id: str = ""

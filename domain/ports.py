@@ -12,7 +12,7 @@ from typing import Protocol
 
 from domain.errors import Failure
 from domain.event import Leased
-from domain.filter.tag import TagFilter
+from domain.filter.filter import Filter
 from domain.message import Message, Placed
 from domain.receipt import Receipt
 from domain.route import BrokerAddresses, Registration, TopicQueues, Version
@@ -118,11 +118,15 @@ class ReadResult:
 
 @dataclass(slots=True)
 class LeaseResult:
-    """What a lease call got; `rest` about how many more are free now. `pop_ms` rises strictly per (group, queue)."""
+    """What a lease call got; `rest` about how many more are free now. `pop_ms` rises strictly per (group, queue).
+
+    unfinished   the call has looked at as many unwanted messages as one call may; what comes behind them is for the next one
+    """
 
     messages: list[Leased]
     pop_ms: int
     rest: int
+    unfinished: bool = False
 
 
 class StoreListener(Protocol):
@@ -160,7 +164,7 @@ class MessageStore(Protocol):
         offset: int,
         limit: int,
         max_bytes: int,
-        tags: TagFilter | None,
+        wanted: Filter | None,
         done: Callable[[ReadResult | Failure], None],
     ) -> None:
         """Records from `offset` on: at most `limit`, and at most `max_bytes` but always one."""
@@ -183,13 +187,13 @@ class MessageStore(Protocol):
         queue_id: int,
         limit: int,
         invisible_ms: int,
-        tags: TagFilter | None,
+        wanted: Filter | None,
         from_first: bool,
         ordered: bool,
         attempt_id: str,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
-        """Lease free messages of one queue, or of any (-1, in turn). Messages that `tags` refuses are settled in passing.
+        """Lease free messages of one queue, or of any (-1, in turn). Messages that are not `wanted` are settled in passing.
 
         Redelivered ones carry RECONSUMETIMES patched. An empty result is an answer. Leases survive a restart.
         """

@@ -8,7 +8,7 @@ from typing import final
 
 from domain import limits
 from domain.errors import ErrorCode, Failure
-from domain.filter.tag import TagFilter
+from domain.filter.filter import Filter
 from domain.message import Message
 from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
 from domain.receipt import Receipt
@@ -94,15 +94,15 @@ class LogStore:
         offset: int,
         limit: int,
         max_bytes: int,
-        tags: TagFilter | None,
+        wanted: Filter | None,
         done: Callable[[ReadResult | Failure], None],
     ) -> None:
         """MessageStore.read."""
         core = self._core
         if core.held is not None:
-            core.held.append(partial(self.read, topic, queue_id, offset, limit, max_bytes, tags, done))
+            core.held.append(partial(self.read, topic, queue_id, offset, limit, max_bytes, wanted, done))
             return
-        done(core.reading.read(topic, queue_id, offset, limit, max_bytes, tags))
+        done(core.reading.read(topic, queue_id, offset, limit, max_bytes, wanted))
 
     def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
         """MessageStore.record_at."""
@@ -134,7 +134,7 @@ class LogStore:
         queue_id: int,
         limit: int,
         invisible_ms: int,
-        tags: TagFilter | None,
+        wanted: Filter | None,
         from_first: bool,
         ordered: bool,
         attempt_id: str,
@@ -145,11 +145,11 @@ class LogStore:
         if core.held is not None:
             core.held.append(
                 partial(
-                    self.lease, group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id, done
+                    self.lease, group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, done
                 )
             )
             return
-        core.ledger.lease(group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id, done)
+        core.ledger.lease(group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, done)
 
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]

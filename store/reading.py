@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
-from domain.filter.tag import TagFilter
+from domain.filter.filter import Filter
 from domain.ports import ReadResult
 from domain.record import Record, check
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import Row
+from store.queue.row import within
 
 SCAN_ROWS_MAX: Final = 8_192
+SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
+"""What one read looks at at most, records that are not wanted included."""
+READ_BYTES_MAX: Final = 512 * 1024
 
 
 @final
@@ -26,7 +28,7 @@ class Reading:
         self._reader = reader
 
     def read(
-        self, topic: str, queue_id: int, offset: int, limit: int, max_bytes: int, tags: TagFilter | None
+        self, topic: str, queue_id: int, offset: int, limit: int, max_bytes: int, wanted: Filter | None
     ) -> ReadResult | Failure:
         """MessageStore.read."""
         queue = self._index.queue(topic, queue_id)
@@ -40,40 +42,43 @@ class Reading:
         if offset == end:
             return ReadResult("EMPTY", [], offset, first, end)
         try:
-            if tags is None:
+            if wanted is None:
                 rows = self._index.rows(queue, offset, min(limit, end - offset))
-                records = self._reader.fetch(_within(rows, max_bytes))
+                records = self._reader.fetch(within(rows, max_bytes))
                 following = offset + len(records)
             else:
-                records, following = self._tagged(queue, offset, limit, max_bytes, tags)
+                records, following = self._filtered(queue, offset, limit, max_bytes, wanted)
         except (OSError, StoreError) as error:
             return Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
         return ReadResult("FOUND" if records else "NO_MATCH", records, following, first, end)
 
-    def _tagged(
-        self, queue: Queue, offset: int, limit: int, max_bytes: int, tags: TagFilter
+    def _filtered(
+        self, queue: Queue, offset: int, limit: int, max_bytes: int, wanted: Filter
     ) -> tuple[list[bytes], int]:
-        """Records that `tags` want: by hash in the index, then by the tag itself."""
+        """Wanted records, by tag hash in the index where the filter has them, then by their properties; and where to go on."""
         found: list[bytes] = []
-        size = 0
+        size = scanned = 0
         stop = min(queue.visible, offset + SCAN_ROWS_MAX)
-        while offset < stop and len(found) < limit:
-            rows = self._index.rows(queue, offset, min(max(limit, 256), stop - offset))
+        hashes = wanted.hashes
+        while offset < stop and len(found) < limit and scanned < SCAN_BYTES_MAX:
+            rows = self._index.rows(queue, offset, min(256, stop - offset))
             if not rows:
                 break
-            picked: list[tuple[int, Row]] = []
-            for at, row in enumerate(rows):
-                if row[2] in tags.hashes:
-                    full = (found or picked) and size + row[1] > max_bytes
-                    if full or len(found) + len(picked) == limit:
-                        stop = offset + at
-                        rows = rows[:at]
-                        break
-                    size += row[1]
-                    picked.append((at, row))
-            records = self._reader.fetch([row for _, row in picked])
-            found += [record for record in records if tags.matches(Record(record).properties)]
-            offset += len(rows)
+            places = [at for at, row in enumerate(rows) if hashes is None or row[2] in hashes]
+            last = len(rows)
+            if hashes is not None and len(places) > limit - len(found):
+                last = places[limit - len(found)]
+                places = places[: limit - len(found)]
+            part = within([rows[at] for at in places], READ_BYTES_MAX)
+            for at, record in zip(places, self._reader.fetch(part), strict=False):
+                scanned += len(record)
+                if not wanted.matches(Record(record).properties):
+                    continue
+                if found and (size + len(record) > max_bytes or len(found) == limit):
+                    return found, offset + at
+                size += len(record)
+                found.append(record)
+            offset += places[len(part)] if len(part) < len(places) else last
         return found, offset
 
     def at(self, position: int, end: int) -> bytes | Failure:
@@ -98,15 +103,3 @@ class Reading:
         if not upper:
             return self._index.search(queue, low, high, lambda row: row[3] >= timestamp_ms)
         return max(self._index.search(queue, low, high, lambda row: row[3] > timestamp_ms) - 1, low)
-
-
-def _within(rows: Sequence[Row], max_bytes: int) -> Sequence[Row]:
-    """The first rows that fit into `max_bytes`, always one."""
-    if len(rows) * 1_024 <= max_bytes and all(row[1] <= 1_024 for row in rows):
-        return rows
-    size = 0
-    for at, row in enumerate(rows):
-        size += row[1]
-        if size > max_bytes and at:
-            return rows[:at]
-    return rows

@@ -1,1 +1,1 @@
-"""Which messages a consumer wants: tags, paths."""
+"""Which messages a consumer wants: tags, SQL92, paths."""

@@ -27,7 +27,7 @@ class TagFilter:
     __slots__ = ("hashes", "tags")
 
     def __init__(self, tags: frozenset[str]) -> None:
-        self.tags = frozenset(tag.encode() for tag in tags)
+        self.tags = frozenset(tag.encode("utf-8", "surrogatepass") for tag in tags)
         self.hashes = frozenset(tag_hash(tag) for tag in tags)
 
     def matches(self, stored_properties: bytes) -> bool:

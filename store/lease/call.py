@@ -7,15 +7,18 @@ from typing import Final, Protocol, final
 
 from domain import limits
 from domain.event import Leased
-from domain.filter.tag import TagFilter
+from domain.filter.filter import Filter
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from domain.record import Record, with_reconsume_times
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import Row
+from store.queue.row import Row, within
 
 SCAN_ROWS_MAX: Final = 4_096
+SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
+"""What one call looks at at most, messages that are not wanted included."""
+READ_BYTES_MAX: Final = 512 * 1024
 
 
 class Source(Protocol):
@@ -33,8 +36,8 @@ class LeaseCall:
     """What is asked for, and what has been got so far."""
 
     __slots__ = (
-        "_broker", "_index", "_source", "attempt_id", "invisible_ms", "limit", "messages", "now", "ordered", "pop_ms",
-        "rest", "tags",
+        "_broker", "_bytes", "_index", "_rows", "_source", "attempt_id", "invisible_ms", "limit", "messages", "now", "ordered",
+        "pop_ms", "rest", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +48,7 @@ class LeaseCall:
         now: int,
         limit: int,
         invisible_ms: int,
-        tags: TagFilter | None,
+        wanted: Filter | None,
         ordered: bool,
         attempt_id: str,
     ) -> None:
@@ -54,12 +57,15 @@ class LeaseCall:
         self.limit = limit
         self.now = now
         self.invisible_ms = invisible_ms
-        self.tags = tags
+        self.wanted = wanted
         self.ordered = ordered
         self.attempt_id = attempt_id
         self.messages: list[Leased] = []
         self.pop_ms = now
         self.rest = 0
+        self.unfinished = False
+        self._rows = 0
+        self._bytes = 0
         self._broker = broker
 
     def take_from(self, table: LeaseTable, queue: Queue) -> bool:
@@ -72,7 +78,7 @@ class LeaseCall:
         if blocked or room == 0 or not self._name(table):
             self.rest += max(waiting, 0)
             return False
-        before = len(self.messages)
+        before = table.head
         attempt = True
         if self.ordered and table.leases and table.held(self.now):
             if not self.attempt_id or self.attempt_id != table.attempt_id:
@@ -86,8 +92,7 @@ class LeaseCall:
             changed = self._fresh(table, queue) or changed
             if self.ordered and changed:
                 table.attempt_id = self.attempt_id
-        taken = len(self.messages) - before
-        self.rest += max(waiting - taken, 0)
+        self.rest += max(waiting - len(again) - (table.head - before), 0)
         return changed
 
     def _again(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool) -> bool:
@@ -110,38 +115,48 @@ class LeaseCall:
         return bool(offsets)
 
     def _fresh(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from the head on."""
-        tags = self.tags
-        scanned = 0
+        """Lease from the head on, and settle in passing what is not wanted; `unfinished` when there is too much of it."""
         began = table.head
-        while scanned < SCAN_ROWS_MAX:
+        while True:
             room = min(self.limit - len(self.messages), limits.LEASES_PER_QUEUE_MAX - len(table.leases))
             offset = table.head
             if room <= 0 or offset >= queue.visible:
                 break
-            step = room if tags is None else max(room, 256)
+            if self._rows >= SCAN_ROWS_MAX or self._bytes >= SCAN_BYTES_MAX:
+                self.unfinished = True
+                break
+            step = room if self.wanted is None else max(room, 256)
             rows = self._index.rows(queue, offset, min(step, queue.visible - offset))
             if not rows:
                 break
-            scanned += len(rows)
-            if tags is None:
-                wanted, last = rows, len(rows)
-                positions = list(range(offset, offset + len(rows)))
-            else:
-                hashes = tags.hashes
-                picked = [at for at, row in enumerate(rows) if row[2] in hashes][:room]
-                wanted = [rows[at] for at in picked]
-                positions = [offset + at for at in picked]
-                last = picked[-1] + 1 if len(picked) == room else len(rows)
-            for place, record in zip(positions, self._source.records(wanted), strict=True):
-                table.pass_to(place)
-                if tags is not None and not self._wants(record):
+            picked, last = self._picked(rows, room)
+            records = self._source.records([rows[at] for at in picked])
+            for at, record in zip(picked, records, strict=True):
+                if room == 0:
+                    last = at
+                    break
+                table.pass_to(offset + at)
+                if not self._wants(record):
+                    self._bytes += len(record)
                     continue
-                table.take(place, self.pop_ms, self.pop_ms + self.invisible_ms)
+                room -= 1
+                table.take(offset + at, self.pop_ms, self.pop_ms + self.invisible_ms)
                 view = Record(record)
-                self._add(record, queue.id, place, view.physical_offset, view.reconsume_times + 1)
+                self._add(record, queue.id, offset + at, view.physical_offset, view.reconsume_times + 1)
+            self._rows += last
             table.pass_to(offset + last)
         return table.head != began
+
+    def _picked(self, rows: Sequence[Row], room: int) -> tuple[Sequence[int], int]:
+        """Which rows to read, and how many rows that decides on: by tag hash where the filter has them, else all in turn."""
+        if self.wanted is None:
+            return range(len(rows)), len(rows)
+        hashes = self.wanted.hashes
+        if hashes is None:
+            count = len(within(rows, READ_BYTES_MAX))
+            return range(count), count
+        picked = [at for at, row in enumerate(rows) if row[2] in hashes][:room]
+        return picked, picked[-1] + 1 if len(picked) == room else len(rows)
 
     def _name(self, table: LeaseTable) -> bool:
         """Agree on a pop time with `table`; False when what is leased already carries one that it has used."""
@@ -152,7 +167,7 @@ class LeaseCall:
         return True
 
     def _wants(self, record: bytes) -> bool:
-        return self.tags is None or self.tags.matches(Record(record).properties)
+        return self.wanted is None or self.wanted.matches(Record(record).properties)
 
     def _add(self, data: bytes, queue_id: int, offset: int, physical_offset: int, attempt: int) -> None:
         revive = ORDERED_REVIVE_QUEUE if self.ordered else 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, final
 
 from domain.errors import ErrorCode, Failure
-from domain.filter.tag import TagFilter
+from domain.filter.filter import Filter
 from domain.message import Placed
 from domain.ports import Clock, LeaseResult, StateChange
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
@@ -66,7 +66,7 @@ class Ledger:
         queue_id: int,
         limit: int,
         invisible_ms: int,
-        tags: TagFilter | None,
+        wanted: Filter | None,
         from_first: bool,
         ordered: bool,
         attempt_id: str,
@@ -78,7 +78,7 @@ class Ledger:
             done(failure)
             return
         now = self._clock.wall_ms()
-        call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, tags, ordered, attempt_id)
+        call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted, ordered, attempt_id)
         wrote = False
         for queue in self._order(group, topic, queue_id):
             table = self._table(group, queue, from_first)
@@ -86,7 +86,7 @@ class Ledger:
                 wrote = True
                 self._touch(table)
                 self._expiry.schedule(table)
-        result = LeaseResult(call.messages, call.pop_ms, max(call.rest, 0))
+        result = LeaseResult(call.messages, call.pop_ms, max(call.rest, 0), call.unfinished)
         if wrote:
             self._page.append((done, result))
         else:

@@ -1,0 +1,302 @@
+"""The expression tree of a SQL92 filter, and how it is evaluated over stored properties.
+
+A term's value is text (UTF-8), a number, TRUE or FALSE, None for null, or FAULT. Null is what SQL92 makes of a missing
+property; FAULT is what cannot be computed, such as `a > 1` where a is "x": it ends the evaluation, and nothing matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain.filter.number import real, whole
+from domain.property import find
+
+
+@final
+class Fault:
+    """The value of what cannot be computed."""
+
+    __slots__ = ()
+
+
+FAULT: Final = Fault()
+Value = bytes | int | float | bool | Fault | None
+
+
+class Term:
+    """Anything in an expression. `depth`: how many terms stand inside each other, itself included."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self, *inner: Term) -> None:
+        self.depth: int = 1 + max((term.depth for term in inner), default=0)
+
+    def evaluate(self, stored: bytes) -> Value:
+        """The value for a message with these stored properties. Never raises."""
+        raise NotImplementedError
+
+
+@final
+class Property(Term):
+    """A message property: text, or null when it is missing."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name.encode()
+
+    def evaluate(self, stored: bytes) -> Value:
+        """Text or null."""
+        return find(stored, self.name) or None
+
+
+@final
+class Constant(Term):
+    """A literal."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bytes | int | float | bool | None) -> None:
+        super().__init__()
+        self.value = value
+
+    def evaluate(self, stored: bytes) -> Value:
+        """The literal's value."""
+        return self.value
+
+
+@final
+class Nothing(Term):
+    """What is always null: the negative of what is no number (properties are text)."""
+
+    __slots__ = ()
+
+    def evaluate(self, stored: bytes) -> Value:
+        """Null."""
+        return None
+
+
+class Condition(Term):
+    """A term whose value is TRUE, FALSE, null or FAULT."""
+
+    __slots__ = ()
+
+
+@final
+class Given(Condition):
+    """A property alone where a condition is asked for: properties are never TRUE, so FALSE, or null when it is missing."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, term: Property) -> None:
+        super().__init__(term)
+        self._name = term.name
+
+    def evaluate(self, stored: bytes) -> Value:
+        """FALSE or null."""
+        return False if find(stored, self._name) else None
+
+
+@final
+class Equal(Condition):
+    """`=`, and `<>` when negated. Null with a null operand."""
+
+    __slots__ = ("_left", "_negated", "_right")
+
+    def __init__(self, left: Term, right: Term, negated: bool) -> None:
+        super().__init__(left, right)
+        self._left = left
+        self._right = right
+        self._negated = negated
+
+    def evaluate(self, stored: bytes) -> Value:
+        """Text with text by bytes; text with another type is converted to that type."""
+        left = self._left.evaluate(stored)
+        right = self._right.evaluate(stored)
+        if left is FAULT or right is FAULT:
+            return FAULT
+        if left is None or right is None:
+            return None
+        if isinstance(left, bytes) and not isinstance(right, bytes):
+            left = _converted(left, right)
+        elif isinstance(right, bytes) and not isinstance(left, bytes):
+            right = _converted(right, left)
+        if left is None or right is None:
+            return FAULT
+        same = isinstance(left, bool) == isinstance(right, bool) and left == right
+        return same is not self._negated
+
+
+def _converted(text: bytes, other: Value) -> int | float | bool | None:
+    """Text as the type of what it is compared with; None when it is not of that type."""
+    if isinstance(other, bool):
+        return text.lower() == b"true"
+    return whole(text) if isinstance(other, int) else real(text)
+
+
+LESS: Final = "<"
+LESS_EQUAL: Final = "<="
+GREATER: Final = ">"
+GREATER_EQUAL: Final = ">="
+
+
+@final
+class Order(Condition):
+    """`<`, `<=`, `>`, `>=` of numbers. Null with a null operand; two texts are compared as floating-point numbers."""
+
+    __slots__ = ("_left", "_right", "_sign")
+
+    def __init__(self, left: Term, sign: str, right: Term) -> None:
+        super().__init__(left, right)
+        self._left = left
+        self._sign = sign
+        self._right = right
+
+    def evaluate(self, stored: bytes) -> Value:
+        """TRUE, FALSE, null; FAULT when an operand is no number."""
+        left = self._left.evaluate(stored)
+        right = self._right.evaluate(stored)
+        if left is None or right is None:
+            return None
+        if isinstance(left, bytes):
+            left = real(left) if not isinstance(right, int) else whole(left)
+        if isinstance(right, bytes):
+            right = real(right) if not isinstance(left, int) else whole(right)
+        if not isinstance(left, int | float) or not isinstance(right, int | float):
+            return FAULT
+        sign = self._sign
+        if sign == LESS:
+            return left < right
+        if sign == LESS_EQUAL:
+            return left <= right
+        return left > right if sign == GREATER else left >= right
+
+
+@final
+class OneOf(Condition):
+    """`IN` and `NOT IN`. Null when the property is missing."""
+
+    __slots__ = ("_name", "_negated", "_texts")
+
+    def __init__(self, term: Property, texts: frozenset[bytes], negated: bool) -> None:
+        super().__init__(term)
+        self._name = term.name
+        self._texts = texts
+        self._negated = negated
+
+    def evaluate(self, stored: bytes) -> Value:
+        """TRUE, FALSE or null."""
+        value = find(stored, self._name)
+        return (value in self._texts) is not self._negated if value else None
+
+
+CONTAINS: Final = "CONTAINS"
+STARTSWITH: Final = "STARTSWITH"
+ENDSWITH: Final = "ENDSWITH"
+
+
+@final
+class Within(Condition):
+    """`CONTAINS`, `STARTSWITH`, `ENDSWITH` and their negations: all FALSE for what is no text, and for an empty search."""
+
+    __slots__ = ("_negated", "_place", "_search", "_term")
+
+    def __init__(self, term: Term, place: str, search: bytes, negated: bool) -> None:
+        super().__init__(term)
+        self._term = term
+        self._place = place
+        self._search = search
+        self._negated = negated
+
+    def evaluate(self, stored: bytes) -> Value:
+        """TRUE or FALSE; never null."""
+        value = self._term.evaluate(stored)
+        if value is FAULT:
+            return FAULT
+        search = self._search
+        if not isinstance(value, bytes) or not search:
+            return False
+        if self._place == CONTAINS:
+            found = search in value
+        else:
+            found = value.startswith(search) if self._place == STARTSWITH else value.endswith(search)
+        return found is not self._negated
+
+
+@final
+class Null(Condition):
+    """`IS NULL`, `IS NOT NULL`. Never null itself."""
+
+    __slots__ = ("_negated", "_term")
+
+    def __init__(self, term: Term, negated: bool) -> None:
+        super().__init__(term)
+        self._term = term
+        self._negated = negated
+
+    def evaluate(self, stored: bytes) -> Value:
+        """TRUE or FALSE."""
+        value = self._term.evaluate(stored)
+        return FAULT if value is FAULT else (value is None) is not self._negated
+
+
+@final
+class Not(Condition):
+    """`NOT`. Null stays null."""
+
+    __slots__ = ("_term",)
+
+    def __init__(self, term: Term) -> None:
+        super().__init__(term)
+        self._term = term
+
+    def evaluate(self, stored: bytes) -> Value:
+        """The other one of TRUE and FALSE."""
+        value = self._term.evaluate(stored)
+        return not value if isinstance(value, bool) else value
+
+
+@final
+class Every(Condition):
+    """`AND`: FALSE when one is FALSE, else null when one is null. What stands behind a FALSE is not evaluated."""
+
+    __slots__ = ("_terms",)
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        super().__init__(*terms)
+        self._terms = list(terms)
+
+    def evaluate(self, stored: bytes) -> Value:
+        """Kleene's conjunction, from left to right."""
+        outcome: Value = True
+        for term in self._terms:
+            value = term.evaluate(stored)
+            if value is False or value is FAULT:
+                return value
+            if value is None:
+                outcome = None
+        return outcome
+
+
+@final
+class Some(Condition):
+    """`OR`: TRUE when one is TRUE, else null when one is null. What stands behind a TRUE is not evaluated."""
+
+    __slots__ = ("_terms",)
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        super().__init__(*terms)
+        self._terms = list(terms)
+
+    def evaluate(self, stored: bytes) -> Value:
+        """Kleene's disjunction, from left to right."""
+        outcome: Value = False
+        for term in self._terms:
+            value = term.evaluate(stored)
+            if value is True or value is FAULT:
+                return value
+            if value is None:
+                outcome = None
+        return outcome
