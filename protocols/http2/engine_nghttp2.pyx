@@ -17,13 +17,15 @@ from protocols.http2.nghttp2 cimport (
     NGHTTP2_NV_FLAG_NONE, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
     NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, allow_continuations,
     nghttp2_data_provider, nghttp2_data_source, nghttp2_frame, nghttp2_nv, nghttp2_option, nghttp2_option_new,
-    nghttp2_option_set_no_closed_streams, nghttp2_session, nghttp2_session_callbacks, nghttp2_session_callbacks_new,
+    nghttp2_session, nghttp2_session_callbacks, nghttp2_session_callbacks_new,
+    nghttp2_session_callbacks_set_on_begin_frame_callback, nghttp2_session_find_stream, nghttp2_frame_hd,
     nghttp2_session_callbacks_set_on_begin_headers_callback, nghttp2_session_callbacks_set_on_data_chunk_recv_callback,
     nghttp2_session_callbacks_set_on_frame_recv_callback, nghttp2_session_callbacks_set_on_frame_send_callback,
     nghttp2_session_callbacks_set_on_header_callback, nghttp2_session_callbacks_set_on_stream_close_callback,
     nghttp2_session_del, nghttp2_session_get_stream_remote_close, nghttp2_session_mem_recv, nghttp2_session_mem_send,
     nghttp2_session_resume_data, nghttp2_session_server_new2, nghttp2_session_set_local_window_size,
-    nghttp2_session_terminate_session, nghttp2_settings_entry, nghttp2_submit_ping, nghttp2_submit_response,
+    nghttp2_session_terminate_session, nghttp2_session_want_read, nghttp2_session_want_write, nghttp2_settings_entry,
+    nghttp2_submit_ping, nghttp2_submit_response,
     nghttp2_submit_rst_stream, nghttp2_submit_settings, nghttp2_submit_trailer,
 )
 
@@ -87,6 +89,7 @@ cdef class Session:
     cdef char *_out
     cdef size_t _out_bytes
     cdef size_t _out_room
+    cdef int32_t _newest    # the highest stream that the peer has opened
     cdef bint _goodbye
     cdef bint _dead
     cdef uint32_t _goodbye_code
@@ -132,6 +135,9 @@ cdef class Session:
         if self._goodbye and not self._dead:
             self._dead = True
             events.append((FATAL, 0, self._goodbye_code, True))
+        elif nghttp2_session_want_read(self._session) == 0 and nghttp2_session_want_write(self._session) == 0:
+            self._dead = True  # the peer has said goodbye, and nothing is left to be done
+            events.append((FATAL, 0, NGHTTP2_NO_ERROR, True))
         self._events = []
         return events
 
@@ -255,11 +261,22 @@ cdef class Session:
             self._out_bytes = need
 
 
+cdef int on_begin_frame(nghttp2_session *handle, const nghttp2_frame_hd *head, void *user) noexcept:
+    """The library lets header fields for a stream that was skipped pass as late ones; RFC 9113 section 5.1.1 does not."""
+    cdef Session session
+    if head.type == NGHTTP2_HEADERS:
+        session = <Session> user
+        if head.stream_id < session._newest and nghttp2_session_find_stream(handle, head.stream_id) == NULL:
+            nghttp2_session_terminate_session(handle, NGHTTP2_PROTOCOL_ERROR)
+    return 0
+
+
 cdef int on_begin_headers(nghttp2_session *handle, const nghttp2_frame *frame, void *user) noexcept:
     cdef Session session = <Session> user
     session._header_bytes = 0
     if frame.headers.cat == NGHTTP2_HCAT_REQUEST:
         session._headers = []
+        session._newest = frame.hd.stream_id
         session._streams[frame.hd.stream_id] = Stream.__new__(Stream)
     else:
         session._headers = None
@@ -369,13 +386,13 @@ cdef int prepare() except -1:
     global CALLBACKS, OPTIONS
     if nghttp2_session_callbacks_new(&CALLBACKS) != 0 or nghttp2_option_new(&OPTIONS) != 0:
         raise MemoryError()
+    nghttp2_session_callbacks_set_on_begin_frame_callback(CALLBACKS, on_begin_frame)
     nghttp2_session_callbacks_set_on_begin_headers_callback(CALLBACKS, on_begin_headers)
     nghttp2_session_callbacks_set_on_header_callback(CALLBACKS, on_header)
     nghttp2_session_callbacks_set_on_frame_recv_callback(CALLBACKS, on_frame_recv)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(CALLBACKS, on_data_chunk)
     nghttp2_session_callbacks_set_on_stream_close_callback(CALLBACKS, on_stream_close)
     nghttp2_session_callbacks_set_on_frame_send_callback(CALLBACKS, on_frame_send)
-    nghttp2_option_set_no_closed_streams(OPTIONS, 1)
     allow_continuations(OPTIONS)
     return 0
 

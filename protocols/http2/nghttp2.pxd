@@ -78,6 +78,11 @@ cdef extern from "nghttp2/nghttp2.h":
         NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE
 
     int nghttp2_session_callbacks_new(nghttp2_session_callbacks **)
+    ctypedef struct nghttp2_stream:
+        pass
+    nghttp2_stream *nghttp2_session_find_stream(nghttp2_session *, int32_t)
+    void nghttp2_session_callbacks_set_on_begin_frame_callback(
+        nghttp2_session_callbacks *, int (*)(nghttp2_session *, const nghttp2_frame_hd *, void *) noexcept)
     void nghttp2_session_callbacks_set_on_begin_headers_callback(
         nghttp2_session_callbacks *, int (*)(nghttp2_session *, const nghttp2_frame *, void *) noexcept)
     void nghttp2_session_callbacks_set_on_header_callback(
@@ -94,13 +99,14 @@ cdef extern from "nghttp2/nghttp2.h":
     void nghttp2_session_callbacks_set_on_frame_send_callback(
         nghttp2_session_callbacks *, int (*)(nghttp2_session *, const nghttp2_frame *, void *) noexcept)
     int nghttp2_option_new(nghttp2_option **)
-    void nghttp2_option_set_no_closed_streams(nghttp2_option *, int)
     int nghttp2_session_server_new2(
         nghttp2_session **, const nghttp2_session_callbacks *, void *, const nghttp2_option *)
     void nghttp2_session_del(nghttp2_session *)
     ssize_t nghttp2_session_mem_recv(nghttp2_session *, const uint8_t *, size_t)
     ssize_t nghttp2_session_mem_send(nghttp2_session *, const uint8_t **)
     int nghttp2_session_terminate_session(nghttp2_session *, uint32_t)
+    int nghttp2_session_want_read(nghttp2_session *)
+    int nghttp2_session_want_write(nghttp2_session *)
     int nghttp2_session_resume_data(nghttp2_session *, int32_t)
     int nghttp2_session_get_stream_remote_close(nghttp2_session *, int32_t)
     int nghttp2_session_set_local_window_size(nghttp2_session *, uint8_t, int32_t, int32_t)

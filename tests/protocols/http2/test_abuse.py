@@ -23,7 +23,7 @@ from tests.protocols.http2.peer import (
 )
 
 REQUEST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
-FRAME_SIZE_ERROR, PROTOCOL_ERROR, COMPRESSION_ERROR, CALM = 6, 1, 9, 0xB
+FRAME_SIZE_ERROR, PROTOCOL_ERROR, COMPRESSION_ERROR, STREAM_CLOSED, CALM = 6, 1, 9, 5, 0xB
 
 
 def fresh(engine: EngineFactory) -> tuple[Http2Connection, Notebook]:
@@ -315,3 +315,21 @@ def test_dead_peer_is_found_by_a_ping(engine: EngineFactory) -> None:
     assert reason(commands) == "ping-timeout"
     assert notes.told[-1] == ("cancelled", 1)
     assert at <= limits.SILENCE_NS + limits.PING_NS + 2 * SECOND
+
+
+@both_engines
+def test_stream_below_one_that_was_opened_costs_the_connection(engine: EngineFactory) -> None:
+    server, notes = fresh(engine)
+    server.receive(headers(5, 0x5), 0)
+    server.receive(frame(1, 0x5, 3, Encoder().encode(REQUEST, huffman=False)), 0)
+    assert server.closed
+    assert goodbye(server) in (PROTOCOL_ERROR, STREAM_CLOSED)
+    assert [told[0] for told in notes.told] == ["opened", "ended", "cancelled"]
+
+
+@both_engines
+def test_goodbye_of_a_peer_that_has_nothing_open_ends_the_connection(engine: EngineFactory) -> None:
+    server, _ = fresh(engine)
+    commands = server.receive(frame(7, 0, 0, bytes(8)), 0)
+    assert server.closed
+    assert reason(commands) == "goaway"
