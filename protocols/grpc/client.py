@@ -32,7 +32,7 @@ def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
         desk.fail(call, framing.INVALID_ARGUMENT, f"settings of {len(body)} bytes, {SETTINGS_BYTES_MAX} are allowed")
         return ()
     kind = sent.WhichOneof("pub_sub")
-    refusal = _refusal(sent, kind)
+    refusal = _refusal(desk, sent, kind)
     if refusal is not None:
         desk.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
@@ -72,7 +72,7 @@ def _told(merged: pb.Settings) -> bytes:
     return cast(bytes, command.SerializeToString())
 
 
-def _refusal(sent: pb.Settings, kind: str | None) -> Refusal | None:
+def _refusal(desk: Desk, sent: pb.Settings, kind: str | None) -> Refusal | None:
     """What is wrong with settings (ClientActivity)."""
     if kind is None:
         return Refusal(pb.BAD_REQUEST, "settings without publishing or subscription")
@@ -85,9 +85,10 @@ def _refusal(sent: pb.Settings, kind: str | None) -> Refusal | None:
                 return refusal
         return None
     for entry in sent.subscription.subscriptions:
-        refusal = translate_in.topic_of(entry.topic.name) or filter_of(entry.expression)
-        if refusal is not None:
-            return refusal
+        refusal = translate_in.topic_of(entry.topic.name)
+        found = filter_of(desk, entry.expression)
+        if refusal is not None or isinstance(found, Refusal):
+            return refusal or cast(Refusal, found)
     return translate_in.group_of(sent.subscription.group.name)
 
 

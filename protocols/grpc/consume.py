@@ -7,9 +7,10 @@ from typing import Final, cast, final
 
 from domain import limits
 from domain.command import Command, Extend, QueryGroup, Receive
+from domain.errors import Failure
 from domain.event import Event, GroupFound, Received, Refused
-from domain.filter import tag
-from domain.filter.tag import TagFilter
+from domain.filter.expression import SQL92, TAG
+from domain.filter.filter import Filter
 from protocols.grpc import framing, status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -57,8 +58,9 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     invisible_ms = INVISIBLE_MS if renew else invisible.seconds * 1000 + invisible.nanos // 1_000_000
     if refusal is None and not INVISIBLE_MS_MIN <= invisible_ms <= limits.INVISIBLE_MS_MAX:
         refusal = Refusal(pb.ILLEGAL_INVISIBLE_TIME, f"{invisible_ms} ms; 10 s to 12 h are allowed")
-    if refusal is None:
-        refusal = filter_of(request.filter_expression)
+    wanted = filter_of(desk, request.filter_expression)
+    if refusal is None and isinstance(wanted, Refusal):
+        refusal = wanted
     if refusal is not None:
         desk.refuse(call, *refusal)
         return ()
@@ -72,7 +74,7 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
         wait_ms=cast(int, wait_ns) // limits.MILLISECOND_NS,
         # Only a FIFO push consumer polls queue by queue; what others name is where their rotation happens to stand.
         queue_id=queue.id if fifo and renew and queue.id >= 0 else -1,
-        filter=_tags(request.filter_expression),
+        filter=cast(Filter | None, wanted),
         from_first=True,
         ordered=fifo,
         attempt_id=request.attempt_id,
@@ -118,16 +120,10 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
     desk.reply_frames(call, b"".join(frames))
 
 
-def filter_of(expression: pb.FilterExpression) -> Refusal | None:
-    """Check a filter expression. SQL92 is not served."""
-    if expression.type == pb.SQL:
-        return Refusal(pb.ILLEGAL_FILTER_EXPRESSION, "SQL92 filters are not served; use tags")
-    return None
-
-
-def _tags(expression: pb.FilterExpression) -> TagFilter | None:
-    text = expression.expression
-    return None if text in ("", "*") else tag.parse(text)
+def filter_of(desk: Desk, expression: pb.FilterExpression) -> Filter | Refusal | None:
+    """The filter of an expression, None when everything matches. No type is the type TAG."""
+    found = desk.sessions.filters.compile(SQL92 if expression.type == pb.SQL else TAG, expression.expression)
+    return Refusal(*status.of(found)) if isinstance(found, Failure) else found
 
 
 def _wait_ns(call: Call, client: Client | None, request: pb.ReceiveMessageRequest, now: int) -> int | Refusal:

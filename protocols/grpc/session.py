@@ -9,6 +9,7 @@ from typing import Final, final
 
 from domain import limits
 from domain.command import Heartbeat, Membership, Subscription
+from domain.filter.expression import SQL92, TAG, Expressions
 from domain.receipt import Receipt
 from protocols.grpc.messages import messaging_pb2 as pb
 
@@ -51,7 +52,10 @@ class Client:
         self.group: str = settings.subscription.group.name
         self.topics: list[str] = [topic.name for topic in settings.publishing.topics]
         self.subscriptions = [
-            Subscription(entry.topic.name, entry.expression.expression or "*") for entry in settings.subscription.subscriptions
+            Subscription(
+                entry.topic.name, entry.expression.expression or "*", SQL92 if entry.expression.type == pb.SQL else TAG
+            )
+            for entry in settings.subscription.subscriptions
         ]
         self.request_timeout_ns = settings.request_timeout.seconds * limits.SECOND_NS + settings.request_timeout.nanos
         self.fifo = False
@@ -87,11 +91,12 @@ class Client:
 
 @final
 class Sessions:
-    """All clients of the adapter. Silent ones are forgotten, as RocketMQ's proxy forgets them, after 120 s."""
+    """All clients of the adapter, and their filters. Silent clients are forgotten after 120 s, as RocketMQ's proxy does."""
 
-    __slots__ = ("_clients", "_sweep_at")
+    __slots__ = ("_clients", "_sweep_at", "filters")
 
     def __init__(self) -> None:
+        self.filters = Expressions()
         self._clients: dict[str, Client] = {}
         self._sweep_at = 0
 

@@ -42,8 +42,8 @@ def method(channel: grpc.Channel, name: str, answer: Any) -> Callable[..., Any]:
     return lambda request, timeout=10.0: raw(request, metadata=METADATA, timeout=timeout)
 
 
-def send(channel: grpc.Channel, body: bytes, message_id: str, topic: str = "t") -> pb.SendMessageResponse:
-    message = pb.Message(body=body)
+def send(channel: grpc.Channel, body: bytes, message_id: str, topic: str = "t", **user: str) -> pb.SendMessageResponse:
+    message = pb.Message(body=body, user_properties=user)
     message.topic.name = topic
     message.system_properties.message_id = message_id
     answer: pb.SendMessageResponse = method(channel, "SendMessage", pb.SendMessageResponse)(
@@ -52,8 +52,11 @@ def send(channel: grpc.Channel, body: bytes, message_id: str, topic: str = "t") 
     return answer
 
 
-def receive(channel: grpc.Channel, wait_s: int = 5, invisible_s: int = 10) -> list[pb.ReceiveMessageResponse]:
+def receive(channel: grpc.Channel, wait_s: int = 5, invisible_s: int = 10, sql: str = "") -> list[pb.ReceiveMessageResponse]:
     request = pb.ReceiveMessageRequest(batch_size=32)
+    if sql:
+        request.filter_expression.type = pb.SQL
+        request.filter_expression.expression = sql
     request.group.name = "g"
     request.message_queue.topic.name = "t"
     request.invisible_duration.seconds = invisible_s
@@ -118,6 +121,18 @@ def test_nack_redelivers_and_the_dead_letter_queue_takes(channel: grpc.Channel) 
     route = method(channel, "QueryRoute", pb.QueryRouteResponse)(pb.QueryRouteRequest(topic=pb.Resource(name="%DLQ%g")))
     assert route.status.code == pb.OK
     assert receive(channel)[0].status.code == pb.MESSAGE_NOT_FOUND
+
+
+def test_sql92_filter_selects_by_property(channel: grpc.Channel) -> None:
+    for at, colour in enumerate(("red", "blue", "red")):
+        assert send(channel, b"%d" % at, f"ID{at}", colour=colour, size=str(at)).status.code == pb.OK
+    found: set[bytes] = set()
+    for _ in range(3):
+        answer = receive(channel, sql="colour = 'red' AND size BETWEEN 0 AND 5")
+        found |= {part.message.body for part in answer if part.WhichOneof("content") == "message"}
+        if len(found) == 2:
+            break
+    assert found == {b"0", b"2"}
 
 
 def test_what_is_not_served_says_so(channel: grpc.Channel) -> None:

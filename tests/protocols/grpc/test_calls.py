@@ -266,13 +266,14 @@ def test_wrong_settings_end_the_stream(engine: EngineFactory, sent: pb.Settings)
 
 
 @both_engines
-def test_sql_filter_is_refused_by_name(engine: EngineFactory) -> None:
+def test_broken_sql_filter_is_refused(engine: EngineFactory) -> None:
     sent = consumer()
     sent.subscription.subscriptions[0].expression.type = pb.SQL
+    sent.subscription.subscriptions[0].expression.expression = "colour ="
     stage = Stage(engine)
     stream = stage.open_telemetry()
     stage.tell(stream, sent)
-    assert "SQL92" in stage.grpc_status(stream)[1]
+    assert stage.grpc_status(stream)[0] == 3
 
 
 @both_engines
@@ -376,6 +377,33 @@ def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None
     assert (two.system_properties.delivery_attempt, two.system_properties.queue_offset) == (3, 8)
     assert told[3].delivery_timestamp.ToMilliseconds() == WALL_MS
     assert stage.grpc_status(stream) == (0, "")
+
+
+@both_engines
+@pytest.mark.parametrize(("kind", "text"), [(pb.TAG, "A || B"), (pb.SQL, "TAGS = 'A' OR colour = 'red'")])
+def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.FilterType, text: str) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.filter_expression.type = kind
+    request.filter_expression.expression = text
+    stage.call("ReceiveMessage", request)
+    command = stage.take()
+    assert isinstance(command, Receive)
+    assert command.filter is not None
+    assert command.filter.matches(b"TAGS\x01A\x02")
+    assert not command.filter.matches(b"TAGS\x01C\x02")
+
+
+@both_engines
+def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.filter_expression.type = pb.SQL
+    request.filter_expression.expression = "colour ="
+    stream = stage.call("ReceiveMessage", request)
+    assert stage.commands == []
+    told = pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0])
+    assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
 
 
 @both_engines
