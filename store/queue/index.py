@@ -16,6 +16,8 @@ from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 
 FOLDER: Final = "index"
+_HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
+_READ_BYTES: Final = 16_384
 
 
 @final
@@ -37,6 +39,7 @@ class QueueIndex:
         self.tail_rows = 0
         self.blocks = 0
         self.oldest = 0
+        self._newest: dict[Queue, int] = {}
 
     @property
     def first(self) -> int:
@@ -229,10 +232,14 @@ class QueueIndex:
     def load(self, position: int, epochs: Callable[[str], int]) -> None:
         """Read the headers of all blocks; rows of records from `position` on are left to be read from the log again."""
         place = self._files.first
+        begin, data = 0, b""
         while place < self._files.end:
             segment = self._files.at(place)
             assert segment is not None
-            found = block.header(segment.file.read(place - segment.base, block.HEADER_BYTES + block.NAME_BYTES_MAX))
+            found = block.header(data[place - begin : place - begin + _HEADER_BYTES_MAX]) if place >= begin else None
+            if found is None:
+                begin, data = place, segment.file.read(place - segment.base, _READ_BYTES)
+                found = block.header(data[:_HEADER_BYTES_MAX])
             if found is None or place + found.size > segment.end:
                 self._files.cut(place, 0)
                 return
@@ -270,6 +277,7 @@ class QueueIndex:
             queue.places.append(place)
             self.blocks += 1
             queue.next = queue.visible = queue.tail_first = found.first + found.count
+            self._newest[queue] = found.last_physical
             return
         queue.next = queue.visible = queue.tail_first = found.first
         rows = self._files.read(place + found.rows_at, found.count * ROW_BYTES)
@@ -280,14 +288,16 @@ class QueueIndex:
         queue.visible = queue.next
 
     def newest(self, log: Segments) -> list[tuple[int, Queue]]:
-        """(base of the log segment that holds its newest message, queue) of every queue that has one, in that order."""
+        """(base of the log segment that holds its newest message, queue) of each queue that has one, in order. After `load`."""
         found: list[tuple[int, Queue]] = []
         for entry in self.topics.values():
             for queue in entry.queues.values():
-                row = self.rows(queue, queue.next - 1, 1) if queue.next > queue.first else []
-                segment = log.at(row[0][0]) if row else None
+                tail = queue.tail
+                last = self._newest.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
+                segment = log.at(last) if last >= 0 else None
                 if segment is not None:
                     found.append((segment.base, queue))
+        self._newest.clear()
         found.sort(key=lambda pair: pair[0])
         return found
 
