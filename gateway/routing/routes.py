@@ -16,8 +16,8 @@ REMEMBERED_MAX: Final = 65_536
 def path_in(topic: str, origin: bytes) -> str:
     """The path of a record of `topic` whose `originMqttTopic` is `origin` (b"": none).
 
-    A path that is none, or does not belong to the topic (it was copied along from elsewhere), counts as absent: the message is at
-    the topic that it is stored in, so that live delivery and a reader of the log agree on it.
+    A path that is none, or does not belong to the topic (it was copied along from elsewhere), counts as absent: the message
+    is at the topic that it is stored in, so that live delivery and a reader of the log agree on it.
     """
     if origin:
         path = origin.decode("utf-8", "replace")
