@@ -43,6 +43,8 @@ class Pull(Command):
     wait_ms       hold the request until something matches, at most this long; 0 answers at once
     commit        also store this offset as the group's position, -1: do not
     member        the client id when it pulls as a registered member of a clustering group; "" for a reader beside the group
+    subscribed    True: the filter is what members of the group said of the topic in their heartbeats, on whatever connection;
+                  GROUP_OFFLINE when none did
     """
 
     ticket: object
@@ -56,6 +58,7 @@ class Pull(Command):
     filter: Filter | None = None
     commit: int = -1
     member: str = ""
+    subscribed: bool = False
 
 
 @dataclass(slots=True)

@@ -48,9 +48,9 @@ class Dispatcher:
         self.groups = Groups(metadata, store, state, clock, policy)
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.retain)
         dead_letters = DeadLetters(store, self.sending)
-        self.pulling = Pulling(store, self.topics, self.groups, clock)
         self.receiving = Receiving(store, self.topics, self.groups, dead_letters, clock)
         self.registry = Registry(self.topics, self.groups, clock)
+        self.pulling = Pulling(store, self.topics, self.registry, clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.add(
             self.topics,

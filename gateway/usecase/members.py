@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain import address, limits
-from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers
+from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Members, MembersChanged, Refused
 from domain.ports import Clock
@@ -51,6 +51,16 @@ class Registry:
     def members(self, group: str) -> Mapping[str, Member]:
         """Client id -> member of one group."""
         return self._members.get(group, {})
+
+    def subscription(self, group: str, topic: str) -> Subscription | None:
+        """What the members of `group` said of `topic`, the newest version of it."""
+        said = [
+            each
+            for member in self._members.get(group, {}).values()
+            for each in member.membership.subscriptions
+            if each.topic == topic
+        ]
+        return max(said, key=lambda each: each.version, default=None)
 
     def groups(self) -> list[str]:
         """Groups with at least one member, sorted."""

@@ -8,11 +8,12 @@ from domain import limits
 from domain.command import Command, Pull, ViewMessage
 from domain.errors import ErrorCode, Failure
 from domain.event import Pulled, Refused, Viewed
+from domain.filter.expression import Expressions
 from domain.ports import Clock, MessageStore, ReadResult
 from domain.topic import PERM_READ
 from gateway.session import Session
-from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
+from gateway.usecase.members import Registry
 from gateway.usecase.parking import Parking, Waiter
 from gateway.usecase.topics import Topics
 
@@ -20,10 +21,11 @@ from gateway.usecase.topics import Topics
 class Pulling:
     """Pull and ViewMessage. A pull that finds nothing is parked as a waiter of its own."""
 
-    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, topics: Topics, registry: Registry, clock: Clock) -> None:
         self._store = store
         self._topics = topics
-        self._groups = groups
+        self._registry = registry
+        self._expressions = Expressions()
         self._parking = Parking(clock)
         self._polls = 0
         store.listen(self)
@@ -52,12 +54,26 @@ class Pulling:
             failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
         elif not 0 <= command.queue_id < max(topic.read_queues, 1):
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+        elif command.subscribed:
+            failure = self._subscribe(command)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
         if command.commit >= 0 and command.group:
             self._store.commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
         _Poll(self, session, command).start()
+
+    def _subscribe(self, command: Pull) -> Failure | None:
+        """Give a pull the filter of its group: members say the same, so the newest word counts while they change it."""
+        found = self._registry.subscription(command.group, command.topic)
+        if found is None:
+            text = f"the consumer's group info not exist: {command.group} has no subscription to {command.topic}"
+            return Failure(ErrorCode.GROUP_OFFLINE, text)
+        wanted = self._expressions.compile(found.expression_type, found.expression)
+        if isinstance(wanted, Failure):
+            return wanted
+        command.filter = wanted
+        return None
 
     def _view(self, session: Session, command: ViewMessage) -> None:
         def viewed(result: bytes | Failure) -> None:

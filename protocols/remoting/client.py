@@ -7,6 +7,7 @@ from typing import Final, final
 
 from domain import address
 from domain.command import Membership, Subscription
+from domain.filter.expression import Expressions
 from protocols.adapter import Peer, Setting
 from protocols.remoting.config import RemotingConfig
 
@@ -20,7 +21,10 @@ SEATS_MAX: Final = 1_024
 class Facts:
     """What every reply needs to know of the node, in wire form, made once an adapter."""
 
-    __slots__ = ("address", "broker", "cluster", "config", "host", "host_hex", "namesrv", "port", "store_host", "wall_ms")
+    __slots__ = (
+        "address", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port", "store_host",
+        "wall_ms",
+    )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
         self.cluster = setting.cluster
@@ -34,6 +38,7 @@ class Facts:
         self.host_hex = self.store_host.hex().upper().encode()
         self.wall_ms = setting.wall_ms
         self.config = config
+        self.expressions = Expressions()
 
 
 @dataclass(slots=True)

@@ -18,10 +18,12 @@ from domain.command import (
     Subscription,
 )
 from domain.event import Event, Locked, Members, MembersChanged, Refused, RequestMode, TopicFound
+from domain.filter.expression import TAG
 from protocols.remoting import assignment, bean, codes, fastjson
 from protocols.remoting.client import SEATS_MAX, Client
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
+from protocols.remoting.pull import compiled
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
 
@@ -69,7 +71,7 @@ def _membership(consumer: bean.Bean) -> Membership:
             Subscription(
                 bean.text(each, "topic"),
                 bean.text(each, "subString", "*"),
-                bean.text(each, "expressionType", "TAG"),
+                bean.text(each, "expressionType", TAG),
                 bean.number(each, "subVersion"),
             )
             for each in bean.beans(consumer, "subscriptionDataSet")
@@ -142,14 +144,11 @@ def _locked(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"lockOKMQSet": held}))
 
 
-def check(_client: Client, frame: Frame) -> Outcome:
-    """46: can the broker filter as the client wants? Tags it can, SQL92 it cannot."""
-    kind = bean.text(bean.table(bean.read(frame.body), "subscriptionData"), "expressionType", "TAG")
-    ticket = Ticket(frame, done)
-    if kind and kind != "TAG":
-        remark = f"the broker does not support consumer to filter message by {kind}"
-        return ticket.reply(codes.SYSTEM_ERROR, remark=remark)
-    return ticket.reply(codes.SUCCESS)
+def check(client: Client, frame: Frame) -> Outcome:
+    """46: can the broker filter as the client wants?"""
+    asked = bean.table(bean.read(frame.body), "subscriptionData")
+    compiled(client, bean.text(asked, "subString", "*"), bean.text(asked, "expressionType", TAG))
+    return Ticket(frame, done).reply(codes.SUCCESS)
 
 
 def set_mode(_client: Client, frame: Frame) -> Outcome:

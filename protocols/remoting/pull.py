@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from domain.command import Pull
+from domain.errors import Failure
 from domain.event import Event, Pulled
-from domain.filter import tag
-from domain.filter.tag import TagFilter
+from domain.filter.expression import TAG
+from domain.filter.filter import Filter
 from domain.limits import WAIT_MS_MAX
 from domain.record import Record, with_properties
 from protocols.remoting import codes
@@ -42,14 +43,13 @@ def read(client: Client, frame: Frame) -> Outcome:
     bound = args.number("maxMsgBytes", 0)
     if flags & CLASS_FILTER:
         raise RequestError(codes.SUBSCRIPTION_PARSE_FAILED, "class filters are not served by this broker")
+    subscribed = False
     if flags & SUBSCRIPTION:
-        wanted = expression(args.text("subscription", "*"), args.text("expressionType", "TAG"))
+        wanted = compiled(client, args.text("subscription", "*"), args.text("expressionType", TAG))
     else:
         known = client.subscription(group, topic)
-        if known is None:
-            text = f"the consumer's group info not exist: {group} has no subscription to {topic}"
-            raise RequestError(codes.SUBSCRIPTION_NOT_EXIST, text)
-        wanted = expression(known.expression, known.expression_type)
+        wanted = None if known is None else compiled(client, known.expression, known.expression_type)
+        subscribed = known is None
     offset = args.number("queueOffset")
     commit = args.number("commitOffset", -1) if flags & COMMIT else -1
     command = Pull(
@@ -64,15 +64,17 @@ def read(client: Client, frame: Frame) -> Outcome:
         filter=wanted,
         commit=commit,
         member=client.member(group),
+        subscribed=subscribed,
     )
     return (command,)
 
 
-def expression(text: str, kind: str) -> TagFilter | None:
-    """A subscription expression -> its filter. Raises RequestError for SQL92, which is off here, as in Apache's broker."""
-    if kind and kind != "TAG":
-        raise RequestError(codes.SYSTEM_ERROR, f"the broker does not support consumer to filter message by {kind}")
-    return tag.parse(text)
+def compiled(client: Client, expression: str, kind: str) -> Filter | None:
+    """A subscription's expression -> its filter. Raises RequestError."""
+    found = client.facts.expressions.compile(kind, expression)
+    if isinstance(found, Failure):
+        raise RequestError(codes.SUBSCRIPTION_PARSE_FAILED, found.text)
+    return found
 
 
 def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:

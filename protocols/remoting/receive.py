@@ -13,14 +13,15 @@ from domain import receipt as receipts
 from domain.command import Acknowledge, Extend, Receive
 from domain.errors import Failure
 from domain.event import Event, Extended, Leased, Received, Refused, Settled
-from domain.filter.tag import TagFilter
+from domain.filter.expression import TAG
+from domain.filter.filter import Filter
 from domain.inspect import AwaitMessages, MessagesWait
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.receipt import RETRY_NONE, Receipt
 from protocols.remoting import bean, codes, pop
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.pull import expression, without_origin
+from protocols.remoting.pull import compiled, without_origin
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket
 
@@ -54,11 +55,11 @@ def read(client: Client, frame: Frame) -> Outcome:
     return (command,)
 
 
-def _filter(client: Client, args: Arguments, group: str, topic: str) -> TagFilter | None:
+def _filter(client: Client, args: Arguments, group: str, topic: str) -> Filter | None:
     if args.has("exp"):
-        return expression(args.text("exp"), args.text("expType", "TAG"))
+        return compiled(client, args.text("exp"), args.text("expType", TAG))
     known = client.subscription(group, topic)
-    return expression(known.expression, known.expression_type) if known is not None else None
+    return compiled(client, known.expression, known.expression_type) if known is not None else None
 
 
 def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:

@@ -45,6 +45,8 @@ TABLE: Final[dict[ErrorCode, int]] = {
 
 BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
     (codes.GET_MEMBERS, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,
+    (codes.PULL, ErrorCode.GROUP_OFFLINE): codes.SUBSCRIPTION_NOT_EXIST,
+    (codes.LITE_PULL, ErrorCode.GROUP_OFFLINE): codes.SUBSCRIPTION_NOT_EXIST,
     (codes.DELETE_TOPIC, ErrorCode.TOPIC_NOT_FOUND): codes.SUCCESS,
     (codes.DELETE_GROUP, ErrorCode.GROUP_NOT_FOUND): codes.SUCCESS,
 }

@@ -13,6 +13,7 @@ from domain.command import (
     Leave,
     LockQueues,
     Membership,
+    Pull,
     QueryMembers,
     QueryRequestMode,
     QueryTopic,
@@ -102,8 +103,9 @@ def test_leaving_a_group() -> None:
     command = one(conn, request(35, {"clientID": "c", "consumerGroup": "g"}))
     assert isinstance(command, Leave)
     assert (command.client_id, command.consumer_group, command.producer_group) == ("c", "g", "")
-    assert conn.receive(request(11, PULL), 1) == []
-    assert reply(conn).code == 24
+    pull = one(conn, request(11, PULL))
+    assert isinstance(pull, Pull)
+    assert pull.subscribed
 
 
 @pytest.mark.parametrize("code", [41, 42])
@@ -122,10 +124,14 @@ def test_locking_and_unlocking(code: int) -> None:
         assert reply(conn).code == 0
 
 
-@pytest.mark.parametrize(("kind", "code"), [("TAG", 0), ("SQL92", 1)])
-def test_which_filters_the_broker_has(kind: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "text", "code"),
+    [("TAG", "a || b", 0), ("SQL92", "a IS NOT NULL", 0), ("SQL92", "a IS", 23), ("SQL92", "", 23), ("XPATH", "//a", 23)],
+)
+def test_which_filters_the_broker_has(kind: str, text: str, code: int) -> None:
     conn = connection()
-    body = json.dumps({"clientId": "c", "group": "g", "subscriptionData": {"expressionType": kind}}).encode()
+    asked = {"expressionType": kind, "subString": text}
+    body = json.dumps({"clientId": "c", "group": "g", "subscriptionData": asked}).encode()
     assert conn.receive(request(46, body=body), 1) == []
     assert reply(conn).code == code
 

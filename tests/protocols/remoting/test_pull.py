@@ -10,6 +10,7 @@ from domain import property as properties
 from domain.command import CommitOffsets, Pull, QueryBounds, QueryOffset, SearchOffset, ViewMessage
 from domain.errors import ErrorCode, Failure
 from domain.event import Bounds, Offset, Pulled, Refused, Viewed
+from domain.filter.tag import TagFilter
 from domain.inspect import Earliest, QueryEarliest
 from domain.message import Message
 from domain.record import Record, check, encode
@@ -52,7 +53,7 @@ def test_a_pull_with_its_flags(code: int) -> None:
     assert isinstance(command, Pull)
     assert (command.group, command.topic, command.queue_id, command.offset, command.limit) == ("g", "T", 1, 5, 32)
     assert (command.wait_ms, command.commit, command.member) == (15_000, -1, "")
-    assert command.filter is not None
+    assert isinstance(command.filter, TagFilter)
     assert command.filter.tags == {b"A", b"B"}
 
 
@@ -63,19 +64,38 @@ def test_commit_only_with_its_bit_and_no_wait_without_suspend() -> None:
 
 def test_a_pull_without_subscription_uses_what_the_heartbeat_said() -> None:
     conn = connection()
-    assert conn.receive(request(11, {**PULL, "sysFlag": "2"}), 1) == []
+    first = pull(conn, sysFlag="2")
+    assert (first.subscribed, first.filter) == (True, None)
+    conn.answer(Refused(first.ticket, Failure(ErrorCode.GROUP_OFFLINE, "no subscription")), 1)
     assert reply(conn).code == 24
     one(conn, request(34, body=HEARTBEAT))
     command = pull(conn, sysFlag="2")
-    assert command.filter is not None
+    assert isinstance(command.filter, TagFilter)
     assert command.filter.tags == {b"A"}
-    assert command.member == "10.0.0.9@1"
+    assert (command.member, command.subscribed) == ("10.0.0.9@1", False)
 
 
-def test_sql_is_refused_as_a_broker_without_property_filter_does() -> None:
+def test_sql_comes_with_the_pull_or_with_the_heartbeat() -> None:
     conn = connection()
-    assert conn.receive(request(11, {**PULL, "expressionType": "SQL92"}), 1) == []
-    assert reply(conn).code == 1
+    red, blue = (properties.encode([("color", color)]) for color in ("red", "blue"))
+    asked = pull(conn, expressionType="SQL92", subscription="color = 'red'")
+    assert asked.filter is not None
+    assert (asked.filter.matches(red), asked.filter.matches(blue)) == (True, False)
+    assert pull(conn, expressionType="SQL92", subscription="color = 'red'").filter is asked.filter
+    told = HEARTBEAT.replace(b'"A", "expressionType": "TAG"', b'"color <> \'red\'", "expressionType": "SQL92"')
+    one(conn, request(34, body=told))
+    known = pull(conn, sysFlag="2")
+    assert known.filter is not None
+    assert (known.filter.matches(red), known.filter.matches(blue)) == (False, True)
+
+
+@pytest.mark.parametrize("change", [{"subscription": "color ="}, {"expressionType": "XPATH"}])
+def test_what_cannot_be_compiled_is_answered_at_once(change: dict[str, str]) -> None:
+    conn = connection()
+    assert conn.receive(request(11, {**PULL, "expressionType": "SQL92", **change}), 1) == []
+    answer = reply(conn)
+    assert answer.code == 23
+    assert "column" in answer.remark or "XPATH" in answer.remark
 
 
 @pytest.mark.parametrize(
