@@ -10,6 +10,8 @@ from domain import limits
 TEMPLATE_TOPIC: Final = "TBW102"
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+UNDECIDED_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 OTHER_PATHS_TOPIC: Final = "mqtt_other"
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"

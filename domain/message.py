@@ -9,6 +9,9 @@ RETAIN_SET: Final = 1
 RETAIN_DELETE: Final = 2
 
 SYS_COMPRESSED: Final = 0x1
+SYS_PREPARED: Final = 0x4
+SYS_COMMITTED: Final = 0x8
+SYS_TRANSACTION: Final = 0xC
 SYS_BORN_V6: Final = 0x10
 SYS_STORE_V6: Final = 0x20
 SYS_COMPRESSION_MASK: Final = 0x700
@@ -26,6 +29,7 @@ class Message:
     properties       stored form (domain.property); holds UNIQ_KEY once the gateway has accepted it
     message_id       the value of UNIQ_KEY; "" until known: the gateway then mints one and adds the property
     born_ms          the sender's wall clock, milliseconds; born_host 4 or 16 address bytes and 4 of port
+    sys_flag         compression; SYS_PREPARED: a half message, which nobody sees until its transaction commits
     retain           RETAIN_SET also makes it the latest value of its path, RETAIN_DELETE also removes that value
     """
 
@@ -66,13 +70,19 @@ class Message:
 
 @final
 class Placed:
-    """Where one message went. Offsets are final; whether it may be acknowledged is told by when this value is handed out."""
+    """Where one message went. Offsets are final; whether it may be acknowledged is told by when this value is handed out.
 
-    __slots__ = ("message_id", "physical_offset", "queue_id", "queue_offset", "store_ms")
+    A half message and one with a delay tell where they are kept. `recall_handle`: domain.recall, "" when it cannot be recalled.
+    """
 
-    def __init__(self, queue_id: int, queue_offset: int, physical_offset: int, store_ms: int, message_id: str) -> None:
+    __slots__ = ("message_id", "physical_offset", "queue_id", "queue_offset", "recall_handle", "store_ms")
+
+    def __init__(
+        self, queue_id: int, queue_offset: int, physical_offset: int, store_ms: int, message_id: str, recall_handle: str = ""
+    ) -> None:
         self.queue_id = queue_id
         self.queue_offset = queue_offset
         self.physical_offset = physical_offset
         self.store_ms = store_ms
         self.message_id = message_id
+        self.recall_handle = recall_handle

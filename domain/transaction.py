@@ -1,0 +1,108 @@
+"""Transactions and recall: messages that are stored and not yet to be seen, and what decides over them.
+
+A half message is a Send whose message has SYS_PREPARED (and TRAN_MSG=true among its properties): nobody sees it until
+EndTransaction commits it. One that stays undecided is asked about by CheckTransaction, at one producer of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event
+
+COMMIT: Final = "COMMIT"
+ROLLBACK: Final = "ROLLBACK"
+UNKNOWN: Final = "UNKNOWN"
+
+
+@dataclass(slots=True)
+class EndTransaction(Command):
+    """Decide over a half message -> Done, durably. MESSAGE_NOT_FOUND, NOT_ALLOWED when it is another group's.
+
+    message_id   its UNIQ_KEY, which is the transaction id
+    outcome      COMMIT, ROLLBACK, or UNKNOWN: it stays open and is asked about again
+    offset       the half's queue offset and `position` its physical one, as Sent told them; -1 for who knows only the id
+    wait         False: no answer expected
+
+    Deciding twice in the same way is success, in the other way MESSAGE_NOT_FOUND as long as the node remembers.
+    """
+
+    ticket: object
+    group: str
+    message_id: str
+    outcome: str
+    offset: int = -1
+    position: int = -1
+    wait: bool = True
+
+
+@dataclass(slots=True)
+class RecallMessage(Command):
+    """Take back a message that is not due yet, by the handle that its Sent carried -> Recalled, durably.
+
+    ARGUMENT_ILLEGAL for what is no handle of this broker and topic, MESSAGE_NOT_FOUND when it is due, delivered or unknown.
+    Recalling twice is success.
+    """
+
+    ticket: object
+    topic: str
+    handle: str
+
+
+@dataclass(slots=True)
+class Recalled(Event):
+    """The message will not be delivered."""
+
+    ticket: object
+    message_id: str
+
+
+@dataclass(slots=True)
+class CheckTransaction(Event):
+    """Unasked (ticket None): the client's producer `group` is to say what became of a half message.
+
+    `record` shows the message as it will be, in its own topic and queue, with the queue offset and the physical offset of the
+    half. The answer is an EndTransaction, or silence.
+    """
+
+    ticket: object
+    client_id: str
+    group: str
+    message_id: str
+    record: bytes
+
+
+class TransactionListener(Protocol):
+    """Told by the store, on the loop's thread."""
+
+    def undecided(self, group: str, record: bytes) -> None:
+        """A half message of producer `group` waits for a decision: ask somebody. `record` as in CheckTransaction."""
+
+
+class Transactions(Protocol):
+    """Half messages, which `MessageStore.append` takes like any other (SYS_PREPARED): what becomes of them."""
+
+    def listen(self, listener: TransactionListener) -> None:
+        """Add a listener."""
+
+    def end(
+        self,
+        group: str,
+        message_id: str,
+        offset: int,
+        position: int,
+        commit: bool,
+        done: Callable[[None | Failure], None] | None,
+    ) -> None:
+        """Commit or roll back, durably before `done`; parameters and failures as in EndTransaction."""
+
+
+class Timers(Protocol):
+    """Messages that wait for their time."""
+
+    def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
+        """Take one back, durably before `done`. MESSAGE_NOT_FOUND when none waits, or its time has come."""
