@@ -172,6 +172,22 @@ class MessageStore(Protocol):
     def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
         """The record that begins at `physical_offset`; MESSAGE_NOT_FOUND."""
 
+    def find(
+        self,
+        topic: str,
+        key: str,
+        begin_ms: int,
+        end_ms: int,
+        limit: int,
+        max_bytes: int,
+        unique: bool,
+        done: Callable[[list[bytes] | Failure], None],
+    ) -> None:
+        """Readable records of `topic` with `key` as their UNIQ_KEY or, unless `unique`, as one of the words of their KEYS.
+
+        Stored from `begin_ms` to `end_ms`, both included. Newest first; at most `limit`, at most `max_bytes` but always one.
+        """
+
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """(first offset still there, next offset to be readable); (0, 0) for a queue never written."""
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol, final
 from domain.errors import StoreError
 from domain.ports import Clock, Disk, File, StateChange
 from store.config import StoreConfig
+from store.keys.index import KeyIndex
 from store.log.commit import GroupCommit
 from store.queue.index import QueueIndex
 from store.state import change
@@ -90,13 +91,22 @@ class Checkpointer:
     """Writes checkpoints, one at a time."""
 
     def __init__(
-        self, disk: Disk, clock: Clock, config: StoreConfig, commit: GroupCommit, index: QueueIndex, source: Source, last: Point
+        self,
+        disk: Disk,
+        clock: Clock,
+        config: StoreConfig,
+        commit: GroupCommit,
+        index: QueueIndex,
+        keys: KeyIndex,
+        source: Source,
+        last: Point,
     ) -> None:
         self._disk = disk
         self._clock = clock
         self._config = config
         self._commit = commit
         self._index = index
+        self._keys = keys
         self._source = source
         self.last = last
         self._last_ns = clock.monotonic_ns()
@@ -142,13 +152,19 @@ class Checkpointer:
 
     def _rows(self, position: int, fresh: bool) -> None:
         def step() -> None:
-            if not self._index.write_below(position, _SLICE_QUEUES):
+            if not self._index.write_below(position, _SLICE_QUEUES) or not self._keys.write_below(position):
                 self._later(step)
                 return
             end = self._index.end
-            self._index.sync(lambda error: self._indexed(error, position, end, fresh))
+            self._index.sync(lambda error: self._keyed(error, position, end, fresh))
 
         self._guard(step)
+
+    def _keyed(self, error: OSError | None, position: int, end: int, fresh: bool) -> None:
+        if error is not None:
+            self._indexed(error, position, end, fresh)
+        else:
+            self._keys.sync(lambda failed: self._indexed(failed, position, end, fresh))
 
     def _indexed(self, error: OSError | None, position: int, end: int, fresh: bool) -> None:
         if error is not None:
@@ -211,6 +227,7 @@ class Checkpointer:
                 return
             self.last = point
             self._guard(self._clean)
+            self._keys.checkpointed(point.position)
             self._running = False
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:

@@ -18,6 +18,8 @@ from store.config import StoreConfig
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.keeping import Keeping, empty_at
+from store.keys.index import KeyIndex
+from store.keys.search import KeySearch
 from store.lease import journal
 from store.lease.ledger import Ledger
 from store.lease.retry import retry_copy
@@ -60,20 +62,23 @@ class Core:
         self.cache = TailCache(config.cache_bytes)
         self.commit = GroupCommit(self.segments, self.cache, clock, config, self._reached, self._before_write)
         self.index = QueueIndex(disk, config, point.index_end)
+        self.keys = KeyIndex(disk, clock, config, self.commit.stop)
         self.reader = RecordReader(self.segments, self.cache)
         self.reading = Reading(self.index, self.reader)
+        self.key_search = KeySearch(self.keys, self.reading, self.index, self.segments, self.commit)
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
-        self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.coming)
+        self.appender = Appender(self.commit, self.index, self.keys, config, partial(empty_at, self.state), self.wheel.coming)
         self.ledger = Ledger(self.index, clock, self, config.broker)
         self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
         self.state.connect(self.append_changes)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
+        self.keys.load(point.position, self.segments)
         self.commit.begin(point.position)
         self.commit.store_ms = self.recovered.store_ms
-        self.checkpointer = Checkpointer(disk, clock, config, self.commit, self.index, self, point)
+        self.checkpointer = Checkpointer(disk, clock, config, self.commit, self.index, self.keys, self, point)
         self.retention = Retention(
             self.segments, self.index, self.commit, self.wheel, self.checkpointer, clock, config, self.keeping
         )
@@ -279,6 +284,7 @@ class Core:
         self._guarded(self.index.spill)
         self.checkpointer.look()
         self.retention.look()
+        self.keys.drop_before(self.segments.first)
         self._timer = self.clock.call_at(self.clock.monotonic_ns() + _SECOND_NS, self._tick)
 
     def drain(self, done: Callable[[], None]) -> None:
@@ -306,3 +312,4 @@ class Core:
         self.wheel.stop()
         self.commit.close()
         self.index.close()
+        self.keys.close()

@@ -112,6 +112,24 @@ class LogStore:
             return
         done(core.reading.at(physical_offset, core.commit.written))
 
+    def find(
+        self,
+        topic: str,
+        key: str,
+        begin_ms: int,
+        end_ms: int,
+        limit: int,
+        max_bytes: int,
+        unique: bool,
+        done: Callable[[list[bytes] | Failure], None],
+    ) -> None:
+        """MessageStore.find."""
+        core = self._core
+        if core.held is not None:
+            core.held.append(partial(self.find, topic, key, begin_ms, end_ms, limit, max_bytes, unique, done))
+            return
+        done(core.key_search.find(topic, key, begin_ms, end_ms, limit, max_bytes, unique))
+
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """MessageStore.bounds."""
         core = self._core

@@ -23,6 +23,8 @@ def figures(core: Core) -> dict[str, float]:
         "queues": sum(len(entry.queues) for entry in core.index.topics.values()),
         "index_tail_rows": core.index.tail_rows,
         "index_blocks": core.index.blocks,
+        "key_rows_in_memory": core.keys.memory_rows,
+        "key_runs": core.keys.runs,
         "leases": core.ledger.leased(),
         "lease_tables": len(core.ledger.tables),
         "leases_expired_total": core.ledger.expired,

@@ -81,6 +81,10 @@ class Reading:
             offset += places[len(part)] if len(part) < len(places) else last
         return found, offset
 
+    def bytes_at(self, position: int, end: int) -> bytes | None:
+        """The record that begins at `position`, before `end` of the log, readable or not. Raises OSError."""
+        return self._reader.at(position, end)
+
     def at(self, position: int, end: int) -> bytes | Failure:
         """The record that begins at `position`, before `end` of the log: MESSAGE_NOT_FOUND."""
         try:
@@ -90,7 +94,7 @@ class Reading:
         if data is not None and check(data):
             record = Record(data)
             queue = self._index.queue(record.topic, record.queue_id)
-            if record.physical_offset == position and queue is not None and queue.first <= record.queue_offset < queue.visible:
+            if record.physical_offset == position and queue is not None and _holds(queue, record):
                 return data
         return Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no message begins at {position}")
 
@@ -103,3 +107,8 @@ class Reading:
         if not upper:
             return self._index.search(queue, low, high, lambda row: row[3] >= timestamp_ms)
         return max(self._index.search(queue, low, high, lambda row: row[3] > timestamp_ms) - 1, low)
+
+
+def _holds(queue: Queue, record: Record) -> bool:
+    """True when `record`, of the queue's name, can be read from it, and is not of a deleted topic that had the same name."""
+    return queue.entry.epoch <= record.physical_offset and queue.first <= record.queue_offset < queue.visible

@@ -1,0 +1,367 @@
+"""The key index: newest rows in memory, older ones in sorted runs that merge into fewer, longer ones as time goes by.
+
+    add -> tail -> sorted chunks in memory -> a run, at a checkpoint -> longer runs, behind the checkpoint
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Final, final
+
+from domain.message import Message, Placed
+from domain.ports import Clock, Disk
+from domain.record import Record
+from store.config import StoreConfig
+from store.keys import row
+from store.keys.merge import Merge
+from store.keys.run import FOLDER, Chunk, Run, Sorted, open_run
+from store.log import batch
+from store.log.segment import Segments
+
+CHUNK_ROWS: Final = 4_096
+CHUNKS_MAX: Final = 64
+"""Sorted chunks in memory, before they are written without waiting for a checkpoint; twice as many are never there."""
+
+SPAN_BYTES: Final = 1 << 32
+_FAN: Final = 16
+_LEVELS: Final = (1_024, 16_384, 262_144, 4_194_304)
+_SEEDS_MAX: Final = 65_536
+_SLICE_NS: Final = 2_000_000
+
+
+@final
+class KeyIndex:
+    """Rows of all keys, in the order of the log.
+
+    What stands before a checkpoint is in runs, but for its last part: an eighth of `checkpoint_bytes` is not worth a run, and a
+    start reads it from the log again.
+    """
+
+    def __init__(
+        self, disk: Disk, clock: Clock, config: StoreConfig, stop: Callable[[str, OSError], None], chunk_rows: int = CHUNK_ROWS
+    ) -> None:
+        """`stop(what, error)`: a write has failed, and the store takes no more."""
+        self._disk = disk
+        self._clock = clock
+        self._stop = stop
+        self._chunk_rows = chunk_rows
+        self._gap_bytes = config.checkpoint_bytes // 8
+        self._seeds: dict[str, int] = {}
+        self._tail: array[int] = array("Q")
+        self._begin = 0
+        self._end = 0
+        self._first_ms = 0
+        self._last_ms = 0
+        self._chunks: list[Chunk] = []
+        self._runs: list[Run] = []
+        self._unsynced: list[Run] = []
+        self._spill: Merge | None = None
+        self._compact: Merge | None = None
+        self._safe = 0
+        self._closed = False
+
+    # Adding
+
+    def add(self, messages: Sequence[Message], placed: Sequence[Placed], batch_base: int) -> None:
+        """The keys of messages that the log is about to hold, in its order, in the batch that begins at `batch_base`."""
+        if len(self._tail) >= self._chunk_rows and batch_base > self._begin:
+            self._seal(batch_base)
+            if len(self._chunks) >= CHUNKS_MAX:
+                self._guarded(self._relieve)
+        first, last = placed[0], placed[-1]
+        if first.physical_offset // SPAN_BYTES != last.physical_offset // SPAN_BYTES:
+            border = last.physical_offset // SPAN_BYTES * SPAN_BYTES
+            cut = bisect_left(placed, border, key=lambda place: place.physical_offset)
+            self.add(messages[:cut], placed[:cut], batch_base)
+            self.add(messages[cut:], placed[cut:], batch_base)
+            return
+        if last.physical_offset // SPAN_BYTES != self._begin // SPAN_BYTES:
+            self._seal(last.physical_offset // SPAN_BYTES * SPAN_BYTES)
+        if not self._tail:
+            self._first_ms = first.store_ms
+        self._last_ms = last.store_ms
+        self._end = last.physical_offset + 1
+        seeds = self._seeds
+        crc32 = zlib.crc32
+        append = self._tail.append
+        for message, place in zip(messages, placed, strict=True):
+            seed = seeds.get(message.topic)
+            if seed is None:
+                seed = self._seed(message.topic)
+            stored = message.properties
+            if message.message_id:
+                hashed = crc32(message.message_id.encode("utf-8", "replace"), seed)
+                append(hashed << 32 | place.physical_offset & 0xFFFFFFFF)
+            elif b"UNIQ_KEY\x01" in stored:
+                append(row.hash_of(row.id_of(stored), seed) << 32 | place.physical_offset & 0xFFFFFFFF)
+            if b"KEYS\x01" in stored:
+                for token in row.tokens_of(stored):
+                    append(crc32(token.encode("utf-8", "replace"), seed) << 32 | place.physical_offset & 0xFFFFFFFF)
+
+    def _seed(self, topic: str) -> int:
+        if len(self._seeds) >= _SEEDS_MAX:
+            self._seeds.clear()
+        seed = self._seeds[topic] = row.seed_of(topic)
+        return seed
+
+    def _seal(self, end: int) -> None:
+        """Make a chunk of the rows before `end`, which is behind all of them or where a checkpoint is."""
+        rows = self._tail
+        low = end - self._begin // SPAN_BYTES * SPAN_BYTES
+        count = len(rows) if end >= self._end else bisect_left(rows, low, key=lambda found: found & row.LOW)
+        if count:
+            ordered = array("Q", sorted(rows[:count]))
+            self._chunks.append(Chunk(ordered, self._begin, end, self._first_ms, self._last_ms))
+            self._tail = rows[count:]
+        self._begin = end
+        self._end = max(self._end, end)
+
+    # Searching
+
+    def sources(self, topic: str, key: str) -> tuple[int, Iterator[Sorted]]:
+        """The hash of a key, and all rows that there may be of it, newest first."""
+        hashed = row.hash_of(key, self._seeds.get(topic) or row.seed_of(topic))
+        fresh = array("Q", (found for found in self._tail if found >> 32 == hashed))
+        tail = Chunk(fresh, self._begin, self._end, self._first_ms, self._last_ms)
+        return hashed, chain((tail,), reversed(self._chunks), reversed(self._runs))
+
+    @property
+    def memory_rows(self) -> int:
+        """Rows in memory."""
+        return len(self._tail) + sum(chunk.count for chunk in self._chunks)
+
+    @property
+    def runs(self) -> int:
+        """Runs on the disk."""
+        return len(self._runs)
+
+    # Writing
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        if self._closed:
+            return
+        try:
+            step()
+        except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        self._closed = True
+        self._stop("a write of the key index", error)
+
+    def _later(self, step: Callable[[], None]) -> None:
+        self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._guarded(step))
+
+    def _relieve(self) -> None:
+        """Memory is above its bound: write what is there, at once when that has been going on for too long."""
+        if self._spill is None:
+            self._begin_spill(self._chunks)
+            self._later(self._spill_on)
+        while len(self._chunks) >= 2 * CHUNKS_MAX and self._spill is not None:
+            self._step_spill()
+
+    def _spill_on(self) -> None:
+        if self._spill is not None:
+            self._step_spill()
+            self._later(self._spill_on)
+
+    def _begin_spill(self, chunks: Sequence[Chunk]) -> None:
+        """Merge the oldest chunks that belong to one span."""
+        span = chunks[0].begin // SPAN_BYTES
+        self._spill = Merge(self._disk, [chunk for chunk in chunks if chunk.begin // SPAN_BYTES == span])
+
+    def _step_spill(self) -> None:
+        job = self._spill
+        assert job is not None
+        if job.step():
+            self._spill = None
+            del self._chunks[: len(job.sources)]
+            self._runs.append(job.run)
+            self._unsynced.append(job.run)
+
+    def write_below(self, position: int) -> bool:
+        """Write a slice of what is indexed before `position`; True when nothing is left, or too little to be worth a run.
+
+        Raises OSError.
+        """
+        if self._spill is not None:
+            self._step_spill()
+            return False
+        oldest = self._chunks[0].begin if self._chunks else self._begin
+        if position - oldest < self._gap_bytes:
+            return True
+        if self._begin < position:
+            self._seal(position)
+        chunks = [chunk for chunk in self._chunks if chunk.end <= position]
+        if chunks:
+            self._begin_spill(chunks)
+        return not chunks
+
+    def sync(self, done: Callable[[OSError | None], None]) -> None:
+        """Make the runs durable: first the rows, then the footer that vouches for them."""
+        todo, self._unsynced = self._unsynced, []
+
+        def step(error: OSError | None) -> None:
+            if error is not None or not todo or self._closed:
+                done(error)
+            else:
+                todo[0].file.sync(seal)
+
+        def seal(error: OSError | None) -> None:
+            if error is None and not self._closed:
+                try:
+                    todo[0].file.append(todo[0].footer())
+                except OSError as failed:
+                    error = failed
+            if error is not None or self._closed:
+                done(error)
+            else:
+                todo[0].file.sync(sealed)
+
+        def sealed(error: OSError | None) -> None:
+            if error is None:
+                todo.pop(0).whole = True
+            step(error)
+
+        step(None)
+
+    # Longer runs
+
+    def checkpointed(self, position: int) -> None:
+        """A checkpoint holds: what stands before `position` will not be written again, so runs of it may merge."""
+        self._safe = position
+        if self._compact is None:
+            self._guarded(self._begin_compact)
+
+    def _begin_compact(self) -> None:
+        chosen = neighbours([run for run in self._runs if run.whole and run.end <= self._safe], self._begin)
+        if chosen:
+            self._compact = Merge(self._disk, chosen)
+            self._later(self._compact_on)
+
+    def _compact_on(self) -> None:
+        job = self._compact
+        assert job is not None
+        if not job.step():
+            self._later(self._compact_on)
+            return
+        job.run.file.sync(lambda error: self._synced(error, lambda: self._finish_rows(job)))
+
+    def _synced(self, error: OSError | None, step: Callable[[], None]) -> None:
+        if self._closed:
+            return
+        if error is not None:
+            self._failed(error)
+        else:
+            self._guarded(step)
+
+    def _finish_rows(self, job: Merge) -> None:
+        job.run.file.append(job.run.footer())
+        job.run.file.sync(lambda error: self._synced(error, lambda: self._replace(job)))
+
+    def _replace(self, job: Merge) -> None:
+        job.run.whole = True
+        at = next(at for at, run in enumerate(self._runs) if run is job.sources[0])
+        old = self._runs[at : at + len(job.sources)]
+        self._runs[at : at + len(job.sources)] = [job.run]
+        for run in old:
+            self._remove(run)
+        self._compact = None
+        self._begin_compact()
+
+    def _remove(self, run: Run) -> None:
+        run.file.close()
+        self._disk.remove(run.name)
+
+    def drop_before(self, oldest: int) -> None:
+        """Forget what speaks of nothing from `oldest` on; what is being merged goes the next time."""
+        if self._compact is None:
+            while self._runs and self._runs[0].end <= oldest and self._runs[0].whole:
+                self._remove(self._runs.pop(0))
+        if self._spill is None:
+            self._chunks = [chunk for chunk in self._chunks if chunk.end > oldest]
+
+    # Opening and closing
+
+    def load(self, position: int, segments: Segments) -> None:
+        """Take the runs that a checkpoint at `position` stands for, and read what they lack from the log. Raises OSError."""
+        found: list[Run] = []
+        for name in self._disk.names(FOLDER):
+            file = self._disk.open(f"{FOLDER}/{name}")
+            run = open_run(f"{FOLDER}/{name}", file)
+            if run is not None and run.end <= position:
+                found.append(run)
+            else:
+                file.close()
+                self._disk.remove(f"{FOLDER}/{name}")
+        begin = segments.first
+        for run in sorted(found, key=lambda run: (run.begin, -run.end)):
+            if run.end > begin >= run.begin:
+                self._runs.append(run)
+                begin = run.end
+            else:
+                self._remove(run)
+        self._safe = position
+        self._begin = self._end = begin
+        for header, data in segments.walk(_batch_at(begin, segments), True):
+            self._read(header, data, begin)
+        self._end = max(self._end, segments.end)
+
+    def _read(self, header: batch.Header, data: bytes, begin: int) -> None:
+        at = batch.HEADER_BYTES
+        messages: list[Message] = []
+        placed: list[Placed] = []
+        while at < header.size:
+            size = int.from_bytes(data[at : at + 4], "big")
+            if at != header.state_at and header.position + at >= begin:
+                record = Record(data[at : at + size])
+                messages.append(Message(record.topic, b"", record.properties))
+                place = header.position + at
+                placed.append(Placed(record.queue_id, record.queue_offset, place, record.store_ms, ""))
+            at += size
+        if placed:
+            self.add(messages, placed, header.position)
+
+    def close(self) -> None:
+        """Give the handles back."""
+        self._closed = True
+        for run in self._runs:
+            run.file.close()
+        for job in (self._spill, self._compact):
+            if job is not None:
+                job.run.file.close()
+
+
+def _batch_at(position: int, segments: Segments) -> int:
+    """Where the batch begins that holds `position`; the end of the log when none does."""
+    if batch.header(segments.read(position, batch.HEADER_BYTES), position) is not None:
+        return position
+    segment = segments.at(position)
+    if segment is not None:
+        for header, _ in segments.walk(segment.base, False):
+            if header.position + header.size > position:
+                return header.position
+    return segments.end
+
+
+def neighbours(runs: Sequence[Run], newest: int) -> Sequence[Run]:
+    """Runs that follow each other and are worth merging: sixteen of one level or below; in spans that are complete, two.
+
+    `newest`: where the log is now. Together they stay within one span, and within the longest level.
+    """
+    for level in range(len(_LEVELS)):
+        for at in range(len(runs)):
+            count, end = 0, at
+            span = runs[at].begin // SPAN_BYTES
+            while end < len(runs) and runs[end].begin // SPAN_BYTES == span and runs[end].count <= _LEVELS[level]:
+                count += runs[end].count
+                if count > _LEVELS[-1] * _FAN or (end > at and runs[end].begin != runs[end - 1].end):
+                    break
+                end += 1
+            if end - at >= (_FAN if span == newest // SPAN_BYTES else 2):
+                return runs[at:end]
+    return ()

@@ -1,0 +1,59 @@
+"""One row of the key index: a key's hash, and where its message begins. 64 bits, so that rows sort as numbers.
+
+    CRC-32 of topic, NUL, key: 32 bits | position in the log, modulo 4 GiB: 32 bits
+
+Rows of one sorted run never lie on both sides of a multiple of 4 GiB. A hash promises nothing: the record itself tells.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from array import array
+from typing import Final
+
+from domain import property as properties
+
+ROW_BYTES: Final = 8
+LOW: Final = 0xFFFFFFFF
+KEYS_PER_MESSAGE_MAX: Final = 128
+"""Tokens of KEYS that are indexed; more of them stay unknown to queries."""
+
+
+def seed_of(topic: str) -> int:
+    """What the hashes of a topic's keys start from."""
+    return zlib.crc32(topic.encode() + b"\x00")
+
+
+def hash_of(key: str, seed: int) -> int:
+    """The hash of one key."""
+    return zlib.crc32(key.encode("utf-8", "replace"), seed)
+
+
+def tokens_of(stored: bytes) -> list[str]:
+    """The keys in stored properties: the tokens of KEYS, separated by spaces, each once."""
+    text = properties.find(stored, b"KEYS").decode("utf-8", "replace")
+    if " " not in text:
+        return [text] if text else []
+    return list(dict.fromkeys(token for token in text.split(" ") if token))[:KEYS_PER_MESSAGE_MAX]
+
+
+def id_of(stored: bytes) -> str:
+    """The unique id in stored properties, "" without one."""
+    return properties.find(stored, b"UNIQ_KEY").decode("utf-8", "replace")
+
+
+def pack(rows: array[int]) -> bytes:
+    """Rows as files hold them: little-endian."""
+    if sys.byteorder == "big":
+        rows = rows[:]
+        rows.byteswap()
+    return rows.tobytes()
+
+
+def unpack(data: bytes) -> array[int]:
+    """Bytes of whole rows -> rows."""
+    rows = array("Q", data)
+    if sys.byteorder == "big":
+        rows.byteswap()
+    return rows

@@ -1,0 +1,102 @@
+"""Finding the messages of a key: rows say where to look, the records themselves say whether they are meant."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from domain.record import Record
+from store.keys import row
+from store.keys.index import SPAN_BYTES, KeyIndex
+from store.keys.run import Sorted
+from store.log.commit import GroupCommit
+from store.log.segment import Segments
+from store.queue.index import QueueIndex
+from store.reading import Reading
+
+MISSES_MAX: Final = 1_024
+"""Records that one query looks at in vain before it is content with what it has."""
+
+_BLOCK_ROWS: Final = 64
+_LAST_MS: Final = (1 << 63) - 1
+
+
+@final
+class KeySearch:
+    """Queries by topic, key and store time. Store times never go back in the log: the order of places is that of times."""
+
+    def __init__(
+        self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments, commit: GroupCommit
+    ) -> None:
+        self._keys = keys
+        self._reading = reading
+        self._index = index
+        self._segments = segments
+        self._commit = commit
+
+    def find(
+        self, topic: str, key: str, begin_ms: int, end_ms: int, limit: int, max_bytes: int, unique: bool
+    ) -> list[bytes] | Failure:
+        """MessageStore.find."""
+        entry = self._index.topics.get(topic)
+        if entry is None or not key:
+            return []
+        floor = max(self._segments.first, entry.epoch)
+        hashed, sources = self._keys.sources(topic, key)
+        found: list[bytes] = []
+        room, misses = max_bytes, 0
+        try:
+            for source in sources:
+                if not source.count:
+                    continue
+                if source.end <= floor or source.last_ms < begin_ms:
+                    break
+                for place in self._places(source, hashed, floor, end_ms):
+                    data = self._reading.at(place, self._commit.written)
+                    record = Record(data) if isinstance(data, bytes) else None
+                    if record is None or not _is_meant(record, topic, key, unique) or record.store_ms > end_ms:
+                        misses += 1
+                        if misses >= MISSES_MAX:
+                            return found
+                        continue
+                    if record.store_ms < begin_ms:
+                        return found
+                    room -= len(record.data)
+                    if room < 0 and found:
+                        return found
+                    found.append(record.data)
+                    if len(found) >= limit:
+                        return found
+        except OSError as error:
+            return Failure(ErrorCode.INTERNAL, f"the key index cannot be read: {error}")
+        return found
+
+    def _places(self, source: Sorted, hashed: int, floor: int, end_ms: int) -> Iterator[int]:
+        """Positions of records with that hash, from `floor` on, stored up to `end_ms`; newest first. Raises OSError."""
+        if source.first_ms > end_ms:
+            return
+        start = source.begin // SPAN_BYTES * SPAN_BYTES
+        low = source.bound(hashed << 32 | min(max(floor - start, 0), row.LOW))
+        high = source.bound((hashed + 1) << 32) if hashed < row.LOW else source.count
+        if source.last_ms > end_ms:
+            high = bisect_right(range(high), end_ms, low, high, key=lambda at: self._stored(source, at, start))
+        while high > low:
+            at = max(high - _BLOCK_ROWS, low)
+            for found in reversed(source.rows(at, high - at)):
+                yield start + (found & row.LOW)
+            high = at
+
+    def _stored(self, source: Sorted, at: int, start: int) -> int:
+        """When the record of one row was stored; the end of time when the log does not have it yet."""
+        data = self._reading.bytes_at(start + (source.rows(at, 1)[0] & row.LOW), self._commit.written)
+        return _LAST_MS if data is None else Record(data).store_ms
+
+
+def _is_meant(record: Record, topic: str, key: str, unique: bool) -> bool:
+    """True when the record's own topic and properties say so. `unique`: by its id alone."""
+    if record.topic != topic:
+        return False
+    stored = record.properties
+    return row.id_of(stored) == key or (not unique and key in row.tokens_of(stored))
