@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from domain import address
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
+from domain.filter.expression import SQL92, TAG
+from domain.filter.filter import Filter
 from protocols.http.handler import Match
 from protocols.http.path import query
 from protocols.http.problem import refuse
@@ -32,6 +36,19 @@ def parameters(match: Match, *known: str) -> dict[str, str]:
         if name not in known:
             options = f"this path knows {', '.join(known)}" if known else "this path knows none"
             raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"parameter {name} is unknown; {options}", parameter=name)
+    return found
+
+
+def wanted(match: Match, asked: Mapping[str, str]) -> Filter | None:
+    """The filter of `tag` (`A || B`) or of `filter` (SQL92), None without one. Raises RefusalError."""
+    if "filter" not in asked:
+        found = match.desk.expressions.compile(TAG, asked.get("tag", "*"))
+    elif "tag" in asked:
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "tag or filter, not both; a filter can say TAGS = 'A'", parameter="filter")
+    else:
+        found = match.desk.expressions.compile(SQL92, asked["filter"])
+    if isinstance(found, Failure):
+        raise refuse(found.code, found.text, parameter="filter")
     return found
 
 

@@ -9,6 +9,7 @@ from typing import final
 
 from domain.command import Command
 from domain.event import Event, Refused
+from domain.filter.expression import Expressions
 from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request
 from protocols.http.response import Response
@@ -24,11 +25,13 @@ class Desk:
     wall_ms          epoch milliseconds
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
+    expressions      the filters of requests, compiled
     """
 
     wall_ms: Callable[[], int]
     webhook_origins: tuple[str, ...] = ("*",)
     webhook_rate: int = 0
+    expressions: Expressions = field(default_factory=Expressions)
 
 
 @final

@@ -9,10 +9,9 @@ import orjson
 from domain import limits
 from domain.command import Pull
 from domain.event import Event, Pulled
-from domain.filter import tag as tags
 from domain.record import Record
 from protocols.cloudevents.http import BATCH_JSON
-from protocols.http.argument import number, parameters, topic
+from protocols.http.argument import number, parameters, topic, wanted
 from protocols.http.delivery import document, structured
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.request import Request
@@ -25,7 +24,7 @@ OFFSET_MAX: Final = (1 << 63) - 1
 class Pulling(Handler):
     """200 with `{"messages", "next", "min", "max", "status"}`; `next` is where to go on, also when the offset was out of range.
 
-    Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag`.
+    Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`.
     With `Accept: application/cloudevents-batch+json` the CloudEvents among them come as a batch, `next` in `mq-next-offset`.
     """
 
@@ -37,7 +36,7 @@ class Pulling(Handler):
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Pull, of no group."""
-        asked = parameters(self._match, "offset", "max", "wait_ms", "tag")
+        asked = parameters(self._match, "offset", "max", "wait_ms", "tag", "filter")
         self._batch = request.accepts(BATCH_JSON)
         wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)
         self.waits = wait_ms > 0
@@ -50,7 +49,7 @@ class Pulling(Handler):
             number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, limits.RECEIVE_MESSAGES_MAX),
             limits.PULL_BYTES_MAX,
             wait_ms,
-            tags.parse(asked.get("tag", "*")),
+            wanted(self._match, asked),
         )
         return command, None
 

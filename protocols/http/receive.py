@@ -10,8 +10,7 @@ from domain import limits
 from domain.command import Command, Extend, Receive
 from domain.errors import ErrorCode
 from domain.event import Event, Received
-from domain.filter import tag as tags
-from protocols.http.argument import flag, group, number, parameters, topic
+from protocols.http.argument import flag, group, number, parameters, topic, wanted
 from protocols.http.delivery import bare_leased, leased_document
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse
@@ -27,7 +26,8 @@ BARE = b"application/octet-stream"
 class Receiving(Handler):
     """200 with messages, 204 when there were none in time.
 
-    Parameters: `max` (1 to 32, 1), `wait_ms` (to 30 s, 0), `invisible_ms` (10 ms to 12 h, 30 s), `tag` (`A || B`), `queue`,
+    Parameters: `max` (1 to 32, 1), `wait_ms` (to 30 s, 0), `invisible_ms` (10 ms to 12 h, 30 s), `tag` (`A || B`) or
+    `filter` (SQL92 over properties), `queue`,
     `from` (`first` or `last`: where a group begins that has no position yet; first), `ordered` (true: one by one a queue).
     With `max=1` and `Accept: application/octet-stream` the message is the bare body and `mq-` fields.
     """
@@ -40,7 +40,7 @@ class Receiving(Handler):
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """Receive."""
-        asked = parameters(self._match, "max", "wait_ms", "invisible_ms", "tag", "queue", "from", "ordered")
+        asked = parameters(self._match, "max", "wait_ms", "invisible_ms", "tag", "filter", "queue", "from", "ordered")
         begin = asked.get("from", "first")
         if begin not in ("first", "last"):
             raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "from is first or last", parameter="from")
@@ -56,7 +56,7 @@ class Receiving(Handler):
             number("invisible_ms", asked.get("invisible_ms"), INVISIBLE_MS_MIN, limits.INVISIBLE_MS_MAX, INVISIBLE_MS),
             wait_ms,
             number("queue", asked.get("queue"), 0, limits.QUEUES_PER_TOPIC_MAX - 1, -1),
-            tags.parse(asked.get("tag", "*")),
+            wanted(self._match, asked),
             from_first=begin == "first",
             ordered=flag("ordered", asked.get("ordered")),
         )

@@ -36,6 +36,7 @@ from domain.event import (
     TopicList,
     Value,
 )
+from domain.filter.tag import TagFilter
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
 from domain.topic import Topic
@@ -74,9 +75,25 @@ def test_receive_asks_for_what_the_parameters_say() -> None:
     command = client.commands[-1]
     assert isinstance(command, Receive)
     assert (command.limit, command.wait_ms, command.invisible_ms, command.queue_id) == (32, 30_000, 500, 2)
-    assert command.filter is not None
+    assert isinstance(command.filter, TagFilter)
     assert command.filter.tags == {b"A", b"B"}
     assert (command.from_first, command.ordered) == (False, True)
+
+
+@pytest.mark.parametrize("target", [GROUP + ":receive", "/v1/topics/orders/queues/3"])
+def test_sql_filters_select_by_properties(target: str) -> None:
+    client = Client(leasing())
+    method = "POST" if "receive" in target else "GET"
+    client.ask(method, target + "?filter=weight%20%3E%205%20AND%20colour%20IS%20NULL")
+    command = client.commands[-1]
+    assert isinstance(command, Receive | Pull)
+    assert command.filter is not None
+    assert command.filter.matches(b"weight\x017\x02")
+    assert not command.filter.matches(b"weight\x017\x02colour\x01red\x02")
+    wrong = client.ask(method, target + "?filter=weight%20%3E")
+    assert (wrong.status, wrong.json()["code"], wrong.json()["parameter"]) == (400, "filter-illegal", "filter")
+    assert "column 9" in wrong.json()["detail"]
+    assert client.ask(method, target + "?filter=a%20IS%20NULL&tag=A").status == 400
 
 
 def test_derived_topics_are_written_escaped() -> None:
