@@ -13,7 +13,6 @@ from domain.ports import StateChange
 from domain.record import encode
 from store.config import StoreConfig
 from store.delay import parking
-from store.keys.index import KeyIndex
 from store.log.commit import Done, GroupCommit, OpenBatch, Pending
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
@@ -36,7 +35,6 @@ class Appender:
         self,
         commit: GroupCommit,
         index: QueueIndex,
-        keys: KeyIndex,
         config: StoreConfig,
         empty_at: Callable[[str, int], int],
         parked: Callable[[int, int], None],
@@ -44,7 +42,6 @@ class Appender:
         """`empty_at(topic, queue id)`: where an emptied queue goes on. `parked(position, due ms)`: a timer is coming."""
         self._commit = commit
         self._index = index
-        self._keys = keys
         self._host = config.store_host
         self._empty_at = empty_at
         self._parked = parked
@@ -81,8 +78,7 @@ class Appender:
         else:
             open_batch = commit.room(size)
         placed = self._place(messages, queues, open_batch, flushed)
-        if placed:
-            self._keys.add(messages, placed, open_batch.base)
+        open_batch.messages.extend(messages)
         effects = open_batch.flushed if flushed else open_batch.page
         effects.pending.append(Pending(done, placed, changes, flushed, open_batch.asked_ns))
 

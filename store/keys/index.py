@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Final, final
 
-from domain.message import Message, Placed
+from domain.message import Message
 from domain.ports import Clock, Disk
 from domain.record import Record
 from store.config import StoreConfig
@@ -66,41 +66,43 @@ class KeyIndex:
 
     # Adding
 
-    def add(self, messages: Sequence[Message], placed: Sequence[Placed], batch_base: int) -> None:
-        """The keys of messages that the log is about to hold, in its order, in the batch that begins at `batch_base`."""
+    def add(self, messages: Sequence[Message], places: Sequence[int], store_ms: int, batch_base: int) -> None:
+        """The keys of messages that the log now holds: their positions, ascending, and where their batch begins."""
         if len(self._tail) >= self._chunk_rows and batch_base > self._begin:
             self._seal(batch_base)
             if len(self._chunks) >= CHUNKS_MAX:
                 self._guarded(self._relieve)
-        first, last = placed[0], placed[-1]
-        if first.physical_offset // SPAN_BYTES != last.physical_offset // SPAN_BYTES:
-            border = last.physical_offset // SPAN_BYTES * SPAN_BYTES
-            cut = bisect_left(placed, border, key=lambda place: place.physical_offset)
-            self.add(messages[:cut], placed[:cut], batch_base)
-            self.add(messages[cut:], placed[cut:], batch_base)
+        last = places[-1]
+        start = last - last % SPAN_BYTES
+        if places[0] < start:
+            cut = bisect_left(places, start)
+            self.add(messages[:cut], places[:cut], store_ms, batch_base)
+            self.add(messages[cut:], places[cut:], store_ms, batch_base)
             return
-        if last.physical_offset // SPAN_BYTES != self._begin // SPAN_BYTES:
-            self._seal(last.physical_offset // SPAN_BYTES * SPAN_BYTES)
+        if self._begin < start:
+            self._seal(start)
         if not self._tail:
-            self._first_ms = first.store_ms
-        self._last_ms = last.store_ms
-        self._end = last.physical_offset + 1
+            self._first_ms = store_ms
+        self._last_ms = store_ms
+        self._end = last + 1
         seeds = self._seeds
         crc32 = zlib.crc32
         append = self._tail.append
-        for message, place in zip(messages, placed, strict=True):
+        for message, place in zip(messages, places, strict=True):
             seed = seeds.get(message.topic)
             if seed is None:
                 seed = self._seed(message.topic)
+            low = place - start
             stored = message.properties
             if message.message_id:
-                hashed = crc32(message.message_id.encode("utf-8", "replace"), seed)
-                append(hashed << 32 | place.physical_offset & 0xFFFFFFFF)
-            elif b"UNIQ_KEY\x01" in stored:
-                append(row.hash_of(row.id_of(stored), seed) << 32 | place.physical_offset & 0xFFFFFFFF)
-            if b"KEYS\x01" in stored:
+                append(crc32(message.message_id.encode(), seed) << 32 | low)
+            else:
+                unique = row.id_of(stored)
+                if unique:
+                    append(crc32(unique, seed) << 32 | low)
+            if stored.find(b"KEYS\x01") >= 0:
                 for token in row.tokens_of(stored):
-                    append(crc32(token.encode("utf-8", "replace"), seed) << 32 | place.physical_offset & 0xFFFFFFFF)
+                    append(crc32(token, seed) << 32 | low)
 
     def _seed(self, topic: str) -> int:
         if len(self._seeds) >= _SEEDS_MAX:
@@ -313,18 +315,13 @@ class KeyIndex:
 
     def _read(self, header: batch.Header, data: bytes, begin: int) -> None:
         at = batch.HEADER_BYTES
-        messages: list[Message] = []
-        placed: list[Placed] = []
         while at < header.size:
             size = int.from_bytes(data[at : at + 4], "big")
             if at != header.state_at and header.position + at >= begin:
                 record = Record(data[at : at + size])
-                messages.append(Message(record.topic, b"", record.properties))
-                place = header.position + at
-                placed.append(Placed(record.queue_id, record.queue_offset, place, record.store_ms, ""))
+                message = Message(record.topic, b"", record.properties)
+                self.add((message,), (header.position + at,), record.store_ms, header.position)
             at += size
-        if placed:
-            self.add(messages, placed, header.position)
 
     def close(self) -> None:
         """Give the handles back."""

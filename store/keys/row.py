@@ -30,17 +30,30 @@ def hash_of(key: str, seed: int) -> int:
     return zlib.crc32(key.encode("utf-8", "replace"), seed)
 
 
-def tokens_of(stored: bytes) -> list[str]:
-    """The keys in stored properties: the tokens of KEYS, separated by spaces, each once."""
-    text = properties.find(stored, b"KEYS").decode("utf-8", "replace")
-    if " " not in text:
-        return [text] if text else []
-    return list(dict.fromkeys(token for token in text.split(" ") if token))[:KEYS_PER_MESSAGE_MAX]
+def tokens_of(stored: bytes) -> list[bytes]:
+    """The keys in stored properties: the tokens of KEYS, separated by spaces, each once, in UTF-8."""
+    at = stored.find(b"KEYS\x01")
+    while at > 0 and stored[at - 1] != 2:
+        at = stored.find(b"KEYS\x01", at + 1)
+    if at < 0:
+        return []
+    end = stored.find(b"\x02", at)
+    text = stored[at + 5 :] if end < 0 else stored[at + 5 : end]
+    tokens = text.split(b" ")
+    if len(tokens) > 1:
+        tokens = list(dict.fromkeys(token for token in tokens if token))[:KEYS_PER_MESSAGE_MAX]
+    return tokens if text.isascii() else [clean(token) for token in tokens]
 
 
-def id_of(stored: bytes) -> str:
-    """The unique id in stored properties, "" without one."""
-    return properties.find(stored, b"UNIQ_KEY").decode("utf-8", "replace")
+def id_of(stored: bytes) -> bytes:
+    """The unique id in stored properties in UTF-8, b"" without one."""
+    found = properties.find(stored, b"UNIQ_KEY")
+    return found if found.isascii() else clean(found)
+
+
+def clean(text: bytes) -> bytes:
+    """The same in valid UTF-8, as every reader of properties sees it."""
+    return text.decode("utf-8", "replace").encode()
 
 
 def pack(rows: array[int]) -> bytes:

@@ -98,5 +98,5 @@ def _is_meant(record: Record, topic: str, key: str, unique: bool) -> bool:
     """True when the record's own topic and properties say so. `unique`: by its id alone."""
     if record.topic != topic:
         return False
-    stored = record.properties
-    return row.id_of(stored) == key or (not unique and key in row.tokens_of(stored))
+    stored, wanted = record.properties, key.encode("utf-8", "replace")
+    return row.id_of(stored) == wanted or (not unique and wanted in row.tokens_of(stored))

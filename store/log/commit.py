@@ -55,7 +55,9 @@ class Effects:
 class OpenBatch:
     """The batch that this turn's appends go into. `end`: where the next record will stand; `reserved`: for the state record."""
 
-    __slots__ = ("asked_ns", "base", "changes", "end", "flushed", "page", "parts", "places", "reserved", "store_ms")
+    __slots__ = (
+        "asked_ns", "base", "changes", "end", "flushed", "messages", "page", "parts", "places", "reserved", "store_ms",
+    )  # fmt: skip
 
     def __init__(self, base: int, store_ms: int, asked_ns: int) -> None:
         self.base = base
@@ -64,6 +66,7 @@ class OpenBatch:
         self.end = base + batch.HEADER_BYTES
         self.parts: list[bytes] = []
         self.places: list[int] = []
+        self.messages: list[Message] = []
         self.changes: list[StateChange] = []
         self.reserved = change.RECORD_BYTES
         self.page = Effects(base)
@@ -73,6 +76,8 @@ class OpenBatch:
 @final
 class GroupCommit:
     """Writes and syncs. `reached(effects)` is called when a level holds, in log order within a level.
+
+    `keyed(messages, places, store ms, base)` is called once for each batch that has been written, while its sync is under way.
 
     After a failed write or sync nothing is written any more: what a failed fsync left on the disk is not known, and asking
     again would be told a lie. `broken` says what happened; what waited is failed; reading goes on.
@@ -86,6 +91,7 @@ class GroupCommit:
         config: StoreConfig,
         reached: Callable[[Effects], None],
         before_write: Callable[[], None],
+        keyed: Callable[[Sequence[Message], Sequence[int], int, int], None],
     ) -> None:
         self._segments = segments
         self._cache = cache
@@ -93,6 +99,7 @@ class GroupCommit:
         self._config = config
         self._reached = reached
         self._before_write = before_write
+        self._keyed = keyed
         self._open: OpenBatch | None = None
         self._sealed: list[OpenBatch | None] = []
         self._unsynced: deque[tuple[int, Effects]] = deque()
@@ -199,6 +206,7 @@ class GroupCommit:
         self._write_sealed()
 
     def _write_sealed(self) -> None:
+        written: list[OpenBatch] = []
         while self._sealed:
             current = self._sealed.pop(0)
             try:
@@ -216,11 +224,15 @@ class GroupCommit:
                 self._unsynced.append((current.end, current.flushed))
             if current.page.pending or current.page.arrivals:
                 self._reached(current.page)
+            written.append(current)
         if self._unsynced:
             self._sync()
         elif self._flush_timer is None and self.broken is None and self.written > self.synced:
             due = self._clock.monotonic_ns() + self._config.flush_interval_ms * 1_000_000
             self._flush_timer = self._clock.call_at(due, self._flush)
+        for current in written:
+            if current.messages:
+                self._keyed(current.messages, current.places, current.store_ms, current.base)
 
     def _write(self, current: OpenBatch | None) -> None:
         if current is None:
