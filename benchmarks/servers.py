@@ -40,10 +40,10 @@ class Server:
 def headgate(folder: Path, durability: str) -> Server:
     """One `headgate up`."""
     ports = {name: free_port() for name in NAMES}
-    command = [str(Path(sys.executable).parent / "headgate"), "up", "--data", str(folder / "data"), "--durability", durability]
+    command = [sys.executable, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
-    server = Server("headgate", ports, [Process(command, folder)])
+    server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(ROOT)})])
     server.processes[0].wait_port(ports["remoting"])
     server.processes[0].wait_port(ports["admin"])
     return server

@@ -27,7 +27,8 @@ def jump_hash(key: int, buckets: int) -> int:
 class Placement:
     """Places messages that name no queue.
 
-    The message group decides, else the exact MQTT path (order holds per path), else the queues take turns.
+    The message group decides, else the exact MQTT path (order holds per path), else the queues take turns: the messages
+    of one send go to one queue, as RocketMQ's batches do.
     """
 
     def __init__(self) -> None:
@@ -53,5 +54,8 @@ class Placement:
                     self._known.clear()
                 self._known[key, queues] = found
             return found
-        self._turn += 1
         return self._turn % queues
+
+    def turn(self) -> None:
+        """The next send begins."""
+        self._turn += 1

@@ -63,6 +63,7 @@ class Sending:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none."""
         missing = ""
         retained = RETAIN_NONE
+        self._placement.turn()
         for message in messages:
             retained |= message.retain
             topic = self._topics.find(message.topic)
@@ -83,10 +84,10 @@ class Sending:
         self._store.append(messages, done, changes or ())
 
     def _conflict(self, messages: list[Message]) -> Failure | None:
-        """Why a message does not fit the type of its topic; topics that are yet to be made are NORMAL."""
+        """Why a message does not fit the type of its topic; topics that are yet to be made take all."""
         for message in messages:
             topic = self._topics.find(message.topic)
-            wanted = topic.type if topic is not None else "NORMAL"
+            wanted = topic.type if topic is not None else "MIXED"
             if wanted in ("MIXED", "UNSPECIFIED") or address.is_derived_topic(message.topic):
                 continue
             found = properties.message_type(message.properties)

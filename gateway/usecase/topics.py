@@ -59,6 +59,8 @@ class Topics:
                 name,
                 read_queues=queues,
                 write_queues=queues,
+                # Nobody said what it is for: every kind of message is welcome until somebody does.
+                type="NORMAL" if derived else "MIXED",
                 durability=self._metadata.default_durability(),
                 created_ms=self._clock.wall_ms(),
             )
