@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from domain import property as properties
+from domain import recall
 from domain.address import TIMER_TOPIC
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
@@ -43,6 +44,7 @@ class Appender:
         self._commit = commit
         self._index = index
         self._host = config.store_host
+        self._broker = config.broker
         self._empty_at = empty_at
         self._parked = parked
         self._tags: dict[bytes, int] = {}
@@ -108,11 +110,14 @@ class Appender:
             size = len(record)
             stored = message.properties
             tag = self.tag_of(stored)
+            place = Placed(queue.id, offset, end, store_ms, message.message_id)
+            placed.append(place)
             if queue.entry.name == TIMER_TOPIC:
                 due = parking.due_of(stored)
                 tag = due & parking.BUCKET_MASK
                 self._parked(end, due)
-            placed.append(Placed(queue.id, offset, end, store_ms, message.message_id))
+                topic = properties.text(stored, properties.REAL_TOPIC)
+                place.recall_handle = recall.handle(topic, self._broker, due, message.message_id)
             tail = queue.tail
             if tail is None:
                 index.add(queue, pack(end, size, tag, store_ms))
@@ -147,6 +152,11 @@ class Appender:
         """Changes that already hold in memory and that nobody waits for by themselves."""
         if self._commit.broken is None:
             self._commit.room(0, change.size(changes)).changes.extend(changes)
+
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """One queue, made when there is none."""
+        entry = self._index.entry(topic)
+        return entry.queues.get(queue_id) or self._new_queue(entry, queue_id)
 
     def _new_queue(self, entry: TopicEntry, queue_id: int) -> Queue:
         queue = entry.queues[queue_id] = Queue(entry, queue_id, self._empty_at(entry.name, queue_id))

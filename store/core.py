@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, final
 
 from domain import address
+from domain.address import HALF_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.ports import Clock, Disk, StateChange, StoreListener, Timer
@@ -16,6 +17,7 @@ from store.append import Appender
 from store.checkpoint import Checkpointer
 from store.config import StoreConfig
 from store.delay import parking
+from store.delay.recall import Recalling
 from store.delay.wheel import Wheel
 from store.keeping import Keeping, empty_at
 from store.keys.index import KeyIndex
@@ -36,7 +38,8 @@ from store.reading import Reading
 from store.recovery import ABORT, Recovery
 from store.retention import Retention
 from store.state.metadata import Catalogue
-from store.state.view import DROPPED, GROUP, LEASE, TIMER, TOPIC, StateView
+from store.state.view import DROPPED, GROUP, HALF, LEASE, TIMER, TOPIC, StateView
+from store.transaction.book import Book
 
 _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
 _SECOND_NS: Final = 1_000_000_000
@@ -71,6 +74,8 @@ class Core:
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
         self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.coming)
+        self.recalling = Recalling(self.index, clock, self.wheel, self)
+        self.book = Book(self.index, clock, self)
         self.ledger = Ledger(self.index, clock, self, config.broker)
         self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
@@ -82,7 +87,7 @@ class Core:
         self.commit.store_ms = self.recovered.store_ms
         self.checkpointer = Checkpointer(disk, clock, config, self.commit, self.index, self.keys, self, point)
         self.retention = Retention(
-            self.segments, self.index, self.commit, self.wheel, self.checkpointer, clock, config, self.keeping
+            self.segments, self.index, self.commit, self.wheel, self.book, self.checkpointer, clock, config, self.keeping
         )
         self._start()
 
@@ -92,6 +97,7 @@ class Core:
         self._disk.replace(ABORT, b"running\n")
         self.ledger.recovered()
         self.wheel.start()
+        self.book.start()
         if self.commit.synced < self.commit.written:
             self.commit.when_synced(self._release)
         else:
@@ -147,7 +153,7 @@ class Core:
             if done is not None:
                 done(pending.placed)
         for queue, records in arrivals.items():
-            if not parking.is_parking_topic(queue.entry.name):
+            if not parking.is_parking_topic(queue.entry.name) and queue.entry.name != HALF_TOPIC:
                 for listener in self.listeners:
                     listener.arrived(queue.entry.name, queue.id, records)
 
@@ -240,6 +246,22 @@ class Core:
         """A value of the timers' state space."""
         return self.state.get(TIMER, key)
 
+    def timer_states(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Values of the timers' state space by prefix of their keys."""
+        return self.state.scan(TIMER, prefix)
+
+    def halves(self) -> Iterator[tuple[bytes, bytes]]:
+        """The state space of open transactions, in key order."""
+        return self.state.scan(HALF, b"")
+
+    def half_queue(self) -> Queue:
+        """The queue of half messages, made when there is none."""
+        return self.appender.queue(HALF_TOPIC, 0)
+
+    def put(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        """Append messages and changes in one commit, without asking whether the store may."""
+        self.appender.add(messages, changes, done, not messages and self.flushed_default)
+
     def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Append messages that are due, with the progress that they make, in one commit."""
         failure = self.refusal()
@@ -312,6 +334,7 @@ class Core:
             self._timer.cancel()
         self.ledger.stop()
         self.wheel.stop()
+        self.book.stop()
         self.commit.close()
         self.index.close()
         self.keys.close()

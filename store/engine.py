@@ -9,28 +9,34 @@ from typing import final
 from domain import limits
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
-from domain.message import Message
+from domain.message import SYS_PREPARED, Message
 from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
 from domain.receipt import Receipt
+from domain.transaction import Timers, Transactions
 from store.config import StoreConfig
 from store.core import Core
 from store.delay import parking
 from store.figures import figures
 from store.log.commit import Done
+from store.transaction import half
 
 
 @final
 class LogStore:
-    """MessageStore over one log. `metadata` and `state` are its other two faces. Made by `open_store`."""
+    """MessageStore over one log. `metadata`, `state`, `transactions` and `timers` are its other faces. Made by `open_store`."""
 
     metadata: Metadata
     state: State
+    transactions: Transactions
+    timers: Timers
 
     def __init__(self, core: Core, clock: Clock) -> None:
         self._core = core
         self._clock = clock
         self.metadata = core.metadata
         self.state = core.state
+        self.transactions = core.book
+        self.timers = core.recalling
 
     def listen(self, listener: StoreListener) -> None:
         """Add a listener."""
@@ -54,36 +60,43 @@ class LogStore:
         return self._core.commit.broken
 
     def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
-        """MessageStore.append. Messages with a delay are parked; their Placed tells where."""
+        """MessageStore.append. Messages with a delay and half messages are kept out of sight; their Placed tells where."""
         failure = self._core.refusal()
         if failure is None:
             for message in messages:
-                if parking.may_be_parked(message.properties):
+                if message.sys_flag & SYS_PREPARED or parking.may_be_parked(message.properties):
                     parked = self._parked(messages)
                     if isinstance(parked, Failure):
                         failure = parked
                     else:
-                        messages = parked
+                        messages, halves = parked
+                        changes = [*changes, *halves]
                     break
         if failure is None:
             self._core.appender.add(messages, changes, done, not messages and self._core.flushed_default)
         elif done is not None:
             done(failure)
 
-    def _parked(self, messages: Sequence[Message]) -> list[Message] | Failure:
+    def _parked(self, messages: Sequence[Message]) -> tuple[list[Message], list[StateChange]] | Failure:
+        """Messages as they are to be stored, some of them out of sight, and the transactions that they open."""
         out: list[Message] = []
+        halves: list[Message] = []
         now = self._clock.wall_ms()
         for message in messages:
-            if parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
+            if message.sys_flag & SYS_PREPARED:
+                out.append(half.prepared(message))
+                halves.append(out[-1])
+            elif parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
                 parked = parking.park(message, now, self._core.wheel.after_ms())
                 if isinstance(parked, Failure):
                     return parked
-                if len(parked.properties) > limits.PROPERTIES_BYTES_MAX:
-                    return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed message has to carry")
                 out.append(parked)
             else:
                 out.append(message)
-        return out
+            if len(out[-1].properties) > limits.PROPERTIES_BYTES_MAX:
+                return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed or prepared message has to carry")
+        changes = self._core.book.begin(halves) if halves else []
+        return changes if isinstance(changes, Failure) else (out, changes)
 
     # MessageStore: reading
 

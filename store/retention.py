@@ -19,6 +19,7 @@ from store.log.segment import Segment, Segments
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import Row
+from store.transaction.book import Book
 
 
 class Host(Protocol):
@@ -41,6 +42,7 @@ class Retention:
         index: QueueIndex,
         commit: GroupCommit,
         wheel: Wheel,
+        book: Book,
         checkpointer: Checkpointer,
         clock: Clock,
         config: StoreConfig,
@@ -50,6 +52,7 @@ class Retention:
         self._index = index
         self._commit = commit
         self._wheel = wheel
+        self._book = book
         self._checkpointer = checkpointer
         self._clock = clock
         self._config = config
@@ -148,11 +151,9 @@ class Retention:
         self._copy(pending, 0, base)
 
     def _copy(self, pending: list[tuple[int, Row]], at: int, base: int) -> None:
-        """Write again what is needed of the segments before `base`: first timers, a batch at a time, then state."""
+        """Write again what is needed of the segments before `base`: timers, a batch at a time, then halves, then state."""
         if at == len(pending):
-            changes = self._host.needed_below(base)
-            self.copied += len(changes)
-            self._host.keep((), changes, lambda result: self._delete(result, base))
+            self._copy_halves(base)
             return
         end, size = at, 0
         while end < len(pending) and end - at < BATCH_MESSAGES and size < BATCH_BYTES:
@@ -170,6 +171,28 @@ class Retention:
                 return
             self.copied += len(result)
             self._copy(pending, end, base)
+
+        self._host.keep(messages, changes, copied)
+
+    def _copy_halves(self, base: int) -> None:
+        """Then half messages that are undecided; at last state."""
+        try:
+            messages, changes = self._book.copies(base)
+        except (OSError, StoreError):
+            self._end()
+            return
+        if not messages:
+            changes = [*self._host.needed_below(base), *self._wheel.voided_below(base)]
+            self.copied += len(changes)
+            self._host.keep((), changes, lambda result: self._delete(result, base))
+            return
+
+        def copied(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure):
+                self._end()
+                return
+            self.copied += len(result)
+            self._copy_halves(base)
 
         self._host.keep(messages, changes, copied)
 

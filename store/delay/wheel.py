@@ -8,7 +8,7 @@ Levels (SCHEDULE_TOPIC_XXXX): each is a queue whose messages fall due in order, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, Protocol, final
 
@@ -25,12 +25,18 @@ from store.queue.row import Row
 
 MARK: Final = b"mark"
 COPIED: Final = b"copied"
+RECALLED: Final = b"recalled-"
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 _RECHECK_MS: Final = 1_000
 _PAUSE_MS: Final = 100
 _POSITION_BITS: Final = 64
 _SIZE_BITS: Final = 32
+
+
+def recalled_key(position: int) -> bytes:
+    """State key of a timer that was recalled; `position` is its record's."""
+    return RECALLED + position.to_bytes(8, "big")
 
 
 def level_key(level: int) -> bytes:
@@ -46,6 +52,9 @@ class Host(Protocol):
 
     def timer_state(self, key: bytes) -> bytes | None:
         """A value of the timers' state space."""
+
+    def timer_states(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Values of the timers' state space by prefix of their keys."""
 
     def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Append messages that are due, with the progress that they make, in one commit."""
@@ -72,6 +81,9 @@ class Wheel:
         self._coming: dict[int, int] = {}
         self.mark = (0, -1)
         self.copied = 0
+        self.recalled: set[int] = set()
+        self._passed: list[int] = []
+        self.held = False
         self.levels = [0] * len(parking.LEVELS_MS)
         self._busy = False
         self._timer: Timer | None = None
@@ -84,6 +96,7 @@ class Wheel:
         if mark is not None:
             self.mark = (int.from_bytes(mark[:8], "big"), int.from_bytes(mark[8:], "big"))
         self.copied = int(self._host.timer_state(COPIED) or b"0")
+        self.recalled.update(int.from_bytes(key[len(RECALLED) :], "big") for key, _ in self._host.timer_states(RECALLED))
         for level in range(len(self.levels)):
             self.levels[level] = int(self._host.timer_state(level_key(level + 1)) or b"0")
         entry = self._index.topics.get(TIMER_TOPIC)
@@ -181,7 +194,9 @@ class Wheel:
 
     def _done(self, result: list[Placed] | Failure) -> None:
         self._busy = False
+        passed, self._passed = self._passed, []
         if not isinstance(result, Failure):
+            self.recalled.difference_update(passed)
             self.delivered += len(result)
         elif result.code is not ErrorCode.FLUSH_TIMEOUT:
             self._start_again()
@@ -209,12 +224,12 @@ class Wheel:
         """Stop delivering while pending messages are copied; False while a delivery is under way."""
         if self._busy:
             return False
-        self._busy = True
+        self._busy = self.held = True
         return True
 
     def resume(self) -> None:
         """Go on after `hold`."""
-        self._busy = False
+        self._busy = self.held = False
         self._arm()
 
     def _open_buckets(self, now: int) -> None:
@@ -245,17 +260,20 @@ class Wheel:
         rows: list[Row] = []
         taken = 0
         mark = self.mark
+        changes: list[StateChange] = []
         bits = _POSITION_BITS + _SIZE_BITS
         while heap and heap[0] >> bits < limit and len(rows) < BATCH_MESSAGES and taken < BATCH_BYTES:
             packed = heappop(heap)
             due = packed >> bits
             position = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1)
             size = packed & ((1 << _SIZE_BITS) - 1)
-            if position >= self.copied:
+            if position in self.recalled:
+                self._passed.append(position)
+                changes.append(self._change(recalled_key(position), None))
+            elif position >= self.copied:
                 rows.append((position, size, 0, due))
                 taken += size
             mark = (due, position)
-        changes: list[StateChange] = []
         if mark != self.mark:
             self._drop_buckets(self.mark[0], mark[0])
             self.mark = mark
@@ -284,6 +302,19 @@ class Wheel:
             if queue is not None and queue.visible == queue.next:
                 self._index.drop(queue)
 
+    def is_pending(self, due_ms: int, position: int) -> bool:
+        """True for a timer that is still to be delivered."""
+        return (due_ms, position) > self.mark and position >= self.copied and position not in self.recalled
+
+    def voided_below(self, position: int) -> list[StateChange]:
+        """Recalled timers in records before `position` need no mention any more, once nothing before it counts."""
+        void = [at for at in self.recalled if at < position]
+        if not void:
+            return []
+        self.recalled.difference_update(void)
+        self.copied = max(self.copied, position)
+        return [*(self._change(recalled_key(at), None) for at in void), self._change(COPIED, b"%d" % self.copied)]
+
     def pending_below(self, position: int) -> list[tuple[int, Row]]:
         """(due ms, row) of what is parked in records before `position`, in log order: what retention must copy forward."""
         found: list[tuple[int, Row]] = []
@@ -291,7 +322,7 @@ class Wheel:
         for queue in [] if entry is None else list(entry.queues.values()):
             base = queue.id << parking.BUCKET_BITS
             for row in self._rows_below(queue, queue.first, position):
-                if (base + row[2], row[0]) > self.mark and row[0] >= self.copied:
+                if self.is_pending(base + row[2], row[0]):
                     found.append((base + row[2], row))
         for level in range(len(self.levels)):
             level_queue = self._index.queue(SCHEDULE_TOPIC, level)
@@ -319,11 +350,13 @@ class Wheel:
     def copies(self, pending: Sequence[tuple[int, Row]]) -> tuple[list[Message], list[StateChange]]:
         """Parked messages again, to be appended behind, with the progress that makes the old ones void. In log order, a run of
         `pending_below`."""
-        records = self._host.records([row for _, row in pending])
+        left = [(due, row) for due, row in pending if row[0] not in self.recalled]
+        records = self._host.records([row for _, row in left])
+        self.copied = pending[-1][1][0] + 1
         messages: list[Message] = []
         changes: list[StateChange] = []
         floor = self.after_ms()
-        for (due, row), data in zip(pending, records, strict=True):
+        for (due, _), data in zip(left, records, strict=True):
             record = Record(data)
             message = parking.delivered(data)
             messages.append(parking.until(message, max(due, floor)))
@@ -331,13 +364,12 @@ class Wheel:
                 level = record.queue_id
                 self.levels[level] = record.queue_offset + 1
                 changes.append(self._change(level_key(level + 1), b"%d" % self.levels[level]))
-            self.copied = row[0] + 1
         changes.append(self._change(COPIED, b"%d" % self.copied))
         return messages, changes
 
     def pending(self) -> int:
         """Timers and level messages that wait."""
-        count = len(self._heap)
+        count = len(self._heap) - len(self.recalled)
         for bucket in sorted(self._known):
             queue = self._index.queue(TIMER_TOPIC, bucket)
             count += 0 if queue is None else queue.visible - queue.first

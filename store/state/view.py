@@ -18,6 +18,7 @@ LEASE: Final = "@lease"
 DROPPED: Final = "@dropped"
 EMPTY: Final = "@empty"
 TIMER: Final = "@timer"
+HALF: Final = "@half"
 
 Append = Callable[[Sequence[StateChange], Done | None], None]
 Item = tuple[str, bytes]

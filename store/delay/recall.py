@@ -1,0 +1,110 @@
+"""Recall: a timer that is taken back stays where it is, and a state key makes it void; its time passes it by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol, final
+
+from domain import property as properties
+from domain.address import TIMER_TOPIC
+from domain.errors import ErrorCode, Failure, StoreError
+from domain.message import Placed
+from domain.ports import Clock, StateChange
+from domain.record import Record
+from store.delay import parking
+from store.delay.wheel import Wheel, recalled_key
+from store.log.commit import Done
+from store.queue.index import QueueIndex
+from store.queue.row import Row
+from store.state.view import TIMER
+
+_SLICE_ROWS: Final = 4_096
+_SLICE_NS: Final = 1_000_000
+_HELD_NS: Final = 10_000_000
+
+
+class Host(Protocol):
+    """What recalling needs of the store."""
+
+    def records(self, rows: list[Row]) -> list[bytes]:
+        """Records of rows."""
+
+    def append_changes(self, changes: list[StateChange], done: Done | None) -> None:
+        """Append state changes, durable at the default level before `done`; refused when the store takes nothing."""
+
+
+@final
+class Recalling:
+    """The `Timers` port. A timer's bucket has 17 minutes of timers in no order, so it is looked through, a slice at a time."""
+
+    def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, host: Host) -> None:
+        self._index = index
+        self._clock = clock
+        self._wheel = wheel
+        self._host = host
+        self.recalled = 0
+
+    def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
+        """Timers.recall. Copies that a sender's repeating has left with the same id and time go together."""
+        self._search(topic, due_ms, message_id, 0, [], done)
+
+    def _search(
+        self,
+        topic: str,
+        due_ms: int,
+        message_id: str,
+        offset: int,
+        found: list[int],
+        done: Callable[[None | Failure], None],
+    ) -> None:
+        """Look at the next rows of the bucket; `found`: positions of records that fit."""
+
+        def later(at: int, matches: list[int], pause_ns: int) -> None:
+            again = self._clock.monotonic_ns() + pause_ns
+            self._clock.call_at(again, lambda: self._search(topic, due_ms, message_id, at, matches, done))
+
+        if self._wheel.held:
+            later(0, [], _HELD_NS)  # timers are being copied: where this one stands is about to change
+            return
+        queue = self._index.queue(TIMER_TOPIC, due_ms >> parking.BUCKET_BITS)
+        if queue is not None:
+            offset = max(offset, queue.first)
+            try:
+                rows = self._index.rows(queue, offset, min(_SLICE_ROWS, queue.visible - offset))
+                within = due_ms & parking.BUCKET_MASK
+                fits = [row for row in rows if row[2] == within and self._fits(row, topic, message_id)]
+            except (OSError, StoreError) as error:
+                done(Failure(ErrorCode.INTERNAL, f"the timers cannot be read: {error}"))
+                return
+            found = found + [row[0] for row in fits]
+            offset += max(len(rows), 1)
+            if offset < queue.visible:
+                later(offset, found, _SLICE_NS)
+                return
+        self._take(due_ms, message_id, found, done)
+
+    def _fits(self, row: Row, topic: str, message_id: str) -> bool:
+        stored = Record(self._host.records([row])[0]).properties
+        named = properties.text(stored, properties.UNIQ_KEY) == message_id
+        return named and properties.text(stored, properties.REAL_TOPIC) == topic
+
+    def _take(self, due_ms: int, message_id: str, found: list[int], done: Callable[[None | Failure], None]) -> None:
+        wheel = self._wheel
+        pending = [position for position in found if wheel.is_pending(due_ms, position)]
+        before = [position for position in found if position in wheel.recalled and (due_ms, position) > wheel.mark]
+        if not pending and not before:
+            failure = Failure(ErrorCode.MESSAGE_NOT_FOUND, f"message {message_id} does not wait for {due_ms} ms any more")
+            done(failure)
+            return
+
+        def written(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure):
+                if result.code is not ErrorCode.FLUSH_TIMEOUT:
+                    wheel.recalled.difference_update(pending)
+                done(result)
+                return
+            self.recalled += len(pending)
+            done(None)
+
+        wheel.recalled.update(pending)
+        self._host.append_changes([StateChange(TIMER, recalled_key(position), b"1") for position in pending], written)

@@ -1,0 +1,1 @@
+"""Messages that nobody sees until their transaction commits."""

@@ -1,0 +1,113 @@
+"""What a half message looks like in RMQ_SYS_TRANS_HALF_TOPIC, and the message that a commit makes of it. Pure.
+
+Where it goes then stands in REAL_TOPIC and REAL_QID (TransactionalMessageBridge, EndTransactionProcessor).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, final
+
+from domain import property as properties
+from domain.address import HALF_TOPIC, UNDECIDED_TOPIC
+from domain.message import SYS_COMMITTED, SYS_TRANSACTION, Message
+from domain.record import Record, encode
+from store.delay.parking import message_of
+
+IMMUNE_MS: Final = 6_000
+IMMUNE_SECONDS_MAX: Final = 86_400
+CHECK_MS: Final = 30_000
+CHECKS_MAX: Final = 15
+
+_DELAYS: Final = (
+    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, "TIMER_OUT_MS",
+)  # fmt: skip
+_PLACE: Final = (properties.REAL_TOPIC, properties.REAL_QID)
+_VALUE = struct.Struct(">IqH")
+
+
+@final
+class Half:
+    """One open transaction: how often it was asked about, and when (epoch ms) it is to be asked about next."""
+
+    __slots__ = ("checks", "group", "message_id", "next_ms")
+
+    def __init__(self, group: str, message_id: str, next_ms: int, checks: int = 0) -> None:
+        self.group = group
+        self.message_id = message_id
+        self.next_ms = next_ms
+        self.checks = checks
+
+    def value(self) -> bytes:
+        """As state: checks 4 | next ms 8 | length of the id 2 | id | group."""
+        name = self.message_id.encode()
+        return _VALUE.pack(self.checks, self.next_ms, len(name)) + name + self.group.encode()
+
+
+def of_value(value: bytes) -> Half:
+    """The other way."""
+    checks, next_ms, length = _VALUE.unpack_from(value)
+    at = _VALUE.size + length
+    return Half(value[at:].decode(), value[_VALUE.size : at].decode(), next_ms, checks)
+
+
+def opened(message: Message, now_ms: int) -> Half:
+    """The transaction that half message `message` begins. Its CHECK_IMMUNITY_TIME_IN_SECONDS moves the first check."""
+    stored = message.properties
+    seconds = properties.find(stored, properties.CHECK_IMMUNITY.encode())
+    immune_ms = IMMUNE_MS
+    if seconds.isdigit() and len(seconds) < 10:
+        immune_ms = min(int(seconds), IMMUNE_SECONDS_MAX) * 1_000
+    return Half(properties.text(stored, properties.PGROUP), message.message_id, now_ms + immune_ms)
+
+
+def prepared(message: Message) -> Message:
+    """What to append instead of `message`. A delay is dropped: it and a transaction do not go together."""
+    kept = properties.without(message.properties, _DELAYS)
+    values = {
+        properties.TRAN_MSG: "true",
+        properties.REAL_TOPIC: message.topic,
+        properties.REAL_QID: str(message.queue_id),
+        properties.TRANSACTION_ID: message.message_id,
+    }
+    return Message(
+        HALF_TOPIC, message.body, properties.with_values(kept, values), queue_id=0, message_id=message.message_id,
+        sys_flag=message.sys_flag & ~SYS_TRANSACTION, flag=message.flag, born_ms=message.born_ms, born_host=message.born_host,
+        reconsume_times=message.reconsume_times,
+    )  # fmt: skip
+
+
+def place_of(record: Record) -> tuple[str, int]:
+    """Topic and queue that the half message is meant for."""
+    stored = record.properties
+    return properties.text(stored, properties.REAL_TOPIC), int(properties.find(stored, b"REAL_QID"))
+
+
+def committed(data: bytes) -> Message:
+    """A half's record -> the message as everybody may see it."""
+    record = Record(data)
+    topic, queue_id = place_of(record)
+    message = message_of(record, topic, queue_id, properties.without(record.properties, (properties.TRAN_MSG, *_PLACE)))
+    message.sys_flag |= SYS_COMMITTED
+    message.prepared_offset = record.physical_offset
+    return message
+
+
+def given_up(data: bytes) -> Message:
+    """A half's record -> where people find it after the last check. It keeps what says where it was meant for."""
+    record = Record(data)
+    return message_of(record, UNDECIDED_TOPIC, 0, record.properties)
+
+
+def copied(data: bytes) -> Message:
+    """A half's record -> the same half, to be appended again before the log loses the old one."""
+    record = Record(data)
+    return message_of(record, HALF_TOPIC, 0, record.properties)
+
+
+def shown(data: bytes) -> bytes:
+    """A half's record -> what its producer is shown: its own topic and queue, with the half's offsets."""
+    record = Record(data)
+    topic, queue_id = place_of(record)
+    message = message_of(record, topic, queue_id, properties.without(record.properties, _PLACE))
+    return encode(message, record.queue_offset, record.physical_offset, record.store_ms, record.store_host)
