@@ -63,7 +63,7 @@ class Core:
         point = checkpoint.newest(disk)
         self.segments = Segments(disk, FOLDER)
         self.cache = TailCache(config.cache_bytes)
-        self.keys = KeyIndex(disk, clock, config, lambda what, error: self.commit.stop(what, error))
+        self.keys = KeyIndex(disk, clock, config, self._failed)
         self.commit = GroupCommit(
             self.segments, self.cache, clock, config, self._reached, self._before_write, self.keys.add
         )
@@ -286,6 +286,9 @@ class Core:
             yield base, StateChange(LEASE, key, journal.whole(table))
 
     # Running
+
+    def _failed(self, what: str, error: OSError) -> None:
+        self.commit.stop(what, error)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         if self.commit.broken is None:
