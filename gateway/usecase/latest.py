@@ -15,6 +15,7 @@ from domain.address import is_path
 from domain.command import Command, DeleteLatest, Latest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Value
+from domain.expiry import has_expired
 from domain.filter.path import matches
 from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
 from domain.ports import Clock, State, StateChange
@@ -40,14 +41,6 @@ def value_at(state: State, path: str, wall_ms: int) -> bytes | None:
     """The record of the latest value of `path`; None when there is none or it has expired."""
     value = state.get(SPACE, path.encode())
     return None if value is None or has_expired(value, wall_ms) else value
-
-
-def has_expired(data: bytes, wall_ms: int) -> bool:
-    """True when the record's HG_EXPIRE_MS lies in the past."""
-    if b"HG_EXPIRE_MS" not in data:
-        return False
-    expire = properties.find(record.Record(data).properties, b"HG_EXPIRE_MS")
-    return expire.isdigit() and int(expire) <= wall_ms
 
 
 def paths_under(state: State, pattern: str) -> Iterator[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from domain import address, limits
 from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
+from domain.expiry import has_expired
 from domain.ports import Clock, LeaseResult, MessageStore
-from domain.receipt import RETRY_V1
+from domain.receipt import RETRY_V1, Receipt
 from domain.topic import PERM_READ, Group
 from gateway.session import Session
-from gateway.usecase.deadletter import DeadLetters
+from gateway.usecase.deadletter import DeadLetters, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Parking, Waiter
@@ -20,7 +21,11 @@ from gateway.usecase.topics import Topics
 
 
 class Receiving:
-    """The Receive verb."""
+    """The Receive verb.
+
+    expired   messages settled because their time was over
+    wakes     how often something arrived or became free
+    """
 
     def __init__(
         self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock
@@ -31,6 +36,8 @@ class Receiving:
         self._dead_letters = dead_letters
         self._clock = clock
         self._parking = Parking(clock)
+        self.expired = 0
+        self.wakes = 0
         store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -43,6 +50,7 @@ class Receiving:
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake the members that wait for `topic`; for a retry topic, those that wait for what it retries."""
+        self.wakes += 1
         self._parking.wake(topic, queue_id)
         if topic.startswith(address.RETRY_PREFIX):
             for group, origin in self._retried(topic):
@@ -50,6 +58,7 @@ class Receiving:
 
     def freed(self, group: str, topic: str) -> None:
         """Leases of `group` have ended."""
+        self.wakes += 1
         self._parking.wake_group(group, topic)
         if topic.startswith(address.RETRY_PREFIX):
             for _, origin in self._retried(topic):
@@ -84,7 +93,7 @@ class Receiving:
                 failure = Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
                 session.answer(Refused(command.ticket, failure))
             else:
-                _Call(self, session, command, group).start()
+                _Call(self, session, command, group).lease()
 
         self._groups.ensure(command.group, ready)
 
@@ -107,98 +116,150 @@ class Receiving:
         )
         return True
 
-    def over_limit(self, command: Receive, group: Group, messages: list[Leased]) -> list[Leased]:
-        """Messages still to be delivered; those whose attempts are used up go to the dead-letter topic instead."""
+    def deliverable(self, command: Receive, group: Group, messages: list[Leased]) -> list[Leased]:
+        """Messages to be delivered. Expired ones are settled; those whose attempts are used up go to the dead-letter topic."""
+        now = self._clock.wall_ms()
         most = group.retry_max + 1
-        kept = [message for message in messages if message.attempt <= most]
-        if len(kept) < len(messages):
-            for message in messages:
-                if message.attempt > most:
-                    self._dead_letters.bury(command.group, command.topic, message.receipt, message.record, None)
+        kept: list[Leased] = []
+        expired: dict[str, list[Receipt]] = {}
+        for message in messages:
+            if has_expired(message.record, now):
+                topic = leased_topic(command.group, command.topic, message.receipt)
+                expired.setdefault(topic, []).append(message.receipt)
+            elif message.attempt > most:
+                self._dead_letters.bury(command.group, command.topic, message.receipt, message.record, None)
+            else:
+                kept.append(message)
+        for topic, receipts in expired.items():
+            self.expired += len(receipts)
+            self._store.settle(command.group, topic, receipts, _settled)
         return kept
 
-    def park(self, call: _Call) -> Waiter | None:
-        """Park one call behind the other members of its group."""
+    def due_ns(self, wait_ms: int) -> int:
+        """When a call that begins now and may wait `wait_ms` has to be answered."""
+        return self._clock.monotonic_ns() + min(wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
+
+    def park(self, call: _Call, due_ns: int) -> Waiter | None:
+        """Park one call until `due_ns`, behind the other members of its group."""
         command = call.command
         key = (command.group, command.topic, command.queue_id)
-        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), call.retry, call.give_up)
-        if waiter is not None:
-            call.session.on_close.append(call.abandon)
-        return waiter
+        left_ms = max((due_ns - self._clock.monotonic_ns()) // limits.MILLISECOND_NS, 0)
+        return self._parking.park(key, left_ms, call.retry, call.give_up)
 
     def leave(self, waiter: Waiter) -> None:
         """Take a parked call out."""
         self._parking.leave(waiter)
+
+    def later(self, attempt: Callable[[], None]) -> None:
+        """Run `attempt` after what is handled in this turn."""
+        self._clock.call_soon(attempt)
 
     def wall_ms(self) -> int:
         """For empty answers, which have no lease to tell the time."""
         return self._clock.wall_ms()
 
 
-class _Call:
-    """One Receive from its first lease to its answer."""
+def _settled(_result: list[Failure | None] | Failure) -> None:
+    """An expired message whose settlement fails comes again when its lease ends, and is settled then."""
 
-    __slots__ = ("_answered", "_first", "_group", "_receiving", "_waiter", "command", "session")
+
+class _Call:
+    """One Receive from its first lease to its answer.
+
+    It is either leasing, or parked (`_waiter`), or answered. The store answers an empty lease at once, and one that found
+    something when that is written: then the call is no longer parked, and the next member of the group has its turn.
+    """
+
+    __slots__ = (
+        "_answered", "_due_ns", "_first", "_group", "_known", "_place", "_receiving", "_waiter", "_wakes", "command",
+        "session",
+    )  # fmt: skip
 
     def __init__(self, receiving: Receiving, session: Session, command: Receive, group: Group) -> None:
         self._receiving = receiving
         self.session = session
         self.command = command
         self._group = group
+        self._due_ns = receiving.due_ns(command.wait_ms)
         self._waiter: Waiter | None = None
+        self._place: Waiter | None = None
+        self._known = False
         self._answered = False
+        self._wakes = 0
         self._first: LeaseResult | None = None
 
-    def start(self) -> None:
-        self._receiving.lease(self)
+    def lease(self) -> None:
+        """Look for messages, unless it is too late for that."""
+        if not self._answered and not self.session.closed:
+            self._wakes = self._receiving.wakes
+            self._receiving.lease(self)
 
     def leased(self, result: LeaseResult | Failure) -> None:
+        """What the topic itself had."""
         if isinstance(result, Failure):
             self._answer(Refused(self.command.ticket, result))
             return
         self._first = result
         room = self.command.limit - len(result.messages)
         if room == 0 or not self._receiving.lease_retries(self, room):
-            self._complete(result.messages, result.pop_ms, result.rest)
+            self._complete(result)
 
     def leased_retries(self, result: LeaseResult | Failure) -> None:
+        """What the group's retry topic had."""
         first = self._first
         assert first is not None
         if isinstance(result, Failure):
-            self._complete(first.messages, first.pop_ms, first.rest)
+            self._complete(first)
             return
         for message in result.messages:
             message.receipt.retry = RETRY_V1
         pop_ms = first.pop_ms if first.messages else result.pop_ms
-        self._complete(first.messages + result.messages, pop_ms, first.rest + result.rest)
+        messages = first.messages + result.messages
+        self._complete(LeaseResult(messages, pop_ms, first.rest + result.rest, first.unfinished))
 
-    def _complete(self, messages: list[Leased], pop_ms: int, rest: int) -> None:
+    def _complete(self, result: LeaseResult) -> None:
         command = self.command
-        kept = self._receiving.over_limit(command, self._group, messages)
-        if not kept and command.wait_ms > 0:
-            if self._waiter is not None:
-                return
-            self._waiter = self._receiving.park(self)
-            if self._waiter is None:
-                failure = Failure(ErrorCode.POLLING_FULL, f"too many requests wait for {command.topic} in {command.group}")
-                self._answer(Refused(command.ticket, failure))
-            return
-        self._answer(Received(command.ticket, kept, pop_ms, command.invisible_ms, rest))
+        kept = self._receiving.deliverable(command, self._group, result.messages)
+        if kept or (command.wait_ms <= 0 and not result.messages and not result.unfinished):
+            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.rest))
+        elif self._place is not None and not result.messages and not result.unfinished:
+            self._waiter = self._place
+        elif result.messages or result.unfinished or self._wakes != self._receiving.wakes:
+            # There may be more behind what was not for delivery, or there is since; nothing else would wake this call.
+            self._receiving.later(self.lease)
+        else:
+            self._park()
+
+    def _park(self) -> None:
+        command = self.command
+        self._waiter = self._receiving.park(self, self._due_ns)
+        if self._waiter is None:
+            failure = Failure(ErrorCode.POLLING_FULL, f"too many requests wait for {command.topic} in {command.group}")
+            self._answer(Refused(command.ticket, failure))
+        elif not self._known:
+            self._known = True
+            self.session.on_close.append(self.abandon)
 
     def retry(self) -> bool:
-        self._receiving.lease(self)
-        return self._answered
+        """Something is there for a parked call. True: it has found something, and is no longer parked."""
+        self._place, self._waiter = self._waiter, None
+        self.lease()
+        self._place = None
+        return self._waiter is None
 
     def give_up(self) -> None:
+        """The time of a parked call is over."""
         command = self.command
+        self._waiter = None
         self._answer(Received(command.ticket, [], self._receiving.wall_ms(), command.invisible_ms, 0))
 
     def abandon(self) -> None:
-        if self._waiter is not None and not self._answered:
+        """The client has gone."""
+        if self._waiter is not None:
             self._receiving.leave(self._waiter)
 
     def _answer(self, event: Received | Refused) -> None:
         self._answered = True
-        if self._waiter is not None and self.abandon in self.session.on_close:
+        if self._known and self.abandon in self.session.on_close:
             self.session.on_close.remove(self.abandon)
         self.session.answer(event)

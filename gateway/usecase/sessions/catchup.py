@@ -7,12 +7,13 @@ from typing import Final
 
 from domain import property as properties
 from domain.errors import Failure
+from domain.expiry import has_expired
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
 from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
 from domain.record import Record
 from domain.session import AT_MOST_ONCE, Delivery, Parcel, Taken
 from gateway.routing.routes import is_routed, topic_of_filter
-from gateway.usecase.latest import has_expired, value_at
+from gateway.usecase.latest import value_at
 from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
 from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
 

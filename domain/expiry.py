@@ -1,0 +1,19 @@
+"""Message expiry: after the instant in HG_EXPIRE_MS (epoch ms) a message is of no use to anybody who waits for it.
+
+MQTT's message expiry, CoAP's and HTTP's `ttl_ms` and the CloudEvents attribute `expirytime` are all kept there.
+"""
+
+from __future__ import annotations
+
+from domain.property import find
+from domain.record import Record
+
+
+def has_expired(data: bytes, wall_ms: int) -> bool:
+    """True when the record's HG_EXPIRE_MS is not after `wall_ms`. Never raises; what is no instant means never."""
+    # Properties come last, so the search begins behind the body; with 4-byte hosts its length stands at 84.
+    start = 88 + int.from_bytes(data[84:88], "big") if data[39] & 0x30 == 0 else 0
+    if data.find(b"HG_EXPIRE_MS\x01", start) < 0:
+        return False
+    expire = find(Record(data).properties, b"HG_EXPIRE_MS")
+    return expire.isdigit() and len(expire) < 19 and int(expire) <= wall_ms

@@ -1,0 +1,214 @@
+"""What a consumer gets when it wants only some messages: filters, subscriptions of the group, expiry; over the real store."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import property as properties
+from domain.command import Heartbeat, Membership, Pull, QueryOffset, Receive, Send, Subscription
+from domain.errors import ErrorCode
+from domain.event import Event, Offset, Pulled, Received
+from domain.filter import tag
+from domain.filter.expression import SQL92, TAG, compiled
+from domain.filter.filter import Filter
+from domain.filter.sql import SqlFilter
+from domain.message import Message
+from domain.record import Record
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.test_dispatcher import Bench, bench, bodies, code
+
+__all__ = ["bench"]
+
+
+def sql(text: str) -> Filter:
+    found = compiled(SQL92, text)
+    assert isinstance(found, SqlFilter), found
+    return found
+
+
+def send(bench: Bench, body: str, padding: str = "", **pairs: str) -> None:
+    stored = properties.encode(pairs.items())
+    assert bench.ask(Send(1, [Message("t", (body + padding).encode(), stored, queue_id=0)]))
+
+
+def receive(bench: Bench, wanted: Filter | None, *, limit: int = 32, wait_ms: int = 0, ordered: bool = False) -> list[str]:
+    command = Receive(1, "g", "t", limit, 10_000, wait_ms, 0, wanted, from_first=True, ordered=ordered)
+    [event] = bench.ask(command, ms=wait_ms + 100)
+    assert isinstance(event, Received), event
+    return [Record(leased.record).body.decode().rstrip(".") for leased in event.messages]
+
+
+def position(bench: Bench) -> int:
+    [event] = bench.ask(QueryOffset(1, "g", "t", 0))
+    assert isinstance(event, Offset)
+    return event.offset
+
+
+def pull(bench: Bench, offset: int, wanted: Filter | None, limit: int = 32, max_bytes: int = 0) -> Pulled:
+    [event] = bench.ask(Pull(1, "g", "t", 0, offset, limit, max_bytes, filter=wanted))
+    assert isinstance(event, Pulled)
+    return event
+
+
+def colours(bench: Bench) -> None:
+    for at in range(12):
+        send(bench, f"m{at:02}", color=("red", "green", "blue")[at % 3], weight=str(at))
+
+
+def test_receive_leases_what_matches_and_settles_the_rest(bench: Bench) -> None:
+    colours(bench)
+    wanted = sql("color = 'red' OR weight > 10")
+    assert receive(bench, wanted) == ["m00", "m03", "m06", "m09", "m11"]
+    assert receive(bench, wanted) == []
+    assert position(bench) == 0
+    bench.clock.run_for(11_000)
+    assert receive(bench, wanted, limit=2) == ["m00", "m03"]
+
+
+def test_what_matches_nothing_is_settled_whole(bench: Bench) -> None:
+    colours(bench)
+    assert receive(bench, sql("size IS NOT NULL")) == []
+    assert position(bench) == 12
+
+
+def test_a_small_limit_goes_on_where_it_stopped(bench: Bench) -> None:
+    colours(bench)
+    wanted = sql("color <> 'red'")
+    taken = [receive(bench, wanted, limit=3) for _ in range(3)]
+    assert taken == [["m01", "m02", "m04"], ["m05", "m07", "m08"], ["m10", "m11"]]
+
+
+@pytest.mark.parametrize("wanted", [sql("color = 'red'"), tag.parse("red")], ids=["sql", "tag"])
+@pytest.mark.parametrize("wait_ms", [0, 2_000])
+def test_a_needle_behind_more_than_one_call_may_look_at(bench: Bench, wanted: Filter, wait_ms: int) -> None:
+    bench.ask(Send(1, [Message("t", b"hay", queue_id=0) for _ in range(10_000)]), ms=200)
+    send(bench, "needle", color="red", TAGS="red")
+    assert receive(bench, wanted, limit=1, wait_ms=wait_ms) == ["needle"]
+    found: list[str] = []
+    offset = calls = 0
+    while not found:
+        event = pull(bench, offset, wanted)
+        assert event.next_offset > offset
+        offset, found, calls = event.next_offset, bodies(event), calls + 1
+    assert (found, offset) == (["needle"], 10_001)
+    assert calls <= 4
+
+
+def test_large_messages_bound_what_one_call_looks_at(bench: Bench) -> None:
+    for at in range(12):
+        send(bench, f"m{at:02}", padding="." * 1_000_000, color="red" if at in (3, 11) else "blue")
+    assert receive(bench, sql("color = 'red'")) == ["m03"]
+    assert receive(bench, sql("color = 'red'")) == ["m11"]
+    first = pull(bench, 0, sql("color = 'red'"))
+    assert [body.rstrip(".") for body in bodies(first)] == ["m03"]
+    assert 4 <= first.next_offset < 11
+
+
+def test_pull_counts_only_what_matches_against_its_bounds(bench: Bench) -> None:
+    colours(bench)
+    wanted = sql("color = 'blue'")
+    first = pull(bench, 0, wanted, limit=2)
+    assert (bodies(first), first.status) == (["m02", "m05"], "FOUND")
+    rest = pull(bench, first.next_offset, wanted, limit=2)
+    assert (bodies(rest), rest.next_offset) == (["m08", "m11"], 12)
+    tight = pull(bench, 0, wanted, max_bytes=1)
+    assert (bodies(tight), tight.next_offset) == (["m02"], 5)
+    none = pull(bench, 0, sql("color = 'black'"))
+    assert (none.status, none.next_offset) == ("NO_MATCH", 12)
+
+
+def test_a_waiting_pull_sleeps_through_what_it_does_not_want(bench: Bench) -> None:
+    send(bench, "first", color="blue")
+    ear = Ear()
+    asked = Pull(1, "g", "t", 0, 0, 32, 0, wait_ms=10_000, filter=sql("color = 'red'"))
+    assert bench.ask(asked, ear) == []
+    send(bench, "second", color="green")
+    assert ear.take() == []
+    send(bench, "third", color="red")
+    [event] = ear.take()
+    assert isinstance(event, Pulled)
+    assert (bodies(event), event.next_offset) == (["third"], 3)
+
+
+def beat(bench: Bench, ear: Ear, expression: str, kind: str = SQL92, version: int = 1) -> None:
+    said = Subscription("t", expression, kind, version)
+    bench.ask(Heartbeat(1, f"client-{id(ear)}", consumers=[Membership("g", subscriptions=[said])]), ear)
+
+
+def subscribed(bench: Bench) -> list[Event]:
+    return bench.ask(Pull(1, "g", "t", 0, 0, 32, 0, subscribed=True))
+
+
+def test_a_pull_uses_the_subscription_that_another_connection_said(bench: Bench) -> None:
+    colours(bench)
+    assert code(subscribed(bench)) is ErrorCode.GROUP_OFFLINE
+    first, second = Ear(), Ear()
+    beat(bench, first, "color = 'red' AND weight < 5")
+    [event] = subscribed(bench)
+    assert isinstance(event, Pulled)
+    assert bodies(event) == ["m00", "m03"]
+    beat(bench, second, "weight = 7", version=2)
+    [event] = subscribed(bench)
+    assert isinstance(event, Pulled)
+    assert bodies(event) == ["m07"]
+    beat(bench, second, "weight =", version=3)
+    assert code(subscribed(bench)) is ErrorCode.FILTER_ILLEGAL
+    beat(bench, second, "*", TAG, version=4)
+    [event] = subscribed(bench)
+    assert isinstance(event, Pulled)
+    assert len(event.records) == 12
+
+
+def test_a_parked_receive_is_answered_once(bench: Bench) -> None:
+    send(bench, "first")
+    assert receive(bench, None) == ["first"]
+    ears = [Ear() for _ in range(2)]
+    for ear in ears:
+        assert bench.ask(Receive(1, "g", "t", 1, 60_000, 2_000, 0, from_first=True), ear) == []
+    for body in ("a", "b", "c"):
+        bench.handler.handle(Ear().session, Send(1, [Message("t", body.encode(), queue_id=0)]))
+    bench.clock.run_for(10_000)
+    heard = [ear.take() for ear in ears]
+    assert [[bodies(event) for event in events if isinstance(event, Received)] for events in heard] == [[["a"]], [["b"]]]
+    assert bench.handler.receiving.waiting() == 0
+    assert receive(bench, None) == ["first", "c"]
+
+
+def expiring(bench: Bench, *lives_ms: int) -> None:
+    now = bench.clock.wall_ms()
+    for at, life in enumerate(lives_ms):
+        pairs = {"HG_EXPIRE_MS": str(now + life)} if life else {}
+        send(bench, f"e{at}", **pairs)
+
+
+def test_expired_messages_are_settled_instead_of_delivered(bench: Bench) -> None:
+    expiring(bench, 500, 0, 60_000, 500)
+    bench.clock.run_for(1_000)
+    assert receive(bench, None) == ["e1", "e2"]
+    assert bench.handler.receiving.expired == 2
+    assert position(bench) == 1
+    assert bodies(pull(bench, 0, None)) == ["e0", "e1", "e2", "e3"]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("wait_ms", [0, 1_000])
+def test_what_stands_behind_expired_messages_is_delivered_at_once(bench: Bench, ordered: bool, wait_ms: int) -> None:
+    expiring(bench, *[100] * 40, 0)
+    bench.clock.run_for(1_000)
+    assert receive(bench, None, limit=4, wait_ms=wait_ms, ordered=ordered) == ["e40"]
+    assert bench.handler.receiving.expired == 40
+    assert position(bench) == 40
+
+
+def test_a_message_that_expires_under_its_lease_does_not_come_again(bench: Bench) -> None:
+    expiring(bench, 5_000)
+    assert receive(bench, None) == ["e0"]
+    bench.clock.run_for(11_000)
+    assert receive(bench, None) == []
+    assert (bench.handler.receiving.expired, position(bench)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["soon", "9" * 5_000, "-1", "1.5"])
+def test_an_expiry_that_is_no_instant_never_comes(bench: Bench, text: str) -> None:
+    send(bench, "odd", HG_EXPIRE_MS=text)
+    assert receive(bench, None) == ["odd"]
