@@ -37,6 +37,7 @@ from gateway.usecase.inspect import Inspecting
 from gateway.usecase.latest import LatestValues
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import Policy
+from gateway.usecase.query import Querying
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topic_change import TopicChanging
 from gateway.usecase.watch import Watches
@@ -122,6 +123,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
         Inspecting(store, store.metadata, clock, store.figures),
+        Querying(store, store.metadata),
         TopicChanging(store.metadata, handler.topics),
         watches := Watches(clock),
         sessions := Sessions(store, store.metadata, store.state, clock, handler.sending),

@@ -7,6 +7,7 @@ from typing import Final
 # Requests that a broker or a name server answers.
 SEND: Final = 10
 PULL: Final = 11
+QUERY_MESSAGE: Final = 12
 QUERY_OFFSET: Final = 14
 UPDATE_OFFSET: Final = 15
 UPDATE_TOPIC: Final = 17

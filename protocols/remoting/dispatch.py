@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.remoting import admin, codes, give_back, member, node, offset, pull, receive, registration, route
+from protocols.remoting import admin, codes, give_back, member, node, offset, pull, query, receive, registration, route
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Outcome
@@ -15,6 +15,7 @@ Reader = Callable[[Client, Frame], Outcome]
 READERS: Final[Mapping[int, Reader]] = {
     codes.PULL: pull.read,
     codes.LITE_PULL: pull.read,
+    codes.QUERY_MESSAGE: query.by_key,
     codes.QUERY_OFFSET: offset.query,
     codes.UPDATE_OFFSET: offset.update,
     codes.SEARCH_OFFSET: offset.search,
@@ -72,7 +73,6 @@ READERS: Final[Mapping[int, Reader]] = {
 }
 
 REASONS: Final[Mapping[int, str]] = {
-    12: "messages cannot be looked up by key here; look them up by offset id (33)",
     37: "transactional messages are not served by this broker",
     222: "reset positions with code 15 instead: clients fall back to it",
     324: "request and reply over a reply topic is not served by this broker",

@@ -1,0 +1,71 @@
+"""`GET /v1/topics/{topic}/messages?key=&id=&from=&to=&max=`: messages by what they carry."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import orjson
+
+from domain import address, limits
+from domain.command import Command
+from domain.errors import ErrorCode
+from domain.event import Event
+from domain.query import TIME_MAX_MS, MessagesFound, QueryMessages
+from domain.record import Record
+from protocols.cloudevents.instant import rfc3339_ms
+from protocols.http.argument import number, parameters
+from protocols.http.delivery import document
+from protocols.http.handler import Handler, Outcome
+from protocols.http.problem import refuse
+from protocols.http.request import Request
+from protocols.http.response import JSON, Response
+
+MAX: Final = 32
+
+
+@final
+class Finding(Handler):
+    """200 with `{"messages"}`, newest first; none is an answer too.
+
+    Parameters: `key` (one word of the message's key) or `id`, and not both; `from`, `to` (when stored: RFC 3339 or epoch
+    milliseconds, both included), `max` (1 to 64, 32).
+    """
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """QueryMessages."""
+        asked = parameters(self._match, "key", "id", "from", "to", "max")
+        topic = self._match.path or self._match.topic
+        if not address.is_topic(topic):
+            raise refuse(ErrorCode.TOPIC_ILLEGAL, "keys are looked up by topic: name the first level of the path alone")
+        unique = "id" in asked
+        sought = asked["id"] if unique else asked.get("key", "")
+        if unique == ("key" in asked) or not sought or (" " in sought and not unique):
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "a search needs a key of one word, or an id, and not both")
+        command: Command = QueryMessages(
+            ticket,
+            topic,
+            sought,
+            _instant("from", asked.get("from"), 0),
+            _instant("to", asked.get("to"), TIME_MAX_MS),
+            number("max", asked.get("max"), 1, limits.QUERY_MESSAGES_MAX, MAX),
+            unique,
+        )
+        return command, None
+
+    def finish(self, event: Event) -> Response:
+        """MessagesFound or Refused."""
+        if not isinstance(event, MessagesFound):
+            return super().finish(event)
+        return Response(200, [JSON], orjson.dumps({"messages": [document(Record(record)) for record in event.records]}))
+
+
+def _instant(name: str, text: str | None, otherwise: int) -> int:
+    """Epoch milliseconds; `otherwise` when it is absent. Raises RefusalError."""
+    if text is not None and "T" in text.upper():
+        found = rfc3339_ms(text.encode())
+        if found >= 0:
+            return found
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is RFC 3339 or epoch milliseconds", parameter=name)
+    return number(name, text, 0, TIME_MAX_MS, otherwise)

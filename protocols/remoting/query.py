@@ -1,0 +1,46 @@
+"""Messages by key: code 12 (RocketMQ's QueryMessageRequestHeader). By place they are code 33, in offset.py."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from domain.event import Event
+from domain.query import MessagesFound, QueryMessages
+from domain.record import Record
+from protocols.remoting import codes
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.pull import without_origin
+from protocols.remoting.ticket import Arguments, Outcome, Ticket
+
+UNIQUE: Final = "_UNIQUE_KEY_QUERY"
+UNIQUE_LIMIT: Final = 32
+"""What `maxNum` is for queries by unique id, whatever the client says (MessageStoreConfig.defaultQueryMaxNum)."""
+
+
+def by_key(_client: Client, frame: Frame) -> Outcome:
+    """12 -> QueryMessages."""
+    args = Arguments(frame)
+    unique = args.flag(UNIQUE) or args.text("indexType", "") == "U"
+    command = QueryMessages(
+        Ticket(frame, _found),
+        args.text("topic"),
+        args.text("key"),
+        args.number("beginTimestamp"),
+        args.number("endTimestamp"),
+        UNIQUE_LIMIT if unique else args.number("maxNum"),
+        unique,
+    )
+    return (command,)
+
+
+def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, MessagesFound)
+    if not event.records:
+        return ticket.reply(codes.QUERY_NOT_FOUND, remark="can not find message, maybe time range not correct")
+    newest = Record(event.records[0])
+    fields = {
+        "indexLastUpdateTimestamp": str(newest.store_ms),
+        "indexLastUpdatePhyoffset": str(newest.physical_offset),
+    }
+    return ticket.reply(codes.SUCCESS, fields, b"".join(without_origin(record) for record in event.records))
