@@ -16,6 +16,7 @@ from domain.ports import Clock, StateChange, Timer
 from store.config import StoreConfig
 from store.log import batch
 from store.log.cache import TailCache
+from store.log.gather import Gather
 from store.log.segment import Segments
 from store.queue.queue import Queue
 from store.state import change
@@ -108,6 +109,9 @@ class GroupCommit:
         self._syncing = False
         self._flush_timer: Timer | None = None
         self._late_timer: Timer | None = None
+        self._gather = Gather()
+        self._gather_timer: Timer | None = None
+        self._waiting = 0
         self._sync_waiters: list[tuple[int, Callable[[], None]]] = []
         self.broken: Failure | None = None
         self.end = segments.end
@@ -121,7 +125,7 @@ class GroupCommit:
 
     def close(self) -> None:
         """Let go of the log. A sync that is under way keeps its handle."""
-        for timer in (self._flush_timer, self._late_timer):
+        for timer in (self._flush_timer, self._late_timer, self._gather_timer):
             if timer is not None:
                 timer.cancel()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
@@ -222,11 +226,12 @@ class GroupCommit:
                 continue
             if current.flushed.pending or current.flushed.arrivals:
                 self._unsynced.append((current.end, current.flushed))
+                self._waiting += len(current.flushed.pending)
             if current.page.pending or current.page.arrivals:
                 self._reached(current.page)
             written.append(current)
         if self._unsynced:
-            self._sync()
+            self._sync_gathered()
         elif self._flush_timer is None and self.broken is None and self.written > self.synced:
             due = self._clock.monotonic_ns() + self._config.flush_interval_ms * 1_000_000
             self._flush_timer = self._clock.call_at(due, self._flush)
@@ -259,6 +264,9 @@ class GroupCommit:
         if self._syncing or self.broken is not None:
             return
         self._syncing = True
+        if self._gather_timer is not None:
+            self._gather_timer.cancel()
+            self._gather_timer = None
         target = self.written
         began = self._clock.monotonic_ns()
         if self._late_timer is None:
@@ -272,19 +280,40 @@ class GroupCommit:
             if error is not None:
                 self._break("a sync of the log", error)
                 return
+            took_ns = self._clock.monotonic_ns() - began
             self.syncs += 1
-            self.sync_ns += self._clock.monotonic_ns() - began
+            self.sync_ns += took_ns
             self.synced = max(self.synced, target)
             ready: list[Effects] = []
+            answered = 0
             while self._unsynced and self._unsynced[0][0] <= target:
                 ready.append(self._unsynced.popleft()[1])
+                answered += len(ready[-1].pending)
+            self._waiting -= answered
+            self._gather.synced(answered, self._waiting, took_ns)
             if self._unsynced:
-                self._sync()
+                self._sync_gathered()
             for effects in ready:
                 self._reached(effects)
             self._wake_sync_waiters()
 
         self._segments.sync(synced)
+
+    def _sync_gathered(self) -> None:
+        """Sync now, or when those have come who are about to."""
+        if self._syncing or self.broken is not None:
+            return
+        hold_ns = self._gather.hold_ns(self._waiting)
+        if hold_ns == 0:
+            self._sync()
+        elif self._gather_timer is None:
+            self._gather_timer = self._clock.call_at(self._clock.monotonic_ns() + hold_ns, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gather_timer = None
+        self._gather.gave_up()
+        if self._unsynced:
+            self._sync()
 
     def _wake_sync_waiters(self) -> None:
         ready = [done for position, done in self._sync_waiters if position <= self.synced]
@@ -317,6 +346,7 @@ class GroupCommit:
         for _, effects in self._unsynced:
             self._fail(effects)
         self._unsynced.clear()
+        self._waiting = 0
         self._sync_waiters.clear()
 
     def _fail(self, effects: Effects) -> None:
