@@ -45,7 +45,7 @@ class RecallMessage(Command):
     """Take back a message that is not due yet, by the handle that its Sent carried -> Recalled, durably.
 
     ARGUMENT_ILLEGAL for what is no handle of this broker and topic, MESSAGE_NOT_FOUND when it is due, delivered or unknown.
-    Recalling twice is success.
+    Recalling again is success too, until retention has taken the record.
     """
 
     ticket: object

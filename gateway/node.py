@@ -38,8 +38,10 @@ from gateway.usecase.latest import LatestValues
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import Policy
 from gateway.usecase.query import Querying
+from gateway.usecase.recall import Recalling
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topic_change import TopicChanging
+from gateway.usecase.transaction import Deciding
 from gateway.usecase.watch import Watches
 from nameserver.settings import Settings
 from nameserver.table import RouteTable
@@ -125,11 +127,14 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         Inspecting(store, store.metadata, clock, store.figures),
         Querying(store, store.metadata),
         TopicChanging(store.metadata, handler.topics),
+        Recalling(store.timers, handler.topics, config.broker, clock),
+        deciding := Deciding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(store, store.metadata, store.state, clock, handler.sending),
         LatestValues(store.state, clock),
     )
     store.listen(watches)
+    store.transactions.listen(deciding)
     store.listen(sessions)
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms)
     streams: dict[str, Adapter] = {}

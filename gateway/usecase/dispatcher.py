@@ -116,4 +116,5 @@ def system_topics(cluster: str, broker: str) -> list[Topic]:
         Topic("BenchmarkTest", 1024, 1024, PERM_READ_WRITE),
         Topic("OFFSET_MOVED_EVENT", 1, 1, PERM_READ_WRITE),
         Topic("RMQ_SYS_TRACE_TOPIC", 1, 1, PERM_READ_WRITE),
+        Topic(address.UNDECIDED_TOPIC, 1, 1, PERM_READ_WRITE),
     ]

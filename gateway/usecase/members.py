@@ -62,6 +62,10 @@ class Registry:
         ]
         return max(said, key=lambda each: each.version, default=None)
 
+    def producers(self, group: str) -> Mapping[str, Session]:
+        """Client id -> session of the producers of one group."""
+        return self._producers.get(group, {})
+
     def groups(self) -> list[str]:
         """Groups with at least one member, sorted."""
         return sorted(self._members)
