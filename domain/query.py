@@ -34,3 +34,22 @@ class MessagesFound(Event):
 
     ticket: object
     records: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class QueryConsumers(Command):
+    """Groups that consume `topic`: with a member that subscribes it now, or with a position -> ConsumersFound.
+
+    Refused TOPIC_NOT_FOUND. At most 65,536 positions are looked at.
+    """
+
+    ticket: object
+    topic: str
+
+
+@dataclass(slots=True)
+class ConsumersFound(Event):
+    """Names of groups, sorted."""
+
+    ticket: object
+    groups: list[str] = field(default_factory=list)

@@ -125,7 +125,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
         Inspecting(store, store.metadata, clock, store.figures),
-        Querying(store, store.metadata),
+        Querying(store, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
         deciding := Deciding(store.transactions, handler.registry),

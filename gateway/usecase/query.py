@@ -1,30 +1,36 @@
-"""Queries: messages by key or unique id."""
+"""Queries: messages by key or unique id, and who consumes a topic."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import Final
 
 from domain import limits
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import MessageStore, Metadata
-from domain.query import MessagesFound, QueryMessages
+from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.members import Registry
+
+POSITIONS_MAX: Final = 65_536
 
 
 class Querying:
-    """QueryMessages."""
+    """QueryMessages, QueryConsumers."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata) -> None:
+    def __init__(self, store: MessageStore, metadata: Metadata, registry: Registry) -> None:
         self._store = store
         self._metadata = metadata
+        self._registry = registry
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryMessages."""
-        return {QueryMessages: self._query}
+        """QueryMessages, QueryConsumers."""
+        return {QueryMessages: self._query, QueryConsumers: self._consumers}
 
     def _query(self, session: Session, command: QueryMessages) -> None:
         failure = self._illegal(command)
@@ -58,3 +64,35 @@ class Querying:
         if not command.key or command.limit < 1:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, "a query needs a key, and a limit of at least 1")
         return None
+
+    def _consumers(self, session: Session, command: QueryConsumers) -> None:
+        topic = self._metadata.topic(command.topic)
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        registry = self._registry
+        groups = {name for name in registry.groups() if registry.subscription(name, topic.name) is not None}
+        places = [
+            (group.name, queue_id)
+            for group in self._metadata.groups()
+            if group.name not in groups
+            for queue_id in range(topic.read_queues)
+        ][:POSITIONS_MAX]
+        left = len(places)
+
+        def answer() -> None:
+            session.answer(ConsumersFound(command.ticket, sorted(groups)))
+
+        def place(name: str, position: int | Failure) -> None:
+            nonlocal left
+            left -= 1
+            if not isinstance(position, Failure):
+                groups.add(name)
+            if left == 0:
+                answer()
+
+        for name, queue_id in places:
+            self._store.offset(name, topic.name, queue_id, partial(place, name))
+        if not places:
+            answer()

@@ -16,6 +16,7 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.PULL: pull.read,
     codes.LITE_PULL: pull.read,
     codes.QUERY_MESSAGE: query.by_key,
+    codes.GET_CONSUMERS: query.consumers,
     codes.QUERY_OFFSET: offset.query,
     codes.UPDATE_OFFSET: offset.update,
     codes.SEARCH_OFFSET: offset.search,

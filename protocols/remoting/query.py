@@ -1,13 +1,13 @@
-"""Messages by key: code 12 (RocketMQ's QueryMessageRequestHeader). By place they are code 33, in offset.py."""
+"""Messages by key, code 12 (RocketMQ's QueryMessageRequestHeader), and who consumes a topic, code 300 (GroupList)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from domain.event import Event
-from domain.query import MessagesFound, QueryMessages
+from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.record import Record
-from protocols.remoting import codes
+from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.pull import without_origin
@@ -44,3 +44,13 @@ def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
         "indexLastUpdatePhyoffset": str(newest.physical_offset),
     }
     return ticket.reply(codes.SUCCESS, fields, b"".join(without_origin(record) for record in event.records))
+
+
+def consumers(_client: Client, frame: Frame) -> Outcome:
+    """300 -> QueryConsumers."""
+    return (QueryConsumers(Ticket(frame, _consumed), Arguments(frame).text("topic")),)
+
+
+def _consumed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ConsumersFound)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"groupList": event.groups}))
