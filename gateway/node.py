@@ -290,7 +290,8 @@ class Node:
     def metrics(self) -> str:
         """The Prometheus text of this moment."""
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
-        return metrics.text(self._ledger.all(), self.parts.store.figures(), self._lags.look(), up_s)
+        expired = self.parts.handler.receiving.expired
+        return metrics.text(self._ledger.all(), self.parts.store.figures(), self._lags.look(), up_s, expired)
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""

@@ -23,8 +23,13 @@ _BY_REASON: Final = (
 )
 
 
-def text(protocols: Iterable[Figures], store: Mapping[str, float], lags: Iterable[tuple[str, str, int]], up_s: float) -> str:
-    """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front."""
+def text(
+    protocols: Iterable[Figures], store: Mapping[str, float], lags: Iterable[tuple[str, str, int]], up_s: float, expired: int
+) -> str:
+    """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front.
+
+    expired   messages settled instead of delivered because their time was over
+    """
     lines: list[str] = []
     figures = list(protocols)
     for name, kind, about in _PLAIN:
@@ -41,6 +46,8 @@ def text(protocols: Iterable[Figures], store: Mapping[str, float], lags: Iterabl
             ]
     _head(lines, "group_lag", "gauge", "Messages that a consumer group has not settled yet")
     lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
+    _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")
+    lines.append(f"headgate_messages_expired_total {expired}")
     for name, value in sorted(store.items()):
         _head(lines, f"store_{name}", "counter" if name.endswith("_total") else "gauge", f"The store's {name}")
         lines.append(f"headgate_store_{name} {value:.9g}")
