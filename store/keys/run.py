@@ -83,9 +83,7 @@ class Run:
 
     __slots__ = ("begin", "count", "end", "file", "first_ms", "last_ms", "name", "whole")
 
-    def __init__(
-        self, name: str, file: File, begin: int, end: int, count: int, first_ms: int, last_ms: int
-    ) -> None:
+    def __init__(self, name: str, file: File, begin: int, end: int, count: int, first_ms: int, last_ms: int) -> None:
         self.name = name
         self.file = file
         self.begin = begin

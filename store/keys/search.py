@@ -27,9 +27,7 @@ _LAST_MS: Final = (1 << 63) - 1
 class KeySearch:
     """Queries by topic, key and store time. Store times never go back in the log: the order of places is that of times."""
 
-    def __init__(
-        self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments, commit: GroupCommit
-    ) -> None:
+    def __init__(self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments, commit: GroupCommit) -> None:
         self._keys = keys
         self._reading = reading
         self._index = index
