@@ -1,4 +1,5 @@
-"""Group commit: the only way into the log. All appends of one loop turn are one write; all writes during a sync share the next.
+"""Group commit: the only way into the log. All appends of one loop turn are one write; all that comes during a sync shares the
+next, and is written with it unless somebody waits for the write itself.
 
     append ... append -> turn: one write -> `page` answers -> sync (one at a time) -> `flushed` answers
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from domain import record
 from domain.errors import ErrorCode, Failure
@@ -22,6 +23,8 @@ from store.queue.queue import Queue
 from store.state import change
 
 Done = Callable[[list[Placed] | Failure], None]
+HELD_BYTES_MAX: Final = 1024 * 1024
+"""A batch that waits for its sync is written when it is this long: one write of more would keep the loop."""
 
 
 @final
@@ -54,7 +57,7 @@ class Effects:
 
 @final
 class OpenBatch:
-    """The batch that this turn's appends go into. `end`: where the next record will stand; `reserved`: for the state record."""
+    """The batch that appends go into. `end`: where the next record will stand; `reserved`: for the state record."""
 
     __slots__ = (
         "asked_ns", "base", "changes", "end", "flushed", "messages", "page", "parts", "places", "reserved", "store_ms",
@@ -205,9 +208,20 @@ class GroupCommit:
     def _turn(self) -> None:
         self._before_write()
         self._scheduled = False
-        if self._open is not None:
-            self._seal(self._open)
+        current = self._open
+        if current is not None and (self._sealed or not self._may_wait(current)):
+            self._seal(current)
         self._write_sealed()
+
+    def _may_wait(self, current: OpenBatch) -> bool:
+        """True while nobody would gain by a write now: all of the batch is for a sync that cannot begin yet, so it may grow."""
+        if self.broken is not None or current.page.pending or current.page.arrivals:
+            return False
+        if current.end - current.base > HELD_BYTES_MAX:
+            return False
+        if self._syncing:
+            return True
+        return self._gather_timer is not None and self._gather.hold_ns(self._waiting + len(current.flushed.pending)) > 0
 
     def _write_sealed(self) -> None:
         written: list[OpenBatch] = []
@@ -290,21 +304,24 @@ class GroupCommit:
                 ready.append(self._unsynced.popleft()[1])
                 answered += len(ready[-1].pending)
             self._waiting -= answered
-            self._gather.synced(answered, self._waiting, took_ns)
-            if self._unsynced:
-                self._sync_gathered()
+            current = self._open
+            coming = len(current.flushed.pending) if current is not None else 0
+            self._gather.synced(answered, self._waiting + coming, took_ns)
+            if self._unsynced or coming:
+                self._sync_gathered(coming)
             for effects in ready:
                 self._reached(effects)
             self._wake_sync_waiters()
 
         self._segments.sync(synced)
 
-    def _sync_gathered(self) -> None:
-        """Sync now, or when those have come who are about to."""
+    def _sync_gathered(self, coming: int = 0) -> None:
+        """Sync now, or when those have come who are about to; `coming` are in the batch that is still open."""
         if self._syncing or self.broken is not None:
             return
-        hold_ns = self._gather.hold_ns(self._waiting)
+        hold_ns = self._gather.hold_ns(self._waiting + coming)
         if hold_ns == 0:
+            self._write_open()
             self._sync()
         elif self._gather_timer is None:
             self._gather_timer = self._clock.call_at(self._clock.monotonic_ns() + hold_ns, self._gathered)
@@ -312,8 +329,15 @@ class GroupCommit:
     def _gathered(self) -> None:
         self._gather_timer = None
         self._gather.gave_up()
+        self._write_open()
         if self._unsynced:
             self._sync()
+
+    def _write_open(self) -> None:
+        """Write what has been left open for a sync that begins now."""
+        if self._open is not None and not self._scheduled:
+            self._seal(self._open)
+            self._write_sealed()
 
     def _wake_sync_waiters(self) -> None:
         ready = [done for position, done in self._sync_waiters if position <= self.synced]
@@ -325,6 +349,7 @@ class GroupCommit:
 
     def _late(self) -> None:
         self._late_timer = None
+        self._write_open()
         now = self._clock.monotonic_ns()
         limit = self._config.flush_timeout_ms * 1_000_000
         failure = Failure(ErrorCode.FLUSH_TIMEOUT, f"stored, but not flushed within {self._config.flush_timeout_ms} ms")
@@ -348,6 +373,8 @@ class GroupCommit:
         self._unsynced.clear()
         self._waiting = 0
         self._sync_waiters.clear()
+        if self._open is not None:
+            self.wake()
 
     def _fail(self, effects: Effects) -> None:
         assert self.broken is not None
