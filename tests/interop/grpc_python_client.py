@@ -21,6 +21,7 @@ from rocketmq import (  # type: ignore[import-untyped]
     PushConsumer,
     SimpleConsumer,
 )
+from rocketmq.grpc_protocol import FilterType  # type: ignore[import-untyped]
 
 WAIT_S = 45.0
 
@@ -42,6 +43,7 @@ def produce(endpoint: str, topic: str, count: int, **more: Any) -> list[str]:
             message.tag = "even" if at % 2 == 0 else "odd"
             message.keys = f"key-{at}"
             message.add_property("place", "Zürich")
+            message.add_property("number", str(at))
             if "groups" in more:
                 message.message_group = f"group-{at % more['groups']}"
             if "delay_s" in more:
@@ -90,6 +92,22 @@ def simple(endpoint: str, topic: str, group: str) -> dict[str, Any]:
     finally:
         consumer.shutdown()
     return {"sent": sent, "first": [told(m) for m in first], "again": [told(m) for m in again], "rest": len(rest)}
+
+
+def sql(endpoint: str, topic: str, group: str) -> dict[str, Any]:
+    """Send, and receive by a SQL92 filter; what it does not want is not there afterwards either."""
+    sent = produce(endpoint, topic, 20)
+    wanted = FilterExpression("number BETWEEN 5 AND 9 AND place = 'Zürich' OR TAGS = 'odd' AND number > 17", FilterType.SQL)
+    consumer = SimpleConsumer(configuration(endpoint), group, {topic: wanted}, await_duration=5)
+    consumer.startup()
+    try:
+        found = receive(consumer, 6)
+        for message in found:
+            consumer.ack(message)
+        rest = consumer.receive(32, 30) or []
+    finally:
+        consumer.shutdown()
+    return {"sent": sent, "seen": [told(m) for m in found], "rest": len(rest)}
 
 
 class Listener(MessageListener):  # type: ignore[misc]
@@ -170,7 +188,7 @@ def drain(endpoint: str, topic: str, group: str) -> dict[str, Any]:
     return {"seen": [told(m) for m in found]}
 
 
-SCENARIOS = {"simple": simple, "push": push, "fifo": fifo, "delay": delay, "send": send, "drain": drain}
+SCENARIOS = {"simple": simple, "sql": sql, "push": push, "fifo": fifo, "delay": delay, "send": send, "drain": drain}
 
 if __name__ == "__main__":
     print(json.dumps(SCENARIOS[sys.argv[2]](sys.argv[1], sys.argv[3], sys.argv[4])), flush=True)

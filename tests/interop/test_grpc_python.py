@@ -32,6 +32,12 @@ def test_simple_consumer_receives_by_tag_acknowledges_and_gives_back(node: Node,
     assert found["rest"] == 0
 
 
+def test_simple_consumer_receives_by_sql_filter(node: Node, tmp_path: Path) -> None:
+    found = python_client(node, "sql", "orders", "sql-group", tmp_path)
+    assert sorted(message["body"] for message in found["seen"]) == ["body 19", *(f"body {at}" for at in range(5, 10))]
+    assert found["rest"] == 0
+
+
 def test_push_consumer_gets_a_failed_message_again(node: Node, tmp_path: Path) -> None:
     found = python_client(node, "push", "jobs", "push-group", tmp_path)
     attempts: dict[str, list[int]] = {}
