@@ -82,6 +82,7 @@ class Core:
         self.state.connect(self.append_changes)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
+        self.segments.date(clock.wall_ms())
         self.keys.load(point.position, self.segments)
         self.commit.begin(point.position)
         self.commit.store_ms = self.recovered.store_ms

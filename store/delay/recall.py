@@ -12,11 +12,10 @@ from domain.message import Placed
 from domain.ports import Clock, StateChange
 from domain.record import Record
 from store.delay import parking
-from store.delay.wheel import Wheel, recalled_key
+from store.delay.wheel import Wheel
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.queue.row import Row
-from store.state.view import TIMER
 
 _SLICE_ROWS: Final = 4_096
 _SLICE_NS: Final = 1_000_000
@@ -91,7 +90,7 @@ class Recalling:
     def _take(self, due_ms: int, message_id: str, found: list[int], done: Callable[[None | Failure], None]) -> None:
         wheel = self._wheel
         pending = [position for position in found if wheel.is_pending(due_ms, position)]
-        before = [position for position in found if position in wheel.recalled and (due_ms, position) > wheel.mark]
+        before = [position for position in found if position in wheel.voids.positions and (due_ms, position) > wheel.mark]
         if not pending and not before:
             failure = Failure(ErrorCode.MESSAGE_NOT_FOUND, f"message {message_id} does not wait for {due_ms} ms any more")
             done(failure)
@@ -100,11 +99,10 @@ class Recalling:
         def written(result: list[Placed] | Failure) -> None:
             if isinstance(result, Failure):
                 if result.code is not ErrorCode.FLUSH_TIMEOUT:
-                    wheel.recalled.difference_update(pending)
+                    wheel.voids.positions.difference_update(pending)
                 done(result)
                 return
             self.recalled += len(pending)
             done(None)
 
-        wheel.recalled.update(pending)
-        self._host.append_changes([StateChange(TIMER, recalled_key(position), b"1") for position in pending], written)
+        self._host.append_changes(wheel.voids.add(pending), written)

@@ -18,6 +18,7 @@ from domain.message import Message, Placed
 from domain.ports import Clock, StateChange, Timer
 from domain.record import Record
 from store.delay import parking
+from store.delay.voids import RECALLED, Voids
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -25,18 +26,12 @@ from store.queue.row import Row
 
 MARK: Final = b"mark"
 COPIED: Final = b"copied"
-RECALLED: Final = b"recalled-"
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 _RECHECK_MS: Final = 1_000
 _PAUSE_MS: Final = 100
 _POSITION_BITS: Final = 64
 _SIZE_BITS: Final = 32
-
-
-def recalled_key(position: int) -> bytes:
-    """State key of a timer that was recalled; `position` is its record's."""
-    return RECALLED + position.to_bytes(8, "big")
 
 
 def level_key(level: int) -> bytes:
@@ -81,8 +76,7 @@ class Wheel:
         self._coming: dict[int, int] = {}
         self.mark = (0, -1)
         self.copied = 0
-        self.recalled: set[int] = set()
-        self._passed: list[int] = []
+        self.voids = Voids(change)
         self.held = False
         self.levels = [0] * len(parking.LEVELS_MS)
         self._busy = False
@@ -96,7 +90,7 @@ class Wheel:
         if mark is not None:
             self.mark = (int.from_bytes(mark[:8], "big"), int.from_bytes(mark[8:], "big"))
         self.copied = int(self._host.timer_state(COPIED) or b"0")
-        self.recalled.update(int.from_bytes(key[len(RECALLED) :], "big") for key, _ in self._host.timer_states(RECALLED))
+        self.voids.load(self._host.timer_states(RECALLED))
         for level in range(len(self.levels)):
             self.levels[level] = int(self._host.timer_state(level_key(level + 1)) or b"0")
         entry = self._index.topics.get(TIMER_TOPIC)
@@ -194,9 +188,8 @@ class Wheel:
 
     def _done(self, result: list[Placed] | Failure) -> None:
         self._busy = False
-        passed, self._passed = self._passed, []
+        self.voids.passed(not isinstance(result, Failure))
         if not isinstance(result, Failure):
-            self.recalled.difference_update(passed)
             self.delivered += len(result)
         elif result.code is not ErrorCode.FLUSH_TIMEOUT:
             self._start_again()
@@ -267,15 +260,14 @@ class Wheel:
             due = packed >> bits
             position = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1)
             size = packed & ((1 << _SIZE_BITS) - 1)
-            if position in self.recalled:
-                self._passed.append(position)
-                changes.append(self._change(recalled_key(position), None))
+            if position in self.voids.positions:
+                changes.append(self.voids.pass_by(position))
             elif position >= self.copied:
                 rows.append((position, size, 0, due))
                 taken += size
             mark = (due, position)
         if mark != self.mark:
-            self._drop_buckets(self.mark[0], mark[0])
+            _drop_buckets(self._index, self.mark[0], mark[0])
             self.mark = mark
             changes.append(self._change(MARK, mark[0].to_bytes(8, "big") + mark[1].to_bytes(8, "big")))
         for level in range(len(self.levels)):
@@ -292,28 +284,17 @@ class Wheel:
         messages = [parking.delivered(data) for data in self._host.records(rows)]
         return [message for message in messages if self._host.has_topic(message.topic)], changes
 
-    def _drop_buckets(self, before: int, after: int) -> None:
-        """Forget the queues of buckets that the mark has left behind."""
-        for bucket in range(before >> parking.BUCKET_BITS, after >> parking.BUCKET_BITS):
-            entry = self._index.topics.get(TIMER_TOPIC)
-            if before == 0 or entry is None:
-                break
-            queue = entry.queues.get(bucket)
-            if queue is not None and queue.visible == queue.next:
-                self._index.drop(queue)
-
     def is_pending(self, due_ms: int, position: int) -> bool:
         """True for a timer that is still to be delivered."""
-        return (due_ms, position) > self.mark and position >= self.copied and position not in self.recalled
+        return (due_ms, position) > self.mark and position >= self.copied and position not in self.voids.positions
 
     def voided_below(self, position: int) -> list[StateChange]:
         """Recalled timers in records before `position` need no mention any more, once nothing before it counts."""
-        void = [at for at in self.recalled if at < position]
-        if not void:
-            return []
-        self.recalled.difference_update(void)
-        self.copied = max(self.copied, position)
-        return [*(self._change(recalled_key(at), None) for at in void), self._change(COPIED, b"%d" % self.copied)]
+        changes = self.voids.below(position)
+        if changes:
+            self.copied = max(self.copied, position)
+            changes.append(self._change(COPIED, b"%d" % self.copied))
+        return changes
 
     def pending_below(self, position: int) -> list[tuple[int, Row]]:
         """(due ms, row) of what is parked in records before `position`, in log order: what retention must copy forward."""
@@ -350,7 +331,7 @@ class Wheel:
     def copies(self, pending: Sequence[tuple[int, Row]]) -> tuple[list[Message], list[StateChange]]:
         """Parked messages again, to be appended behind, with the progress that makes the old ones void. In log order, a run of
         `pending_below`."""
-        left = [(due, row) for due, row in pending if row[0] not in self.recalled]
+        left = [(due, row) for due, row in pending if row[0] not in self.voids.positions]
         records = self._host.records([row for _, row in left])
         self.copied = pending[-1][1][0] + 1
         messages: list[Message] = []
@@ -369,7 +350,7 @@ class Wheel:
 
     def pending(self) -> int:
         """Timers and level messages that wait."""
-        count = len(self._heap) - len(self.recalled)
+        count = len(self._heap) - len(self.voids.positions)
         for bucket in sorted(self._known):
             queue = self._index.queue(TIMER_TOPIC, bucket)
             count += 0 if queue is None else queue.visible - queue.first
@@ -378,3 +359,14 @@ class Wheel:
             if level_queue is not None:
                 count += level_queue.visible - max(self.levels[level], level_queue.first)
         return count
+
+
+def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:
+    """Forget the queues of buckets that the mark has left behind."""
+    for bucket in range(before >> parking.BUCKET_BITS, after >> parking.BUCKET_BITS):
+        entry = index.topics.get(TIMER_TOPIC)
+        if before == 0 or entry is None:
+            break
+        queue = entry.queues.get(bucket)
+        if queue is not None and queue.visible == queue.next:
+            index.drop(queue)

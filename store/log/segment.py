@@ -157,6 +157,16 @@ class Segments:
             yield header, data
             position += header.size
 
+    def date(self, now_ms: int) -> None:
+        """Give the segments that have not been walked a time: no later than the first batch behind them, or now."""
+        following_ms = now_ms
+        for segment in reversed(self.all):
+            if segment.newest_ms == 0:
+                segment.newest_ms = following_ms
+            first = batch.header(segment.file.read(0, batch.HEADER_BYTES), segment.base)
+            if first is not None:
+                following_ms = first.written_ms
+
     def ends_with_filler(self) -> bool:
         """True when the last segment is closed: a new one has to be begun."""
         last = self.all[-1]

@@ -143,3 +143,20 @@ def test_deleted_topics_are_forgotten_when_nothing_knows_of_them_any_more() -> N
     driver = driver.killed()
     driver.topic("t3")
     assert driver.send("t3", b"new")[0].queue_offset == 0
+
+
+def test_a_restart_does_not_age_what_it_has_not_read() -> None:
+    driver = Driver(StoreConfig(retention_ms=60_000, segment_bytes=10_000, retention_check_ms=1_000, checkpoint_bytes=5_000))
+    driver.topic("t")
+    for _ in range(6):
+        driver.send("t", *[b"x" * 500] * 20)
+    driver.store._core.checkpointer.begin(True)
+    driver.clock.run_for(20_000)
+    driver = driver.restarted()
+    driver.clock.run_for(30_000)
+    assert driver.bounds("t") == (0, 120), "younger than retention"
+    driver = driver.restarted()
+    driver.clock.run_for(5_000)
+    assert driver.bounds("t") == (0, 120)
+    driver.clock.run_for(70_000)
+    assert driver.bounds("t") == (120, 120)

@@ -1,0 +1,51 @@
+"""Timers that were recalled: which records of rmq_sys_wheel_timer count for nothing, as keys of the timers' state space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, final
+
+from domain.ports import StateChange
+
+RECALLED: Final = b"recalled-"
+
+
+@final
+class Voids:
+    """Positions of recalled timers, and the changes that set and remove their keys."""
+
+    def __init__(self, change: Callable[[bytes, bytes | None], StateChange]) -> None:
+        self._change = change
+        self._passed: list[int] = []
+        self.positions: set[int] = set()
+
+    def load(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        """Take up what the state says."""
+        self.positions.update(int.from_bytes(key[len(RECALLED) :], "big") for key, _ in pairs)
+
+    def add(self, positions: Iterable[int]) -> list[StateChange]:
+        """Recall timers."""
+        added = list(positions)
+        self.positions.update(added)
+        return [self._change(_key(position), b"1") for position in added]
+
+    def pass_by(self, position: int) -> StateChange:
+        """The time of a recalled timer has come: its key can go, and once that is durable, so can the position."""
+        self._passed.append(position)
+        return self._change(_key(position), None)
+
+    def passed(self, durable: bool) -> None:
+        """What `pass_by` has asked for is written, or was refused."""
+        if durable:
+            self.positions.difference_update(self._passed)
+        self._passed = []
+
+    def below(self, position: int) -> list[StateChange]:
+        """Forget those in records before `position`."""
+        gone = sorted(at for at in self.positions if at < position)
+        self.positions.difference_update(gone)
+        return [self._change(_key(at), None) for at in gone]
+
+
+def _key(position: int) -> bytes:
+    return RECALLED + position.to_bytes(8, "big")
