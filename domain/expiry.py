@@ -5,14 +5,18 @@ MQTT's message expiry, CoAP's and HTTP's `ttl_ms` and the CloudEvents attribute 
 
 from __future__ import annotations
 
+from typing import Final
+
 from domain.property import find
 from domain.record import Record
+
+SMALL_BYTES: Final = 2_048
 
 
 def has_expired(data: bytes, wall_ms: int) -> bool:
     """True when the record's HG_EXPIRE_MS is not after `wall_ms`. Never raises; what is no instant means never."""
-    # Properties come last, so the search begins behind the body; with 4-byte hosts its length stands at 84.
-    start = 88 + int.from_bytes(data[84:88], "big") if data[39] & 0x30 == 0 else 0
+    # Properties come last. In a small record it is quicker to search the body too than to find out where it ends.
+    start = Record(data).properties_at if len(data) > SMALL_BYTES else 0
     if data.find(b"HG_EXPIRE_MS\x01", start) < 0:
         return False
     expire = find(Record(data).properties, b"HG_EXPIRE_MS")

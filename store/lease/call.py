@@ -129,29 +129,38 @@ class LeaseCall:
             rows = self._index.rows(queue, offset, min(step, queue.visible - offset))
             if not rows:
                 break
-            picked, last = self._picked(rows, room)
-            records = self._source.records([rows[at] for at in picked])
-            for at, record in zip(picked, records, strict=True):
-                if room == 0:
-                    last = at
-                    break
-                table.pass_to(offset + at)
-                if not self._wants(record):
-                    self._bytes += len(record)
-                    continue
-                room -= 1
-                table.take(offset + at, self.pop_ms, self.pop_ms + self.invisible_ms)
-                view = Record(record)
-                self._add(record, queue.id, offset + at, view.physical_offset, view.reconsume_times + 1)
-            self._rows += last
-            table.pass_to(offset + last)
+            if self.wanted is None:
+                for place, record in enumerate(self._source.records(rows), offset):
+                    self._take(table, queue, place, record)
+                self._rows += len(rows)
+            else:
+                self._choose(table, queue, rows, room, self.wanted)
         return table.head != began
 
-    def _picked(self, rows: Sequence[Row], room: int) -> tuple[Sequence[int], int]:
+    def _choose(self, table: LeaseTable, queue: Queue, rows: Sequence[Row], room: int, wanted: Filter) -> None:
+        """Lease at most `room` of `rows`, and pass by those before and between them."""
+        offset = table.head
+        picked, last = self._picked(rows, room, wanted.hashes)
+        for at, record in zip(picked, self._source.records([rows[at] for at in picked]), strict=True):
+            if room == 0:
+                last = at
+                break
+            table.pass_to(offset + at)
+            if wanted.matches(Record(record).properties):
+                room -= 1
+                self._take(table, queue, offset + at, record)
+            else:
+                self._bytes += len(record)
+        self._rows += last
+        table.pass_to(offset + last)
+
+    def _take(self, table: LeaseTable, queue: Queue, offset: int, record: bytes) -> None:
+        table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms)
+        view = Record(record)
+        self._add(record, queue.id, offset, view.physical_offset, view.reconsume_times + 1)
+
+    def _picked(self, rows: Sequence[Row], room: int, hashes: frozenset[int] | None) -> tuple[Sequence[int], int]:
         """Which rows to read, and how many rows that decides on: by tag hash where the filter has them, else all in turn."""
-        if self.wanted is None:
-            return range(len(rows)), len(rows)
-        hashes = self.wanted.hashes
         if hashes is None:
             count = len(within(rows, READ_BYTES_MAX))
             return range(count), count
