@@ -8,6 +8,7 @@ from domain.ports import StateChange
 from domain.record import Record
 from domain.topic import Group
 from store.config import StoreConfig
+from store.log.segment import Segments
 from tests.store.driver import Driver
 
 DAY_MS = 86_400_000
@@ -160,3 +161,17 @@ def test_a_restart_does_not_age_what_it_has_not_read() -> None:
     assert driver.bounds("t") == (0, 120)
     driver.clock.run_for(70_000)
     assert driver.bounds("t") == (120, 120)
+
+
+def test_segments_that_nobody_has_read_have_a_date() -> None:
+    driver = Driver(StoreConfig(segment_bytes=10_000))
+    driver.topic("t")
+    ends: list[int] = []
+    for _ in range(4):
+        driver.clock.run_for(60_000)
+        ends.append(driver.send("t", *[b"x" * 500] * 20)[-1].store_ms)
+    now = driver.clock.wall_ms() + 500_000
+    segments = Segments(driver.disk.killed(driver.clock), "log")
+    segments.date(now)
+    dates = [segment.newest_ms for segment in segments.all]
+    assert dates == [*ends, now]
