@@ -19,6 +19,7 @@ from store.log import batch
 from store.log.cache import TailCache
 from store.log.gather import Gather
 from store.log.segment import Segments
+from store.log.waiters import SyncWaiters
 from store.queue.queue import Queue
 from store.state import change
 
@@ -115,7 +116,7 @@ class GroupCommit:
         self._gather = Gather()
         self._gather_timer: Timer | None = None
         self._waiting = 0
-        self._sync_waiters: list[tuple[int, Callable[[], None]]] = []
+        self._sync_waiters = SyncWaiters()
         self.broken: Failure | None = None
         self.end = segments.end
         self.written = segments.end
@@ -189,7 +190,7 @@ class GroupCommit:
 
     def when_synced(self, done: Callable[[], None]) -> None:
         """Call `done` when all that is written now is durable; never when the store breaks before."""
-        self._sync_waiters.append((self.written, done))
+        self._sync_waiters.add(self.written, done)
         if self.synced >= self.written:
             self._clock.call_soon(self._wake_sync_waiters)
         else:
@@ -340,11 +341,7 @@ class GroupCommit:
             self._write_sealed()
 
     def _wake_sync_waiters(self) -> None:
-        ready = [done for position, done in self._sync_waiters if position <= self.synced]
-        self._sync_waiters = [waiter for waiter in self._sync_waiters if waiter[0] > self.synced]
-        for done in ready:
-            done()
-        if self._sync_waiters:
+        if self._sync_waiters.synced(self.synced):
             self._sync()
 
     def _late(self) -> None:
