@@ -7,17 +7,27 @@ and is never looked into by anybody else. Every command is answered by exactly o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from domain.filter.filter import Filter
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.topic import Group, Topic
 
+if TYPE_CHECKING:
+    from domain.principal import Principal
+
 
 class Command:
-    """The root of all commands."""
+    """The root of all commands.
 
-    __slots__ = ()
+    principal   who wants it, written by the adapter where each request brings credentials of its own; not set where the
+                connection's principal stands for all of them, or where access is not controlled
+    """
+
+    __slots__ = ("principal",)
+
+    principal: Principal
 
 
 class Send(Command):

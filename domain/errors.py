@@ -75,10 +75,14 @@ _LATER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One refusal: a code, and a sentence for a person that says what, where and what to do."""
+    """One refusal: a code, and a sentence for a person that says what, where and what to do.
+
+    word    a number of the protocol's own that a rule of access wants it said by, 0: what the protocol's table has
+    """
 
     code: ErrorCode
     text: str = ""
+    word: int = 0
 
     @property
     def retry(self) -> Retry:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from domain.event import Event
+from domain.principal import Principal
 
 
 class Shell(Protocol):
@@ -21,13 +22,14 @@ class Shell(Protocol):
 class Session:
     """A connection, for as long as it is open.
 
+    `principal` is who it belongs to once that is known, for commands that do not say it themselves.
     `on_close` holds what use cases want undone when it ends (parked polls, watches, memberships), run once, in order.
     Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
     """
 
     __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "shell")
 
-    def __init__(self, protocol: str, shell: Shell, principal: str = "") -> None:
+    def __init__(self, protocol: str, shell: Shell, principal: Principal | None = None) -> None:
         self.protocol = protocol
         self.shell = shell
         self.principal = principal

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from domain.access import Authority
 from domain.command import Command
 from domain.event import Event
 from domain.ports import Entropy
@@ -22,10 +23,11 @@ from domain.ports import Entropy
 class Setting:
     """The node's facts, handed to every adapter once.
 
-    host      what routes and redirects carry
-    ports     protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
-    wall_ms   the node's wall clock, epoch milliseconds
-    options   the adapter's own table of the configuration file
+    host        what routes and redirects carry
+    ports       protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
+    wall_ms     the node's wall clock, epoch milliseconds
+    options     the adapter's own table of the configuration file
+    authority   who judges credentials; None: access is not controlled, and commands carry no principal
     """
 
     cluster: str
@@ -35,11 +37,16 @@ class Setting:
     entropy: Entropy
     wall_ms: Callable[[], int]
     options: Mapping[str, object] = field(default_factory=dict)
+    authority: Authority | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end. `born_host` is the address in record form; `principal` is "" before authentication."""
+    """Who is at the other end.
+
+    born_host   the address in record form
+    principal   the name in its verified certificate, "" when it has shown none
+    """
 
     host: str
     port: int

@@ -1,0 +1,206 @@
+"""Access: credentials and who judges them, users and policies (RocketMQ's ACL 2.0), and the commands that change these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event
+from domain.principal import Principal
+
+PUB: Final = "Pub"
+SUB: Final = "Sub"
+CREATE: Final = "Create"
+UPDATE: Final = "Update"
+DELETE: Final = "Delete"
+GET: Final = "Get"
+LIST: Final = "List"
+ALL: Final = "All"
+ACTIONS: Final = (ALL, PUB, SUB, CREATE, UPDATE, DELETE, GET, LIST)
+
+ANY: Final = "Any"
+CLUSTER: Final = "Cluster"
+NAMESPACE: Final = "Namespace"
+TOPIC: Final = "Topic"
+GROUP: Final = "Group"
+
+EVERY: Final = "*"
+"""As the name of what is asked for: all of its kind at once."""
+
+ALLOW: Final = "Allow"
+DENY: Final = "Deny"
+CUSTOM: Final = "Custom"
+DEFAULT: Final = "Default"
+
+
+class Password(NamedTuple):
+    """A user name and its password, or a token in the password's place."""
+
+    user: str
+    secret: bytes
+
+
+class Signature(NamedTuple):
+    """RocketMQ's proof of a password: HMAC-SHA1 of `content` by it."""
+
+    user: str
+    mac: bytes
+    content: bytes
+
+
+class Token(NamedTuple):
+    """A JSON Web Token (RFC 7519) in its compact form."""
+
+    text: str
+
+
+Credentials = Password | Signature | Token
+
+
+class Authority(Protocol):
+    """Who judges credentials, for every adapter alike. Answers at once and never raises for what a peer sent."""
+
+    def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
+        """Who that is. Failure: NOT_AUTHENTICATED.
+
+        `credentials` None: none were given; then `certified` counts, the name in the peer's verified certificate, and without
+        one the peer is nobody in particular, which may be allowed. `host`: the peer's address.
+        """
+
+
+class Need(NamedTuple):
+    """One thing that a command needs: any of `actions` on one resource, or on EVERY one of a kind."""
+
+    kind: str
+    name: str
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One user. `password` is the secret that signatures are made with, so it is kept as it is."""
+
+    name: str
+    password: str
+    privileged: bool = False
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One entry of what a subject may do.
+
+    resource   `*`, `Topic:name`, `Topic:pre*`, `Topic:*`; likewise Group, Cluster, Namespace
+    sources    addresses, `10.0.0.0/8`, `10.0.*.*`, `10.0.0.1-10.0.0.9`; empty: from everywhere
+    decision   ALLOW or DENY
+    default    True: counts only where no custom entry of the subject fits
+    """
+
+    resource: str
+    actions: tuple[str, ...]
+    decision: str = ALLOW
+    sources: tuple[str, ...] = ()
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """All policies of one user."""
+
+    user: str
+    policies: tuple[Policy, ...]
+
+
+@dataclass(slots=True)
+class Ask(Command):
+    """May I? -> Done, or Refused. For what an adapter answers out of itself; never made where access is not controlled."""
+
+    ticket: object
+    needs: Sequence[Need]
+
+
+@dataclass(slots=True)
+class CreateUser(Command):
+    """Add a user -> Done. Refused ARGUMENT_ILLEGAL when it is there; NOT_ALLOWED for a Super one by another than a Super."""
+
+    ticket: object
+    user: User
+
+
+@dataclass(slots=True)
+class UpdateUser(Command):
+    """Change what is not None -> Done. Refused ARGUMENT_ILLEGAL when there is no such user; NOT_ALLOWED as for CreateUser."""
+
+    ticket: object
+    name: str
+    password: str | None = None
+    privileged: bool | None = None
+    enabled: bool | None = None
+
+
+@dataclass(slots=True)
+class DeleteUser(Command):
+    """Remove a user and its policies -> Done, also when it is not there."""
+
+    ticket: object
+    name: str
+
+
+@dataclass(slots=True)
+class ListUsers(Command):
+    """Users whose name has `part` in it, or the one named `name` -> UserList. Passwords only for a Super user to see."""
+
+    ticket: object
+    part: str = ""
+    name: str = ""
+
+
+@dataclass(slots=True)
+class PutPolicies(Command):
+    """Add policies of a user, each in the place of one with the same resource -> Done. ARGUMENT_ILLEGAL for what is none.
+
+    create    False: the user must have some already
+    """
+
+    ticket: object
+    grant: Grant
+    create: bool = True
+
+
+@dataclass(slots=True)
+class DeletePolicies(Command):
+    """Remove a user's policies: those on `resource`, "" all of them -> Done, also when there are none."""
+
+    ticket: object
+    user: str
+    resource: str = ""
+    default: bool = False
+
+
+@dataclass(slots=True)
+class ListPolicies(Command):
+    """Policies of users with `part` in their name, on resources with `resource` in theirs; or all of `user`'s -> GrantList."""
+
+    ticket: object
+    part: str = ""
+    resource: str = ""
+    user: str = ""
+
+
+@dataclass(slots=True)
+class UserList(Event):
+    """Users, by name."""
+
+    ticket: object
+    users: list[User] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GrantList(Event):
+    """Policies by user."""
+
+    ticket: object
+    grants: list[Grant] = field(default_factory=list)

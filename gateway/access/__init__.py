@@ -1,0 +1,1 @@
+"""Who may do what: one authority for every protocol (docs/access.md)."""
