@@ -37,9 +37,10 @@ class Interest:
     retained      when the latest values are delivered on subscribing: RETAINED_ALWAYS, _IF_NEW, _NEVER
     identifier    a number of the client's own that comes with each delivery, 0: none
     since         physical offset: older records are not for this filter (the gateway sets it)
+    refused       why access to it is not granted; None: nothing says so
     """
 
-    __slots__ = ("as_published", "identifier", "level", "no_local", "pattern", "retained", "since")
+    __slots__ = ("as_published", "identifier", "level", "no_local", "pattern", "refused", "retained", "since")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Interest:
         self.retained = retained
         self.identifier = identifier
         self.since = since
+        self.refused: Failure | None = None
 
 
 @dataclass(slots=True)

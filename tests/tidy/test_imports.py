@@ -30,6 +30,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ("domain", "gateway.usecase", "gateway.routing", "gateway.balance", "gateway.access", "gateway.session"),
     ),
     ("gateway.routing", ("domain", "gateway.routing")),
+    ("gateway.access", ("domain", "gateway.access", "gateway.session")),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.link", "gateway.answer")),
     ("gateway.link", ("domain", "protocols.remoting", "gateway.answer")),
     ("gateway.answer", ("domain", "protocols.remoting")),

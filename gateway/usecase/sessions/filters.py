@@ -142,6 +142,8 @@ class Filters:
 def _refusal(subscriber: Subscriber, interest: Interest) -> Failure | None:
     """Why a filter cannot be had, or None."""
     pattern = interest.pattern
+    if interest.refused is not None:
+        return interest.refused
     if not is_filter(pattern):
         return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
     if pattern not in subscriber.interests and len(subscriber.interests) >= INTERESTS_MAX:
