@@ -25,6 +25,7 @@ RETAINED_IF_NEW: Final = 1
 RETAINED_NEVER: Final = 2
 
 EXPIRY_NEVER: Final = 0xFFFFFFFF
+SHARED: Final = "$share/"
 SLOT_MAX: Final = 65_535
 
 
@@ -32,6 +33,8 @@ SLOT_MAX: Final = 65_535
 class Interest:
     """One filter of a session.
 
+    group         "": each session with such a filter gets every message. Else the session is a member of this consumer group,
+                  whose members share its messages out: leases of the group's ledger, settled by Confirm
     level         the highest promise that deliveries are made with: AT_MOST_ONCE, AT_LEAST_ONCE or EXACTLY_ONCE
     no_local      not what this client itself has sent; as_published: deliveries tell whether the sender had it retained
     retained      when the latest values are delivered on subscribing: RETAINED_ALWAYS, _IF_NEW, _NEVER
@@ -40,7 +43,7 @@ class Interest:
     refused       why access to it is not granted; None: nothing says so
     """
 
-    __slots__ = ("as_published", "identifier", "level", "no_local", "pattern", "refused", "retained", "since")
+    __slots__ = ("as_published", "group", "identifier", "level", "no_local", "pattern", "refused", "retained", "since")
 
     def __init__(
         self,
@@ -51,8 +54,10 @@ class Interest:
         retained: int = RETAINED_ALWAYS,
         identifier: int = 0,
         since: int = 0,
+        group: str = "",
     ) -> None:
         self.pattern = pattern
+        self.group = group
         self.level = level
         self.no_local = no_local
         self.as_published = as_published
@@ -60,6 +65,16 @@ class Interest:
         self.identifier = identifier
         self.since = since
         self.refused: Failure | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells the filters of one session apart: the pattern, for a member of a group with the group before it."""
+        return shared_name(self.group, self.pattern) if self.group else self.pattern
+
+
+def shared_name(group: str, pattern: str) -> str:
+    """The name of a filter that the members of `group` share."""
+    return f"{SHARED}{group}/{pattern}"
 
 
 @dataclass(slots=True)
@@ -103,7 +118,7 @@ class Detach(Command):
 
 @dataclass(slots=True)
 class Subscribe(Command):
-    """Add filters, or replace those with an equal pattern -> Subscribed, then their latest values as Deliveries."""
+    """Add filters, or replace those with an equal name -> Subscribed, then their latest values as Deliveries."""
 
     ticket: object
     interests: list[Interest]
@@ -111,7 +126,7 @@ class Subscribe(Command):
 
 @dataclass(slots=True)
 class Unsubscribe(Command):
-    """Take filters out -> Unsubscribed."""
+    """Take filters out, by their names -> Unsubscribed."""
 
     ticket: object
     patterns: list[str]

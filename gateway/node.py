@@ -130,7 +130,9 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         Recalling(store.timers, handler.topics, config.broker, clock),
         deciding := Deciding(store.transactions, handler.registry),
         watches := Watches(clock),
-        sessions := Sessions(store, store.metadata, store.state, clock, handler.sending),
+        sessions := Sessions(
+            store, store.metadata, store.state, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters
+        ),
         LatestValues(store.state, clock),
     )
     store.listen(watches)

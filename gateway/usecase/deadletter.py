@@ -87,11 +87,14 @@ class DeadLetters:
         self._sending.submit([letter], stored_copy)
 
     def _dead_letter(self, session: Session, command: DeadLetter) -> None:
-        receipt = command.receipt
-        topic = leased_topic(command.group, command.topic, receipt)
-
         def answer(result: None | Failure) -> None:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self.give_up(command.group, command.topic, command.receipt, answer)
+
+    def give_up(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
+        """Bury the message that a receipt names; harmless when it is settled already."""
+        leased = leased_topic(group, topic, receipt)
 
         def read(result: ReadResult | Failure) -> None:
             if isinstance(result, Failure):
@@ -99,12 +102,12 @@ class DeadLetters:
             elif not result.records or Record(result.records[0]).queue_offset != receipt.queue_offset:
                 answer(Failure(ErrorCode.RECEIPT_INVALID, "the receipt names no message that is still there"))
             else:
-                self.bury(command.group, command.topic, receipt, result.records[0], answer)
+                self.bury(group, topic, receipt, result.records[0], answer)
 
         def position(result: int | Failure) -> None:
             if not isinstance(result, Failure) and result > receipt.queue_offset:
                 answer(None)  # buried or acknowledged before
                 return
-            self._store.read(topic, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX, None, read)
+            self._store.read(leased, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX, None, read)
 
-        self._store.offset(command.group, topic, receipt.queue_id, position)
+        self._store.offset(group, leased, receipt.queue_id, position)

@@ -47,8 +47,8 @@ class Dispatcher:
         self.topics = Topics(metadata, clock, policy)
         self.groups = Groups(metadata, store, state, clock, policy)
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.retain)
-        dead_letters = DeadLetters(store, self.sending)
-        self.receiving = Receiving(store, self.topics, self.groups, dead_letters, clock)
+        self.dead_letters = DeadLetters(store, self.sending)
+        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock)
         self.registry = Registry(self.topics, self.groups, clock)
         self.pulling = Pulling(store, self.topics, self.registry, clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
@@ -56,7 +56,7 @@ class Dispatcher:
             self.topics,
             self.groups,
             self.sending,
-            dead_letters,
+            self.dead_letters,
             self.pulling,
             self.receiving,
             Settling(store, self.groups, self.sending),

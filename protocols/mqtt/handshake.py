@@ -104,7 +104,7 @@ def welcome(terms: Terms, present: bool, config: MqttConfig) -> bytes:
     said.numbers[props.MAXIMUM_PACKET_SIZE] = config.packet_bytes_max
     if config.topic_alias_maximum:
         said.numbers[props.TOPIC_ALIAS_MAXIMUM] = config.topic_alias_maximum
-    said.numbers[props.SHARED_AVAILABLE] = 0
+    said.numbers[props.SHARED_AVAILABLE] = 1
     if terms.keep_alive_s != terms.wanted_keep_alive_s:
         said.numbers[props.SERVER_KEEP_ALIVE] = terms.keep_alive_s
     if terms.assigned:

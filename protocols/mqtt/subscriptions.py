@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.session import Interest, Subscribe, Unsubscribe
+from domain.session import SHARED, Interest, Subscribe, Unsubscribe
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.status import WORDS
 from protocols.mqtt.wire import V5
 
-SHARED_NOT_SUPPORTED: Final = 0x9E
+FILTER_INVALID: Final = 0x8F
 
 
 @final
@@ -69,10 +69,13 @@ def subscribe(packet: packets.Subscribe, version: int) -> tuple[Subscribing, Sub
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
     interests: list[Interest] = []
-    for pattern, options in packet.filters:
-        if pattern.startswith("$share/"):
-            codes.append(SHARED_NOT_SUPPORTED)
-            continue
+    for name, options in packet.filters:
+        group, pattern = "", name
+        if name.startswith(SHARED):
+            group, _, pattern = name.removeprefix(SHARED).partition("/")
+            if group == "" or pattern == "":
+                codes.append(FILTER_INVALID)
+                continue
         codes.append(-1)
         interests.append(
             Interest(
@@ -82,6 +85,7 @@ def subscribe(packet: packets.Subscribe, version: int) -> tuple[Subscribing, Sub
                 options & packets.RETAIN_AS_PUBLISHED != 0,
                 options >> 4 & 3,
                 identifier,
+                group=group,
             )
         )
     under_way = Subscribing(packet.packet_id, version, codes)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from domain import property as properties
+from domain.address import is_derived_topic
 from domain.errors import Failure
 from domain.expiry import has_expired
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
 from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
 from domain.record import Record
 from domain.session import AT_MOST_ONCE, Delivery, Parcel, Taken
-from gateway.routing.routes import is_routed, topic_of_filter
+from gateway.routing.routes import is_routed, path_in, topic_of_filter
 from gateway.usecase.latest import value_at
 from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
 from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
@@ -188,8 +189,10 @@ class CatchUp:
             if flight is None or flight.offset != there or has_expired(data, self._clock.wall_ms()):
                 data = None
             else:
-                origin = properties.find(Record(data).properties, b"originMqttTopic")
-                path = subscriber.matching(place[0], origin, 0)[0]
+                stored = Record(data).properties
+                # A member of a group may have got it from the group's retry topic.
+                topic = properties.text(stored, properties.RETRY_TOPIC) if is_derived_topic(place[0]) else place[0]
+                path = path_in(topic, properties.find(stored, b"originMqttTopic"))
         self._send_again(subscriber, path, data)
 
     def _send_again(self, subscriber: Subscriber, path: str, data: bytes | None) -> None:

@@ -24,6 +24,7 @@ from gateway.usecase.latest import paths_under
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
 from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.shares import Shares
 from gateway.usecase.sessions.subscriber import Subscriber
 
 INTERESTS_MAX: Final = 1_024
@@ -41,7 +42,9 @@ class Filters:
         clock: Clock,
         outflow: Outflow,
         catch_up: CatchUp,
+        shares: Shares,
     ) -> None:
+        self._shares = shares
         self._store = store
         self._metadata = metadata
         self._state = state
@@ -53,12 +56,16 @@ class Filters:
         """Add or replace filters; deliver by them at once, and what they retain once they are on record."""
         outcomes: list[Failure | None] = []
         added: list[tuple[Interest, bool]] = []
-        for interest in command.interests:
+        shared: list[tuple[int, Interest]] = []
+        for at, interest in enumerate(command.interests):
             failure = _refusal(subscriber, interest)
             outcomes.append(failure)
-            if failure is None:
+            if failure is None and interest.group:
+                shared.append((at, interest))
+            elif failure is None:
                 added.append((interest, self._add(subscriber, interest)))
         epoch = subscriber.epoch
+        left = [1 + len(shared)]
 
         def done(failure: None | Failure) -> None:
             if subscriber.epoch != epoch:
@@ -72,10 +79,28 @@ class Filters:
                     self._show_latest(subscriber, interest)
             self._catch_up.catch_up(subscriber)
 
-        if subscriber.durable and added:
-            self._state.put([snapshot.definition(subscriber), *snapshot.progress(subscriber)], done)
-        else:
-            done(None)
+        def one_less() -> None:
+            left[0] -= 1
+            if left[0] or subscriber.epoch != epoch:
+                return
+            if subscriber.durable and None in outcomes:
+                self._state.put([snapshot.definition(subscriber), *snapshot.progress(subscriber)], done)
+            else:
+                done(None)
+
+        def share(at: int, interest: Interest) -> None:
+            def prepared(failure: None | Failure) -> None:
+                outcomes[at] = failure
+                if failure is None and subscriber.epoch == epoch:
+                    subscriber.shares[interest.name] = interest
+                    self._shares.join(subscriber, interest)
+                one_less()
+
+            self._shares.prepare(interest, prepared)
+
+        for at, interest in shared:
+            share(at, interest)
+        one_less()
 
     def _add(self, subscriber: Subscriber, interest: Interest) -> bool:
         """Put one filter in; True when its pattern is new."""
@@ -123,8 +148,11 @@ class Filters:
         """Take filters out; what is under way already stays under way."""
         found: list[bool] = []
         for pattern in command.patterns:
+            share = subscriber.shares.pop(pattern, None)
+            if share is not None:
+                self._shares.leave(subscriber, share)
             interest = subscriber.interests.pop(pattern, None)
-            found.append(interest is not None)
+            found.append(interest is not None or share is not None)
             if interest is not None:
                 self._outflow.disconnect(subscriber, interest)
         subscriber.remembered.clear()
@@ -146,6 +174,7 @@ def _refusal(subscriber: Subscriber, interest: Interest) -> Failure | None:
         return interest.refused
     if not is_filter(pattern):
         return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
-    if pattern not in subscriber.interests and len(subscriber.interests) >= INTERESTS_MAX:
+    known = interest.name in (subscriber.shares if interest.group else subscriber.interests)
+    if not known and len(subscriber.interests) + len(subscriber.shares) >= INTERESTS_MAX:
         return Failure(ErrorCode.QUOTA, f"a session may have {INTERESTS_MAX} filters")
     return None

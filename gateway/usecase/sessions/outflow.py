@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain import property as properties
@@ -13,7 +13,7 @@ from domain.record import Record
 from domain.session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Deliveries, Delivery, Interest, Parcel, Taken
 from gateway.routing.routes import Routes
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber, fold
+from gateway.usecase.sessions.subscriber import Claim, Flight, Place, Reach, Subscriber, fold
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """How long the progress of a durable session may be younger in memory than in the store."""
@@ -37,9 +37,11 @@ class Outflow:
 
     A delivery above AT_MOST_ONCE takes a slot of the session's window. When there is none, the queue that it came from
     begins to lag, and is read from the log as slots become free (`catchup`): a slow client costs a number, not memory.
+    `settle` is told of leases whose messages have done their duty.
     """
 
-    def __init__(self, state: State, clock: Clock) -> None:
+    def __init__(self, state: State, clock: Clock, settle: Callable[[Claim], None]) -> None:
+        self._settle = settle
         self._state = state
         self._clock = clock
         self._routes: Routes[tuple[Subscriber, Interest], list[Reach]] = Routes(fold)
@@ -105,10 +107,11 @@ class Outflow:
     def launch(self, subscriber: Subscriber, flight: Flight, parcel: Parcel) -> None:
         """Into a slot and on its way; what must come exactly once waits until the slot is on record."""
         delivery = subscriber.enter(flight, parcel)
-        if not flight.path:
+        moves = not flight.path and flight.claim is None
+        if moves:
             subscriber.positions[flight.place] = flight.offset + 1
         if subscriber.durable:
-            if not flight.path:
+            if moves:
                 subscriber.touched.add(flight.place[0])
             self.stain(subscriber)
             (subscriber.held if flight.level == EXACTLY_ONCE else subscriber.outbox).append(delivery)
@@ -139,7 +142,9 @@ class Outflow:
     def confirm(self, subscriber: Subscriber, slots: list[int]) -> None:
         """Free slots."""
         for slot in slots:
-            subscriber.leave(slot)
+            claim = subscriber.leave(slot)
+            if claim is not None:
+                self._settle(claim)
         if subscriber.durable:
             self.stain(subscriber)
 
@@ -165,6 +170,7 @@ class Outflow:
             if failure is not None:
                 session.shell.close()
                 return
+            self._take_over(subscriber, held)
             if held:
                 session.answer(Deliveries(held))
             if taking:
@@ -175,6 +181,16 @@ class Outflow:
             self._state.put(snapshot.progress(subscriber), done)
         else:
             done(None)
+
+    def _take_over(self, subscriber: Subscriber, held: list[Delivery]) -> None:
+        """What a session that is kept delivers exactly once is on record with it: it is this member's from now on."""
+        for delivery in held:
+            flight = subscriber.in_flight.get(delivery.slot)
+            if flight is not None and flight.claim is not None:
+                claim, flight.claim = flight.claim, None
+                subscriber.claims -= 1
+                self._settle(claim)
+                self.stain(subscriber)
 
     # Progress on record
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from domain import property as properties
@@ -25,14 +25,19 @@ from domain.session import (
     Will,
 )
 from gateway.session import Session
+from gateway.usecase.deadletter import DeadLetters
+from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
+from gateway.usecase.receive import Receiving
 from gateway.usecase.send import Sending
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.absence import Absences, will_ms
 from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.sessions.claims import Claims
 from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
 from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.shares import Shares
 from gateway.usecase.sessions.subscriber import Subscriber
 
 BASELINE_MARGIN_MS: Final = 10_000
@@ -45,20 +50,31 @@ class Sessions:
     A session that outlives its connection is written to the store before the client hears that it has one.
     """
 
-    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, sending: Sending) -> None:
+    def __init__(
+        self,
+        store: MessageStore,
+        metadata: Metadata,
+        state: State,
+        clock: Clock,
+        sending: Sending,
+        receiving: Receiving,
+        groups: Groups,
+        dead_letters: DeadLetters,
+    ) -> None:
         self._store = store
         self._metadata = metadata
         self._state = state
         self._clock = clock
         self._sending = sending
-        self._outflow = Outflow(state, clock)
+        claims = Claims(store, clock, dead_letters)
+        self._outflow = Outflow(state, clock, claims.settle)
+        self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims)
         self._catch_up = CatchUp(store, metadata, state, clock, self._outflow)
-        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up)
+        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares)
         self._inflow = Inflow(state, sending)
         self._absences = Absences(clock, self._due)
         self._known: dict[str, Subscriber] = {}
         self._attached: dict[Session, Subscriber] = {}
-        self.arrived = self._outflow.arrived
         clock.call_soon(self._recover)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -78,6 +94,11 @@ class Sessions:
     def attached(self) -> int:
         """How many sessions have a connection."""
         return len(self._attached)
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """StoreListener."""
+        self._outflow.arrived(topic, queue_id, records)
+        self._shares.arrived(topic)
 
     def freed(self, group: str, topic: str) -> None:
         """StoreListener: leases do not concern a session."""
@@ -124,6 +145,7 @@ class Sessions:
                 return
             session.answer(Attached(command.ticket, old is not None))
             self._catch_up.resume(subscriber)
+            self._shares.resume(subscriber)
 
         if changes:
             self._state.put(changes, done)
@@ -164,6 +186,7 @@ class Sessions:
             self._outflow.disconnect(subscriber, interest)
         behind = set(subscriber.lag)
         caught_up = not subscriber.sorting and not behind
+        self._shares.lose(subscriber)
         subscriber.disconnect()
         self._outflow.forget(subscriber)
         subscriber.lost_ms = self._clock.wall_ms()
@@ -257,6 +280,7 @@ class Sessions:
             subscriber = snapshot.load(self._state, found.client_id)
             if subscriber is not None:
                 subscriber.lost_ms = now_ms
+                self._shares.recover(subscriber)
                 self._keep_away(subscriber)
 
     # Verbs of a session that is attached; of any other they are dropped, with its connection
@@ -286,6 +310,8 @@ class Sessions:
         if subscriber is not None:
             self._outflow.confirm(subscriber, command.slots)
             self._catch_up.catch_up(subscriber)
+            if subscriber.shares:
+                self._shares.pump(subscriber)
 
     def _take(self, session: Session, command: Take) -> None:
         subscriber = self._attached.get(session)

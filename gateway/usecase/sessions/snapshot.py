@@ -17,8 +17,9 @@ from typing import Final, final
 from domain import record
 from domain.message import LOCAL_HOST, Message
 from domain.ports import State, StateChange
-from domain.session import Interest, Will
-from gateway.usecase.sessions.subscriber import Flight, Subscriber
+from domain.receipt import Receipt
+from domain.session import SHARED, Interest, Will
+from gateway.usecase.sessions.subscriber import Claim, Flight, Subscriber
 
 SPACE: Final = "session"
 _DEFINITION = struct.Struct(">BIqqH")
@@ -26,6 +27,7 @@ _INTEREST = struct.Struct(">BBIq")
 _WILL = struct.Struct(">BIiI")
 _FLIGHT = struct.Struct(">HBiqB")
 _POSITION = struct.Struct(">iq")
+_CLAIMED = 16
 _FORMAT = 1
 
 
@@ -35,15 +37,16 @@ def key(client_id: str, kind: bytes) -> bytes:
 
 
 def definition(subscriber: Subscriber) -> StateChange:
-    """Everything that changes seldom."""
+    """Everything that changes seldom. A filter stands there by its name, which tells the group too."""
+    interests = [*subscriber.interests.values(), *subscriber.shares.values()]
     out = [
-        _DEFINITION.pack(_FORMAT, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, len(subscriber.interests)),
+        _DEFINITION.pack(_FORMAT, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, len(interests)),
         _put_will(subscriber.will),
     ]
-    for interest in subscriber.interests.values():
+    for interest in interests:
         flags = interest.level | interest.no_local << 2 | interest.as_published << 3 | interest.retained << 4
         out.append(_INTEREST.pack(flags, 0, interest.identifier, interest.since))
-        out.append(_put_text(interest.pattern))
+        out.append(_put_text(interest.name))
     return StateChange(SPACE, key(subscriber.client_id, b"d"), b"".join(out))
 
 
@@ -51,11 +54,14 @@ def progress(subscriber: Subscriber) -> list[StateChange]:
     """Flights, and positions of the topics touched since the last call."""
     flights: list[bytes] = []
     for slot, flight in subscriber.in_flight.items():
-        flags = flight.level | flight.taken << 2 | flight.retained << 3
+        claim = flight.claim
+        flags = flight.level | flight.taken << 2 | flight.retained << 3 | (_CLAIMED if claim is not None else 0)
         topic, queue_id = flight.place
         flights.append(_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
         flights += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]
         flights += (_put_text(topic), _put_text(flight.path))
+        if claim is not None:
+            flights += (_put_text(claim.group), claim.receipt.pop_ms.to_bytes(8, "big"))
     changes = [StateChange(SPACE, key(subscriber.client_id, b"f"), b"".join(flights))]
     for name in sorted(subscriber.touched):
         places = [
@@ -121,10 +127,12 @@ def _read_definition(data: bytes, subscriber: Subscriber) -> None:
         subscriber.will = Will(_message(cursor.take(size), has_will - 1), delay_s, expiry_s)
     for _ in range(count):
         flags, _, identifier, since = cursor.unpack(_INTEREST)
-        pattern = cursor.text()
-        subscriber.interests[pattern] = Interest(
-            pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since
-        )
+        name = cursor.text()
+        group, pattern = "", name
+        if name.startswith(SHARED):
+            group, _, pattern = name.removeprefix(SHARED).partition("/")
+        interest = Interest(pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group)
+        (subscriber.shares if group else subscriber.interests)[name] = interest
 
 
 def _read_flights(data: bytes, subscriber: Subscriber) -> None:
@@ -134,8 +142,14 @@ def _read_flights(data: bytes, subscriber: Subscriber) -> None:
         identifiers = tuple(int.from_bytes(cursor.take(4), "big") for _ in range(count))
         topic = cursor.text()
         path = cursor.text()
+        claim: Claim | None = None
+        if flags & _CLAIMED:
+            group = cursor.text()
+            pop_ms = int.from_bytes(cursor.take(8), "big")
+            claim = Claim(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
+            subscriber.claims += 1
         subscriber.in_flight[slot] = Flight(
-            flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0
+            flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, claim
         )
         subscriber.next_slot = slot % 65_535 + 1
 

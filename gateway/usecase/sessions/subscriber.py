@@ -8,6 +8,7 @@ from typing import Final, final
 
 from domain.errors import Failure
 from domain.filter.path import matches
+from domain.receipt import Receipt
 from domain.session import EXPIRY_NEVER, SLOT_MAX, Delivery, Interest, Parcel, Will
 from gateway.routing.routes import path_in
 from gateway.session import Session
@@ -16,15 +17,44 @@ WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """Record bytes that may be on their way to one client unconfirmed; one message always may."""
 REMEMBERED_MAX: Final = 1_024
 
+HELD: Final = 0
+SETTLED: Final = 1
+RETURNED: Final = 2
+BURIED: Final = 3
+
 Place = tuple[str, int]
 """A queue: topic and queue id."""
 
 
 @final
-class Flight:
-    """What occupies a slot: where its record is (by `path` for a latest value, which has no offset), and how it was sent."""
+class Claim:
+    """A lease of a consumer group's ledger that stands behind a flight.
 
-    __slots__ = ("identifiers", "level", "offset", "path", "place", "retained", "size", "taken")
+    topic      whose queue the receipt speaks of: the group's retry topic, perhaps
+    end_ms     wall clock at which the lease ends, unless it is renewed
+    renewing   it is being moved, and gets another receipt
+    fate       what becomes of it: HELD, SETTLED, RETURNED to the group, or BURIED as a dead letter
+    """
+
+    __slots__ = ("end_ms", "fate", "group", "receipt", "renewing", "topic")
+
+    def __init__(self, group: str, topic: str, receipt: Receipt, end_ms: int) -> None:
+        self.group = group
+        self.topic = topic
+        self.receipt = receipt
+        self.end_ms = end_ms
+        self.renewing = False
+        self.fate = HELD
+
+
+@final
+class Flight:
+    """What occupies a slot: where its record is (by `path` for a latest value, which has no offset), and how it was sent.
+
+    claim   the lease behind it, for a member of a group as long as the ledger has it
+    """
+
+    __slots__ = ("claim", "identifiers", "level", "offset", "path", "place", "retained", "size", "taken")
 
     def __init__(
         self,
@@ -36,7 +66,9 @@ class Flight:
         identifiers: tuple[int, ...],
         size: int = 0,
         taken: bool = False,
+        claim: Claim | None = None,
     ) -> None:
+        self.claim = claim
         self.level = level
         self.place = place
         self.offset = offset
@@ -79,15 +111,17 @@ class Subscriber:
     baseline_ms     wall clock since when filters that begin with a wildcard count, 0: there are none
     lost_ms         wall clock when the connection ended, 0: it has not, or the session has never been without
     received        the client's marks -> who waits for their append, None once it is durable
+    shares          filters as a member of a group, by name
+    claims          flights with a lease behind them
     again           slots whose deliveries this connection has not had yet, oldest first
     sorting         it is being found out which queues lag: until then each of them counts as lagging
     catching_up     a read of the log is under way
     """
 
     __slots__ = (
-        "again", "baseline_ms", "catching_up", "client_id", "dirty", "epoch", "expiry_s", "flying_bytes", "held", "in_flight",
-        "interests", "lag", "latest", "lost_ms", "missed", "next_slot", "outbox", "positions", "received", "remembered",
-        "session", "sorting", "taking", "touched", "will", "window",
+        "again", "baseline_ms", "catching_up", "claims", "client_id", "dirty", "epoch", "expiry_s", "flying_bytes", "held",
+        "in_flight", "interests", "lag", "latest", "lost_ms", "missed", "next_slot", "outbox", "positions", "received",
+        "remembered", "session", "shares", "sorting", "taking", "touched", "will", "window",
     )  # fmt: skip
 
     def __init__(self, client_id: str) -> None:
@@ -98,6 +132,8 @@ class Subscriber:
         self.will: Will | None = None
         self.lost_ms = 0
         self.interests: dict[str, Interest] = {}
+        self.shares: dict[str, Interest] = {}
+        self.claims = 0
         self.baseline_ms = 0
         self.positions: dict[Place, int] = {}
         self.lag: dict[Place, int] = {}
@@ -142,15 +178,19 @@ class Subscriber:
         flight.size = len(parcel.record.data)
         self.flying_bytes += flight.size
         in_flight[slot] = flight
+        if flight.claim is not None:
+            self.claims += 1
         return Delivery(parcel, flight.level, slot, flight.retained, False, flight.identifiers)
 
-    def leave(self, slot: int) -> bool:
-        """Free a slot; False when it was free."""
+    def leave(self, slot: int) -> Claim | None:
+        """Free a slot, harmless when it is free; the lease behind it, which is the caller's to end."""
         flight = self.in_flight.pop(slot, None)
         if flight is None:
-            return False
+            return None
         self.flying_bytes -= flight.size
-        return True
+        if flight.claim is not None:
+            self.claims -= 1
+        return flight.claim
 
     def matching(self, topic: str, origin: bytes, physical_offset: int) -> tuple[str, list[Interest]]:
         """(path, filters) that a record read from the log is for: those that are not younger than it."""

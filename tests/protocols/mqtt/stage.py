@@ -63,7 +63,10 @@ class Broker:
             store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=entropy, cluster="c", broker="b",
             policy=Policy(),
         )  # fmt: skip
-        self.sessions = Sessions(store, store.metadata, store.state, clock, self.handler.sending)
+        self.sessions = Sessions(
+            store, store.metadata, store.state, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
+            self.handler.dead_letters,
+        )  # fmt: skip
         watches = Watches(clock)
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock))
         store.listen(watches)
