@@ -9,8 +9,9 @@ from domain.command import Command, Disconnected
 from domain.errors import ErrorCode
 from domain.event import Event, MembersChanged, Refused
 from domain.limits import SECOND_NS
+from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import codes, member, send
+from protocols.remoting import codes, member, send, transaction
 from protocols.remoting.client import Client, Facts
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
@@ -110,6 +111,10 @@ class RemotingConnection:
             self._active_ns = now
             self._opaque += 1
             self._out.append(member.changed(self._opaque, event))
+        elif type(event) is CheckTransaction:
+            self._active_ns = now
+            self._opaque += 1
+            self._out.append(transaction.check(self._client, self._opaque, event))
 
     def _complete(self, join: Join) -> None:
         self._answered(join.ticket)

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from protocols.remoting import admin, codes, give_back, member, node, offset, pull, query, receive, registration, route
+from protocols.remoting import (
+    admin,
+    codes,
+    give_back,
+    member,
+    node,
+    offset,
+    pull,
+    query,
+    receive,
+    registration,
+    route,
+    transaction,
+)
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Outcome
@@ -33,6 +46,8 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.QUERY_ASSIGNMENT: member.assign,
     codes.SET_REQUEST_MODE: member.set_mode,
     codes.SEND_BACK: give_back.read,
+    codes.END_TRANSACTION: transaction.end,
+    codes.RECALL: transaction.recall,
     codes.POP: receive.read,
     codes.ACK: receive.acknowledge,
     codes.BATCH_ACK: receive.acknowledge_batch,
@@ -74,11 +89,9 @@ READERS: Final[Mapping[int, Reader]] = {
 }
 
 REASONS: Final[Mapping[int, str]] = {
-    37: "transactional messages are not served by this broker",
     222: "reset positions with code 15 instead: clients fall back to it",
     324: "request and reply over a reply topic is not served by this broker",
     325: "request and reply over a reply topic is not served by this broker",
-    370: "a stored message cannot be recalled by this protocol yet",
     513: "static topics are not served by this broker",
     200052: "peeking is not served by this broker; pull instead",
 }

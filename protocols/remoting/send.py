@@ -15,7 +15,7 @@ from domain import property as properties
 from domain.address import DLQ_PREFIX, RETRY_PREFIX
 from domain.command import Send
 from domain.event import Event, Sent
-from domain.message import Message
+from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
@@ -25,7 +25,6 @@ from protocols.remoting.ticket import Outcome, RequestError, Ticket, whole
 SHAPES_MAX: Final = 4_096
 SYS_KEPT: Final = 0x701
 """Of the sender's sysFlag: compressed, and how. Host families and inner batches are ours to say."""
-SYS_TRANSACTION: Final = 0xC
 
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
 _FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
@@ -99,12 +98,12 @@ def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
         return None
     start = at + 35
     end = start + int.from_bytes(ext[at + 31 : start], "big")
-    if ext[end:] not in shapes.tails:
+    stored = ext[start:end]
+    if ext[end:] not in shapes.tails or b"TRAN_MSG" in stored:
         return None
     born = ext[at + 7 : at + 20]
     if not born.isdigit():
         return None
-    stored = ext[start:end]
     if b"HG_" in stored or b"POP_CK" in stored or not stored.isascii() or stored[-1:] != b"\x02":
         stored = _clean(stored)
     at = stored.find(b"UNIQ_KEY\x01")
@@ -132,6 +131,7 @@ def _learn(frame: Frame, message: Message, fields: dict[str, str], shapes: Shape
         at < 0
         or ext[at + 20 : at + 31] != _FLAG_ZERO_PROPERTIES
         or message.reconsume_times
+        or message.sys_flag & SYS_PREPARED
         or message.topic.startswith("%")
         or len(ext) > 65_536
     ):
@@ -164,8 +164,14 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
         raise RequestError(codes.INVALID_PARAMETER, "the custom field <topic> is null")
     sys_flag = whole("sysFlag", fields.get("f") or "0")
     stored = fields.get("i", "").encode("utf-8", "surrogatepass")
-    if sys_flag & SYS_TRANSACTION or b"TRAN_MSG\x01true" in stored:
-        raise RequestError(codes.NO_PERMISSION, "transactional messages are not served by this broker")
+    prepared = b"TRAN_MSG" in stored and properties.find(stored, b"TRAN_MSG") == b"true"
+    if sys_flag & SYS_TRANSACTION and not prepared:
+        raise RequestError(codes.MESSAGE_ILLEGAL, "the sysFlag is that of a transaction, and TRAN_MSG is not true")
+    sys_flag &= SYS_KEPT
+    if prepared:
+        sys_flag |= SYS_PREPARED
+        if fields.get("a") and not properties.find(stored, b"PGROUP"):
+            stored = properties.with_values(stored, {properties.PGROUP: fields["a"]})
     times = _int(fields, "j")
     queue_id = _int(fields, "e", -1)
     if topic.startswith(RETRY_PREFIX) and fields.get("l") and times > _int(fields, "l"):
@@ -177,7 +183,7 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
         frame.body,
         stored,
         queue_id=queue_id,
-        sys_flag=sys_flag & SYS_KEPT,
+        sys_flag=sys_flag,
         flag=_int(fields, "h"),
         born_ms=max(0, whole("bornTimestamp", fields.get("g") or "0")),
         born_host=client.peer.born_host,
@@ -238,6 +244,8 @@ def _batch(common: Message) -> list[Message]:
         stored = _clean(body[end + 2 : stop])
         if b"DELAY\x01" in stored and properties.find(stored, b"DELAY"):
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry delayed messages")
+        if common.sys_flag & SYS_PREPARED or b"TRAN_MSG\x01true" in stored:
+            raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry half messages of transactions")
         out.append(
             Message(
                 common.topic,
@@ -284,6 +292,8 @@ def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
         offset_id = client.facts.host_hex + b"%016X" % placed.physical_offset
     else:
         offset_id = b",".join(client.facts.host_hex + b"%016X" % each.physical_offset for each in event.placed)
+    if placed.recall_handle:
+        return _told(ticket, placed, offset_id)
     if ticket.serialize == BINARY and len(offset_id) < 256 and 0 < len(unique) < 256:
         queue_id = b"%d" % placed.queue_id
         offset = b"%d" % placed.queue_offset
@@ -299,17 +309,22 @@ def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
         header = _REPLY_JSON % (offset_id, placed.queue_id, placed.queue_offset, unique, ticket.opaque)
         size = len(header)
         return (4 + size).to_bytes(4, "big") + size.to_bytes(4, "big") + header
-    return ticket.reply(
-        codes.SUCCESS,
-        {
-            "MSG_REGION": REGION,
-            "TRACE_ON": "true",
-            "msgId": offset_id.decode(),
-            "queueId": str(placed.queue_id),
-            "queueOffset": str(placed.queue_offset),
-            "transactionId": placed.message_id,
-        },
-    )
+    return _told(ticket, placed, offset_id)
+
+
+def _told(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
+    """The reply of a send by the long way. A timer's has the handle by which it can be recalled."""
+    fields = {
+        "MSG_REGION": REGION,
+        "TRACE_ON": "true",
+        "msgId": offset_id.decode(),
+        "queueId": str(placed.queue_id),
+        "queueOffset": str(placed.queue_offset),
+        "transactionId": placed.message_id,
+    }
+    if placed.recall_handle:
+        fields["recallHandle"] = placed.recall_handle
+    return ticket.reply(codes.SUCCESS, fields)
 
 
 def unsure(client: Client, ticket: Ticket, remark: str) -> bytes:

@@ -49,6 +49,9 @@ BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
     (codes.LITE_PULL, ErrorCode.GROUP_OFFLINE): codes.SUBSCRIPTION_NOT_EXIST,
     (codes.DELETE_TOPIC, ErrorCode.TOPIC_NOT_FOUND): codes.SUCCESS,
     (codes.DELETE_GROUP, ErrorCode.GROUP_NOT_FOUND): codes.SUCCESS,
+    (codes.END_TRANSACTION, ErrorCode.NOT_ALLOWED): codes.SYSTEM_ERROR,
+    (codes.RECALL, ErrorCode.ARGUMENT_ILLEGAL): codes.ILLEGAL_OPERATION,
+    (codes.RECALL, ErrorCode.MESSAGE_NOT_FOUND): codes.ILLEGAL_OPERATION,
 }
 """Where clients expect another code of one request: what is not there is deleted already, as far as tools care."""
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain import property as properties
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
-from domain.message import Placed
+from domain.message import SYS_PREPARED, Placed
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
@@ -25,6 +26,7 @@ V1 = {
     "unitMode": "false", "batch": "false", "bname": "b-a",
 }  # fmt: skip
 PLACED = Placed(3, 42, 0x1234, 1_700_000_000_001, "0A00000900000000000000000000ABCD")
+HALF = "TRAN_MSG\x01true\x02UNIQ_KEY\x01u\x02"
 OFFSET_ID = "0A00000100002A9F0000000000001234"
 
 
@@ -105,11 +107,26 @@ def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
     assert command.messages[0].sys_flag == 0x301
 
 
-@pytest.mark.parametrize("change", [{"f": "4"}, {"i": "TRAN_MSG\x01true\x02"}])
-def test_a_half_message_is_refused_and_not_delivered_as_a_whole_one(change: dict[str, str]) -> None:
+@pytest.mark.parametrize(("code", "change"), [(310, {"f": "4"}), (310, {"f": "12"}), (320, {"m": "true", "f": "4", "i": HALF})])
+def test_what_is_no_proper_half_message_is_refused_and_not_delivered_as_a_whole_one(
+    code: int, change: dict[str, str]
+) -> None:
     conn = connection()
-    assert conn.receive(request(310, {**V2, **change}), 1) == []
-    assert reply(conn).code == codes.NO_PERMISSION
+    body = b"" if code == 310 else b"\x00\x00\x00\x17" + bytes(15) + b"\x01x\x00\x00"
+    assert conn.receive(request(code, {**V2, **change}, body), 1) == []
+    assert reply(conn).code == codes.MESSAGE_ILLEGAL
+
+
+@pytest.mark.parametrize("serialize", [JSON, BINARY])
+def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(serialize: int) -> None:
+    conn = connection()
+    for turn in range(6):
+        change = ({"f": "0"}, {"f": "4", "i": HALF + "PGROUP\x01pg\x02"}, {"f": "0", "i": HALF})[turn % 3]
+        command = one(conn, request(310, {**V2, **change}, b"x", serialize=serialize))
+        assert isinstance(command, Send)
+        message = command.messages[0]
+        assert message.sys_flag == (0 if turn % 3 == 0 else SYS_PREPARED)
+        assert turn % 3 == 0 or properties.text(message.properties, "PGROUP") == "pg"
 
 
 def test_a_oneway_send_waits_for_nothing_and_is_not_answered() -> None:
