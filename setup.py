@@ -42,6 +42,7 @@ FOLDERS = {
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
     "store": ("append",),
+    "store/keys": ("index", "row"),
     "store/lease": ("ranges", "table"),
     "store/log": ("batch", "cache", "commit", "reader"),
     "store/queue": ("index", "queue", "row"),
