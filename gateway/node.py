@@ -20,6 +20,10 @@ from domain.address import host_bytes
 from domain.errors import ConfigError, StoreError
 from domain.limits import SECOND_NS
 from domain.ports import Clock, Disk, Entropy
+from gateway.access.administration import Administration
+from gateway.access.authority import Access
+from gateway.access.gate import Gate
+from gateway.access.start import start as start_access
 from gateway.config import Config, nearest
 from gateway.observe import metrics
 from gateway.observe.figures import Ledger
@@ -32,6 +36,7 @@ from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.stream import StreamListener, bind, hang_up
 from gateway.runtime.tls import TlsContexts
+from gateway.transport import Handler
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.latest import LatestValues
@@ -84,10 +89,15 @@ log = logging.getLogger("headgate.node")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A composed node without sockets. `missing` names the protocols that could not be loaded, and why."""
+    """A composed node without sockets. `missing` names the protocols that could not be loaded, and why.
+
+    access    the authority, None where access is not controlled; gate: who takes commands, the dispatcher itself without one
+    """
 
     store: LogStore
     handler: Dispatcher
+    access: Access | None
+    gate: Handler
     streams: Mapping[str, Adapter]
     datagrams: Mapping[str, DatagramAdapter]
     missing: Mapping[str, str]
@@ -96,7 +106,7 @@ class Parts:
 def part_names() -> list[str]:
     """Names of the configuration tables that parts may have."""
     names = {point.name for group in (PROTOCOLS, APPLICATIONS) for point in entry_points(group=group)}
-    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy"})
+    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy", "access"})
 
 
 def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
@@ -138,14 +148,17 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     store.listen(watches)
     store.transactions.listen(deciding)
     store.listen(sessions)
-    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms)
+    book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
+    handler.add(Administration(book))
+    gate = handler if access is None else Gate(access, handler)
+    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
     streams: dict[str, Adapter] = {}
     datagrams: dict[str, DatagramAdapter] = {}
     missing: dict[str, str] = {}
     applications = _load(APPLICATIONS, config, base, missing, ())
     for name, adapter in _load(PROTOCOLS, config, base, missing, tuple(applications.values())).items():
         (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
-    return Parts(store, handler, streams, datagrams, missing)
+    return Parts(store, handler, access, gate, streams, datagrams, missing)
 
 
 def _load(group: str, config: Config, base: Setting, missing: dict[str, str], applications: Sequence[object]) -> dict[str, Any]:
@@ -217,8 +230,8 @@ class Node:
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
             await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
-            self._house = PumpHouse(self.parts.handler, self._clock, self._ledger, config.connections_max, hang_up)
-            tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host))
+            self._house = PumpHouse(self.parts.gate, self._clock, self._ledger, config.connections_max, hang_up)
+            tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host), config.client_ca)
             tls.check()
             for name, bound in sockets.items():
                 await self._open(name, bound, tls)
@@ -293,7 +306,8 @@ class Node:
         """The Prometheus text of this moment."""
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
         expired = self.parts.handler.receiving.expired
-        return metrics.text(self._ledger.all(), self.parts.store.figures(), self._lags.look(), up_s, expired)
+        refused = self.parts.access.refused if self.parts.access is not None else {}
+        return metrics.text(self._ledger.all(), self.parts.store.figures(), self._lags.look(), up_s, expired, refused)
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""

@@ -21,7 +21,8 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
     mqtt.refused("topic-illegal")
     mqtt.disconnected('say "no"\n')
     ledger.of("coap").bytes_out = 7
-    text = metrics.text(ledger.all(), {"log_syncs_total": 2, "leases": 1.5}, [("g", "t", 9)], 1.25, 4)
+    text = metrics.text(ledger.all(), {"log_syncs_total": 2, "leases": 1.5}, [("g", "t", 9)], 1.25, 4, {"not-allowed": 3})
+    assert 'headgate_access_refusals_total{reason="not-allowed"} 3' in text
     lines = text.splitlines()
     assert 'headgate_messages_in_total{protocol="mqtt"} 3' in lines
     assert 'headgate_bytes_out_total{protocol="coap"} 7' in lines
