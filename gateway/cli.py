@@ -29,6 +29,9 @@ PortOffset = Annotated[int | None, typer.Option(help="Shift every port by this m
 Port = Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")]
 Level = Annotated[str | None, typer.Option(help="Durability of new topics: flushed (default) or page.")]
 Insecure = Annotated[bool | None, typer.Option("--insecure", help="Accept a host that others can reach.")]
+Admin = Annotated[str | None, typer.Option(metavar="NAME:PASSWORD", help="Control access; this is a first Super user.")]
+AdminFile = Annotated[str | None, typer.Option(help="File whose first line is NAME:PASSWORD, as for --admin.")]
+ClientCa = Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")]
 Certificate = Annotated[str | None, typer.Option(help="PEM file for TLS (default: self-signed).")]
 Key = Annotated[str | None, typer.Option(help="PEM file with the certificate's key.")]
 File = Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")]
@@ -45,10 +48,14 @@ def up(
     insecure: Insecure = None,
     certificate: Certificate = None,
     key: Key = None,
+    admin: Admin = None,
+    admin_file: AdminFile = None,
+    client_ca: ClientCa = None,
     config: File = None,
 ) -> None:
     """Start everything in one process."""
     options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
+    options |= {"admin": admin, "admin_file": admin_file, "client_ca": client_ca}
     from gateway.runtime.compiled import activate
 
     compiled = activate()
@@ -68,10 +75,14 @@ def show(
     insecure: Insecure = None,
     certificate: Certificate = None,
     key: Key = None,
+    admin: Admin = None,
+    admin_file: AdminFile = None,
+    client_ca: ClientCa = None,
     config: File = None,
 ) -> None:
     """Print what would be in force, and where each value is from."""
     options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
+    options |= {"admin": admin, "admin_file": admin_file, "client_ca": client_ca}
     rows = _load(options, config).rows()
     width = max(len(name) for name, _, _ in rows)
     middle = max(len(value) for _, value, _ in rows)

@@ -34,6 +34,10 @@ APART: Final = frozenset({"HEADGATE_CONFIG", "HEADGATE_PURE", "HEADGATE_REQUIRE_
 """Variables that are not settings: they are read before there are any."""
 
 
+SECRETS: Final = ("admin", "access.jwt_secret")
+HIDDEN: Final = "(hidden)"
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What is in force.
@@ -44,6 +48,8 @@ class Config:
     ports             listener -> port, before `port_offset` is added
     durability        level of new topics
     insecure          a host other than loopback without access control is accepted
+    admin             `NAME:PASSWORD` of a Super user; access is controlled where there is one. admin_file: a file that says it
+    client_ca         PEM file of the authorities whose client certificates are taken; "": none is asked for
     connections_max   connections open at once, over all stream ports
     certificate, key  PEM files for TLS; "": self-signed, kept in the data folder
     tables            the tables of the configuration file that belong to parts
@@ -59,6 +65,9 @@ class Config:
     broker: str = "broker-a"
     durability: Durability = Durability.FLUSHED
     insecure: bool = False
+    admin: str = ""
+    admin_file: str = ""
+    client_ca: str = ""
     connections_max: int = 100_000
     certificate: str = ""
     key: str = ""
@@ -74,6 +83,12 @@ class Config:
         """One part's table, empty when there is none."""
         return self.tables.get(name, {})
 
+    @property
+    def controlled(self) -> bool:
+        """Access is controlled: `access.enabled` says so, or says nothing and there is an admin."""
+        enabled = self.table("access").get("enabled")
+        return bool(self.admin) if enabled is None else enabled is True
+
     def rows(self) -> list[tuple[str, str, str]]:
         """(setting, value, where it is from) for all that is in force."""
         found: dict[str, object] = {}
@@ -82,6 +97,7 @@ class Config:
             found[setting] = value.value if isinstance(value, Durability) else value
         found.update({f"ports.{name}": port for name, port in self.ports.items()})
         found.update({f"{name}.{key}": value for name, table in self.tables.items() for key, value in table.items()})
+        found.update({name: HIDDEN for name in SECRETS if found.get(name)})
         return [(name, _text(value), self.sources.get(name, "default")) for name, value in found.items()]
 
 
@@ -190,19 +206,30 @@ def _build(values: Mapping[str, object], sources: Mapping[str, str]) -> Config:
             simple[name] = value
         else:
             raise ConfigError(f"{where} must be text, not {value!r}")
+    if simple.get("admin_file") and not simple.get("admin"):
+        simple["admin"] = _line(simple["admin_file"])
     config = Config(**simple, ports=ports, tables=tables, sources=dict(sources))
     _check(config)
     return config
+
+
+def _line(file: str) -> str:
+    """The first line of a file."""
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"admin_file {file} cannot be read ({error})") from error
+    return lines[0].strip() if lines else ""
 
 
 def _check(config: Config) -> None:
     for name in config.ports:
         if config.port(name) > 65_535:
             raise ConfigError(f"port {name} is {config.port(name)} with the offset {config.port_offset}: at most 65535")
-    if not is_loopback(config.host) and not config.insecure:
+    if not is_loopback(config.host) and not config.insecure and not config.controlled:
         raise ConfigError(
             f"host {config.host} can be reached by others and there is no access control: "
-            "use a loopback address, or accept that with --insecure"
+            "control it with --admin NAME:PASSWORD, use a loopback address, or accept that with --insecure"
         )
     if (config.certificate == "") != (config.key == ""):
         raise ConfigError("certificate and key belong together: give both, or neither")

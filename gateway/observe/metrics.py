@@ -24,11 +24,17 @@ _BY_REASON: Final = (
 
 
 def text(
-    protocols: Iterable[Figures], store: Mapping[str, float], lags: Iterable[tuple[str, str, int]], up_s: float, expired: int
+    protocols: Iterable[Figures],
+    store: Mapping[str, float],
+    lags: Iterable[tuple[str, str, int]],
+    up_s: float,
+    expired: int,
+    access: Mapping[str, int],
 ) -> str:
     """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front.
 
     expired   messages settled instead of delivered because their time was over
+    access    what the authority has refused, by cause
     """
     lines: list[str] = []
     figures = list(protocols)
@@ -44,6 +50,8 @@ def text(
                 f"headgate_{name}{_labels(protocol=one.protocol, reason=reason)} {count}"
                 for reason, count in sorted(counts.items())
             ]
+    _head(lines, "access_refusals_total", "counter", "Credentials and commands refused by access control, by cause")
+    lines += [f"headgate_access_refusals_total{_labels(reason=reason)} {count}" for reason, count in sorted(access.items())]
     _head(lines, "group_lag", "gauge", "Messages that a consumer group has not settled yet")
     lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
     _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")

@@ -8,7 +8,7 @@ import os
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from domain import limits
 from domain.command import Command, Disconnected
@@ -27,9 +27,11 @@ class TlsContexts:
     """The server's TLS contexts, one for each set of protocols; nothing is loaded before the first ClientHello.
 
     `certificate` and `key` are PEM files; "" stands for a self-signed pair in `folder`, made on first use.
+    `client_ca`: PEM file of those whose client certificates are taken; "": no client is asked for one.
     """
 
-    def __init__(self, certificate: str, key: str, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, certificate: str, key: str, folder: Path, names: Sequence[str], client_ca: str = "") -> None:
+        self._client_ca = client_ca
         self._certificate = certificate
         self._key = key
         self._folder = folder
@@ -38,7 +40,7 @@ class TlsContexts:
 
     def check(self) -> None:
         """Load what was given. Raises ConfigError when it cannot be used; a self-signed pair is left for later."""
-        if self._certificate:
+        if self._certificate or self._client_ca:
             self.context(())
 
     def context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
@@ -52,6 +54,12 @@ class TlsContexts:
                 context.load_cert_chain(certificate, key)
             except (OSError, ssl.SSLError) as error:
                 raise ConfigError(f"certificate {certificate} with key {key} cannot be used: {error}") from error
+            if self._client_ca:
+                context.verify_mode = ssl.CERT_OPTIONAL
+                try:
+                    context.load_verify_locations(self._client_ca)
+                except (OSError, ssl.SSLError) as error:
+                    raise ConfigError(f"client_ca {self._client_ca} cannot be used: {error}") from error
             names = [alpn for alpn, name in ALPN.items() if name in protocols]
             if names:
                 context.set_alpn_protocols(names)
@@ -123,6 +131,7 @@ class TlsConnection:
         try:
             if self._inner is None:
                 self._tls.do_handshake()
+                self._peer = dataclasses.replace(self._peer, principal=common_name(self._tls))
                 self._inner = Opening(self._allowed(), None, self._peer, now)
             return self._read(self._inner, now)
         except ssl.SSLWantReadError:
@@ -198,6 +207,13 @@ class TlsConnection:
         commands = self._inner.expire(now)
         self._look(self._inner)
         return commands
+
+
+def common_name(tls: ssl.SSLObject) -> str:
+    """The common name in the peer's certificate, which has been verified; "" when it has shown none."""
+    shown: Any = tls.getpeercert() or {}
+    names = [value for part in shown.get("subject", ()) for name, value in part if name == "commonName"]
+    return str(names[0]) if names else ""
 
 
 def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:

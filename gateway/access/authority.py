@@ -1,0 +1,155 @@
+"""The authority: who somebody is, and what they may do. One for all protocols (`domain.access.Authority`)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.access import Credentials, Need, Password, Signature
+from domain.errors import ErrorCode, Failure
+from domain.principal import Principal
+from gateway.access.book import Book
+from gateway.access.config import AccessConfig
+from gateway.access.rule import decide
+from gateway.access.token import Tokens
+
+PRINCIPALS_MAX: Final = 16_384
+VERDICTS_MAX: Final = 4_096
+_NOBODY: Final = b"\x00" * 32
+
+
+@final
+class Access:
+    """Users, policies and rules, asked.
+
+    `refused`   refusals since the start, by their cause, for /metrics
+    """
+
+    def __init__(self, book: Book, config: AccessConfig, wall_ms: Callable[[], int]) -> None:
+        self.book = book
+        self.rules = tuple(config.rules)
+        self.refused = {"not-authenticated": 0, "not-allowed": 0}
+        self._anonymous = config.anonymous
+        self._tokens = Tokens(config, wall_ms)
+        self._wall_ms = wall_ms
+        self._principals: dict[tuple[str, str, bool, int], Principal] = {}
+        self._personal = any(rule.personal or rule.clients for rule in self.rules)
+
+    # Who
+
+    def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
+        """As `domain.access.Authority` has it."""
+        if credentials is None:
+            name = certified or self._anonymous
+            if not name:
+                return self._stranger("there are no credentials: username cannot be null.")
+            return self._principal(name, host)
+        if isinstance(credentials, Signature):
+            return self._signed(credentials, host)
+        if isinstance(credentials, Password):
+            text = credentials.secret.decode("utf-8", "replace")
+            if not self._tokens.looks_like(text):
+                return self._known(credentials, host)
+            return self._bearer(text, host, credentials.user)
+        return self._bearer(credentials.text, host, "")
+
+    def _signed(self, given: Signature, host: str) -> Principal | Failure:
+        user = self.book.users.get(given.user)
+        if user is None:
+            return self._stranger(f"User:{given.user[:128]} is not found.")
+        wanted = hmac.digest(user.password.encode(), given.content, "sha1")
+        if not hmac.compare_digest(wanted, given.mac):
+            return self._stranger("check signature failed.")
+        return self._principal(given.user, host, True)
+
+    def _known(self, given: Password, host: str) -> Principal | Failure:
+        user = self.book.users.get(given.user)
+        # A name that is not there costs as much time as a wrong password.
+        wanted = user.password.encode() if user is not None else _NOBODY
+        if not hmac.compare_digest(wanted, given.secret) or user is None:
+            return self._stranger("the user name or the password is wrong")
+        return self._principal(given.user, host, True)
+
+    def _bearer(self, text: str, host: str, user: str) -> Principal | Failure:
+        found = self._tokens.check(text)
+        if isinstance(found, str):
+            return self._stranger(found)
+        name, expires_ms = found
+        if user and user != name:
+            return self._stranger("the token names another user")
+        return self._principal(name, host, expires_ms=expires_ms)
+
+    def _principal(self, name: str, host: str, registered: bool = False, expires_ms: int = 0) -> Principal | Failure:
+        """A name that is proven. One from a token or a certificate need not be in the book; one that is disabled is refused."""
+        known = self.book.users.get(name)
+        if known is not None and not known.enabled:
+            return self._stranger(f"User:{name} is disabled.")
+        key = (name, host, registered, expires_ms)
+        found = self._principals.get(key)
+        if found is None:
+            if len(self._principals) >= PRINCIPALS_MAX:
+                self._principals.clear()
+            found = self._principals[key] = Principal(name, host, False, registered, expires_ms)
+        if found.epoch != self.book.epoch:
+            found.epoch = self.book.epoch
+            found.privileged = known is not None and known.privileged
+            found.verdicts = {}
+        return found
+
+    def _stranger(self, text: str) -> Failure:
+        self.refused["not-authenticated"] += 1
+        return Failure(ErrorCode.NOT_AUTHENTICATED, text)
+
+    # What
+
+    def current(self, principal: Principal) -> Failure | None:
+        """Whether a principal still stands: its user may have changed since, its token may have run out."""
+        if principal.expires_ms and self._wall_ms() >= principal.expires_ms:
+            return self._stranger("the token has expired")
+        if principal.epoch == self.book.epoch:
+            return None
+        known = self.book.users.get(principal.user)
+        if known is not None and not known.enabled:
+            return self._stranger(f"User:{principal.user} is disabled.")
+        if known is None and principal.registered:
+            return self._stranger(f"User:{principal.user} is not found.")
+        principal.epoch = self.book.epoch
+        principal.privileged = known is not None and known.privileged
+        principal.verdicts = {}
+        return None
+
+    def verdict(self, principal: Principal, need: Need) -> Failure | None:
+        """Whether a need is granted, remembered."""
+        verdicts = principal.verdicts
+        try:
+            return verdicts[need]
+        except KeyError:
+            allowed = self.book.entries(principal.user).allow(need.kind, need.name, need.actions, principal.host)
+            found = None if allowed else self._denial(principal, need.actions[0], f"{need.kind}:{need.name}")
+            if len(verdicts) >= VERDICTS_MAX:
+                verdicts.clear()
+            verdicts[need] = found
+            return found
+
+    def path_verdict(self, principal: Principal, action: str, path: str, client: str, need: Need) -> Failure | None:
+        """Whether `action` (Pub, Sub) is granted on an MQTT path or filter: by the rules, and where none fits by `need`."""
+        if not self.rules:
+            return self.verdict(principal, need)
+        key = (action, path, client if self._personal else "")
+        verdicts = principal.verdicts
+        if key in verdicts:
+            return verdicts[key]
+        rule = decide(self.rules, action, path, principal.user, client)
+        if rule is None:
+            found = self.verdict(principal, need)
+        else:
+            found = None if rule.allow else self._denial(principal, action, path, rule.code)
+        if len(verdicts) >= VERDICTS_MAX:
+            verdicts.clear()
+        verdicts[key] = found
+        return found
+
+    def _denial(self, principal: Principal, action: str, what: str, word: int = 0) -> Failure:
+        text = f"User:{principal.user} has no permission for {action} on {what} from {principal.host}"
+        return Failure(ErrorCode.NOT_ALLOWED, text, word)

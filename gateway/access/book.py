@@ -1,0 +1,101 @@
+"""The book of users and policies: in memory to be asked, in the store to be kept.
+
+State space `access`: `u name` and `p name`, each a JSON document. `epoch` rises with every change, so that whoever
+remembers a decision knows when to forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, final
+
+import msgspec
+
+from domain.access import Grant, Policy, User
+from domain.errors import ErrorCode, Failure
+from domain.ports import State, StateChange
+from gateway.access.policy import Entries
+
+SPACE: Final = "access"
+USERS_MAX: Final = 100_000
+POLICIES_MAX: Final = 1_000
+"""Of one user."""
+
+Done = Callable[[None | Failure], None]
+
+
+@final
+class Book:
+    """Users and their policies. `fixed` are grants of the configuration: they count beside what is stored, and stay."""
+
+    def __init__(self, state: State, fixed: Iterable[Grant] = ()) -> None:
+        self._state = state
+        self._fixed = {grant.user: grant.policies for grant in fixed}
+        self._entries: dict[str, Entries] = {}
+        self.epoch = 1
+        self.users: dict[str, User] = {}
+        self.grants: dict[str, Grant] = {}
+        for key, value in state.scan(SPACE, b"u"):
+            self.users[key[1:].decode()] = msgspec.json.decode(value, type=User)
+        for key, value in state.scan(SPACE, b"p"):
+            self.grants[key[1:].decode()] = msgspec.json.decode(value, type=Grant)
+
+    def entries(self, user: str) -> Entries:
+        """What `user` may do."""
+        found = self._entries.get(user)
+        if found is None:
+            grant = self.grants.get(user)
+            found = Entries((*self._fixed.get(user, ()), *(grant.policies if grant is not None else ())))
+            if len(self._entries) >= USERS_MAX:
+                self._entries.clear()
+            self._entries[user] = found
+        return found
+
+    def put_user(self, user: User, done: Done) -> None:
+        """Add or replace."""
+        if user.name not in self.users and len(self.users) >= USERS_MAX:
+            done(Failure(ErrorCode.QUOTA, f"there are {USERS_MAX} users already"))
+            return
+
+        def kept() -> None:
+            self.users[user.name] = user
+
+        self._put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], kept, done)
+
+    def put_policies(self, user: str, policies: Sequence[Policy], done: Done) -> None:
+        """Replace all stored policies of a user; an empty sequence removes them."""
+        if len(policies) > POLICIES_MAX:
+            done(Failure(ErrorCode.QUOTA, f"a user has at most {POLICIES_MAX} policies"))
+            return
+        grant = Grant(user, tuple(policies))
+
+        def kept() -> None:
+            if policies:
+                self.grants[user] = grant
+            else:
+                self.grants.pop(user, None)
+
+        self._put([StateChange(SPACE, b"p" + user.encode(), _bytes(grant) if policies else None)], kept, done)
+
+    def drop_user(self, name: str, done: Done) -> None:
+        """Remove a user and its policies."""
+
+        def kept() -> None:
+            self.users.pop(name, None)
+            self.grants.pop(name, None)
+
+        self._put([StateChange(SPACE, kind + name.encode(), None) for kind in (b"u", b"p")], kept, done)
+
+    def _put(self, changes: list[StateChange], kept: Callable[[], None], done: Done) -> None:
+        def stored(result: None | Failure) -> None:
+            if result is None:
+                kept()
+                self.epoch += 1
+                self._entries.clear()
+            done(result)
+
+        self._state.put(changes, stored)
+
+
+def _bytes(value: Any) -> bytes:
+    return msgspec.json.encode(value)

@@ -1,0 +1,169 @@
+"""The gate: stands before the dispatcher where access is controlled, and lets through what is granted.
+
+Where it is not controlled there is no gate, and nothing of this is ever run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, final
+
+from domain.access import PUB, Ask
+from domain.command import Command, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.filter.path import path_of
+from domain.message import Message
+from domain.principal import GATEWAY, Principal
+from domain.session import Attach, SendOnce, Subscribe, Subscribed
+from gateway.access import needs
+from gateway.access.authority import Access
+from gateway.access.needs import PathNeed
+from gateway.session import Session
+
+_NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
+
+
+class Handler(Protocol):
+    """Who carries commands out (`gateway.usecase.dispatcher.Dispatcher`)."""
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Carry out one command."""
+
+
+@final
+class Gate:
+    """Asks the authority about every command. What is refused is answered here, unless nobody expects an answer."""
+
+    def __init__(self, access: Access, handler: Handler) -> None:
+        self._access = access
+        self._handle = handler.handle
+        self._special: dict[type[Command], Callable[[Session, Principal, Command], None]] = {
+            Send: self._send,
+            SendOnce: self._send,
+            Subscribe: self._subscribe,
+            Attach: self._attach,
+            Ask: self._ask,
+        }
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Let a command through, or refuse it."""
+        kind = type(command)
+        principal = getattr(command, "principal", None) or session.principal
+        if principal is GATEWAY or kind in needs.SILENT:
+            self._handle(session, command)
+            return
+        if principal is None:
+            self._access.refused["not-authenticated"] += 1
+            self._refuse(session, command, _NOBODY)
+            return
+        if principal.expires_ms or principal.epoch != self._access.book.epoch:
+            fallen = self._access.current(principal)
+            if fallen is not None:
+                self._refuse(session, command, fallen)
+                return
+        special = self._special.get(kind)
+        if special is not None:
+            special(session, principal, command)
+        elif principal.privileged:
+            self._handle(session, command)
+        else:
+            self._decide(session, principal, command)
+
+    def _decide(self, session: Session, principal: Principal, command: Command) -> None:
+        wanted = needs.TABLE.get(type(command))
+        if wanted is None:
+            text = f"User:{principal.user}: {type(command).__name__} is for Super users"
+            self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text))
+            return
+        failure = self._first(principal, wanted(command), session.client_id)
+        if failure is None:
+            self._handle(session, command)
+        else:
+            self._deny(session, command, failure)
+
+    def _first(self, principal: Principal, wanted: Iterable[object], client: str) -> Failure | None:
+        """The first refusal among needs."""
+        access = self._access
+        for need in wanted:
+            if isinstance(need, PathNeed):
+                failure = access.path_verdict(principal, need.action, need.path, client, need.need)
+            else:
+                failure = access.verdict(principal, need)  # type: ignore[arg-type]
+            if failure is not None:
+                return failure
+        return None
+
+    def _send(self, session: Session, principal: Principal, command: Command) -> None:
+        assert isinstance(command, Send | SendOnce)
+        failure = None if principal.privileged else self._unsendable(principal, command.messages, session.client_id)
+        if failure is None:
+            self._handle(session, command)
+        else:
+            self._deny(session, command, failure)
+
+    def _unsendable(self, principal: Principal, messages: Sequence[Message], client: str) -> Failure | None:
+        """Why some of `messages` may not be sent. Where there are no rules, messages of one topic are one question."""
+        ruled = bool(self._access.rules)
+        before = ""
+        for message in messages:
+            topic = message.topic
+            path = path_of(topic, message.properties) if ruled else topic
+            if path == before:
+                continue
+            before = path
+            key = (PUB, path, topic)
+            verdicts = principal.verdicts
+            if not ruled and key in verdicts:
+                failure = verdicts[key]
+            else:
+                failure = self._first(principal, (needs.publish(path, topic),), client)
+                if not ruled:
+                    verdicts[key] = failure
+            if failure is not None:
+                return failure
+        return None
+
+    def _subscribe(self, session: Session, principal: Principal, command: Command) -> None:
+        """Filters are refused one by one: what is left of the command goes on."""
+        assert isinstance(command, Subscribe)
+        if principal.privileged:
+            self._handle(session, command)
+            return
+        outcomes: list[Failure | None] = []
+        for interest in command.interests:
+            interest.refused = self._first(principal, needs.interest(interest), session.client_id)
+            outcomes.append(interest.refused)
+        self._access.refused["not-allowed"] += len(outcomes) - outcomes.count(None)
+        if None in outcomes:
+            self._handle(session, command)
+        else:
+            session.answer(Subscribed(command.ticket, outcomes))
+
+    def _attach(self, session: Session, principal: Principal, command: Command) -> None:
+        """The connection is this principal's from now on, if what its will says may be said."""
+        assert isinstance(command, Attach)
+        if not principal.privileged:
+            failure = self._first(principal, needs.TABLE[Attach](command), command.client_id)
+            if failure is not None:
+                self._deny(session, command, failure)
+                return
+        session.principal = principal
+        self._handle(session, command)
+
+    def _ask(self, session: Session, principal: Principal, command: Command) -> None:
+        assert isinstance(command, Ask)
+        failure = None if principal.privileged else self._first(principal, command.needs, session.client_id)
+        if failure is None:
+            session.answer(Done(command.ticket))
+        else:
+            self._deny(session, command, failure)
+
+    def _deny(self, session: Session, command: Command, failure: Failure) -> None:
+        self._access.refused["not-allowed"] += 1
+        self._refuse(session, command, failure)
+
+    def _refuse(self, session: Session, command: Command, failure: Failure) -> None:
+        ticket = getattr(command, "ticket", None)
+        if ticket is not None and getattr(command, "wait", True):
+            session.answer(Refused(ticket, failure))

@@ -1,0 +1,229 @@
+"""The one table of what every command needs: command class -> needs, each of which has to be granted.
+
+A command that is not here is for Super users. Topics follow RocketMQ's AuthorizationContextBuilder: sending is Pub, everything
+that a consumer does is Sub on the group and on the topic, and a group's retry topic counts as the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from domain import access, admin, command, inspect, query, relay, reset, route, session, transaction
+from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
+from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
+from domain.command import Command
+from domain.filter.path import path_of
+
+PUBLISH: Final = (PUB,)
+SUBSCRIBE: Final = (SUB,)
+READ: Final = (SUB, GET)
+MOVE: Final = (SUB, UPDATE)
+KNOW: Final = (PUB, SUB, GET)
+
+
+class PathNeed(NamedTuple):
+    """A need about an MQTT path, or with Sub a filter: rules come first, and `need` where none of them fits."""
+
+    action: str
+    path: str
+    need: Need
+
+
+Needs = Callable[[Any], Iterable[Need | PathNeed]]
+
+
+def of_topic(topic: str, actions: tuple[str, ...], group: str = "") -> Need:
+    """The need for a topic; for the retry topic of a group, the need for that group."""
+    if not topic.startswith(RETRY_PREFIX):
+        return Need(TOPIC, topic, actions)
+    name = topic.removeprefix(RETRY_PREFIX)
+    if group and name.startswith(f"{group}_"):
+        name = group
+    return Need(GROUP, name, SUBSCRIBE if actions == PUBLISH else actions)
+
+
+def publish(path: str, topic: str) -> PathNeed:
+    """To send to a path, which lies in a domain topic."""
+    return PathNeed(PUB, path, of_topic(topic, PUBLISH))
+
+
+def listen(pattern: str) -> PathNeed:
+    """To hear what a filter matches. One that begins with a wildcard asks for every topic."""
+    wild = pattern[:2] in ("+/", "#", "+")
+    return PathNeed(SUB, pattern, Need(TOPIC, EVERY if wild else topic_of_path(pattern), SUBSCRIBE))
+
+
+def interest(found: session.Interest) -> Iterable[Need | PathNeed]:
+    """To have one filter of a session."""
+    if found.group:
+        yield Need(GROUP, found.group, SUBSCRIBE)
+    yield listen(found.pattern)
+
+
+def _cluster(*actions: str) -> Needs:
+    need = (Need(CLUSTER, EVERY, actions),)
+    return lambda _: need
+
+
+def _group(*actions: str) -> Needs:
+    return lambda found: (Need(GROUP, found.group, actions),)
+
+
+def _topic(*actions: str) -> Needs:
+    return lambda found: (of_topic(found.topic, actions),)
+
+
+def _named(kind: str, *actions: str) -> Needs:
+    """`PutTopic` and `PutGroup` carry the whole thing under the name of its kind."""
+    field = kind.lower()
+    return lambda found: (Need(kind, getattr(found, field).name, actions),)
+
+
+def _both(*actions: str) -> Needs:
+    def needs(found: Any) -> Sequence[Need]:
+        topic = of_topic(found.topic, actions, found.group)
+        if not found.group or topic == Need(GROUP, found.group, actions):
+            return (topic,)
+        return Need(GROUP, found.group, actions), topic
+
+    return needs
+
+
+def _nothing(_: Any) -> Sequence[Need]:
+    return ()
+
+
+def _moved(found: command.CommitOffsets) -> Iterable[Need]:
+    yield Need(GROUP, found.group, MOVE)
+    for topic in dict.fromkeys(topic for topic, _, _ in found.offsets):
+        yield of_topic(topic, MOVE, found.group)
+
+
+def _beat(found: command.Heartbeat) -> Iterable[Need]:
+    for membership in found.consumers:
+        yield Need(GROUP, membership.group, SUBSCRIBE)
+        for subscription in membership.subscriptions:
+            yield of_topic(subscription.topic, SUBSCRIBE, membership.group)
+
+
+def _locked(found: command.LockQueues) -> Iterable[Need]:
+    yield Need(GROUP, found.group, SUBSCRIBE)
+    for topic in dict.fromkeys(topic for _, topic, _ in found.queues):
+        yield of_topic(topic, SUBSCRIBE, found.group)
+
+
+def _left(found: command.Leave) -> Iterable[Need]:
+    return (Need(GROUP, found.consumer_group, SUBSCRIBE),) if found.consumer_group else ()
+
+
+def _known(found: command.QueryTopic | route.QueryRoute) -> Iterable[Need]:
+    """RocketMQ's producers look up the template topic before they send to one that is not there yet."""
+    return () if found.topic == TEMPLATE_TOPIC else (of_topic(found.topic, KNOW),)
+
+
+def _attached(found: session.Attach) -> Iterable[PathNeed]:
+    if found.will is None:
+        return ()
+    message = found.will.message
+    return (publish(path_of(message.topic, message.properties), message.topic),)
+
+
+def _progress(found: inspect.QueryProgress) -> Iterable[Need]:
+    yield Need(GROUP, found.group, READ)
+    if found.topic:
+        yield of_topic(found.topic, READ, found.group)
+
+
+def _cloned(found: reset.ClonePositions) -> Iterable[Need]:
+    yield Need(GROUP, found.source, READ)
+    yield Need(GROUP, found.target, (UPDATE,))
+    yield of_topic(found.topic or EVERY, MOVE)
+
+
+def _reset(found: reset.ResetPositions) -> Iterable[Need]:
+    return Need(GROUP, found.group, (UPDATE,)), of_topic(found.topic, MOVE, found.group)
+
+
+def _anywhere(found: Any) -> Sequence[Need]:
+    """A message by its place in the log may be of any topic."""
+    return (Need(TOPIC, EVERY, READ),)
+
+
+def _one_consumed(found: relay.AskConsumption) -> Iterable[Need]:
+    return Need(GROUP, found.group, READ), *_anywhere(found)
+
+
+TABLE: Final[dict[type[Command], Needs]] = {
+    command.Pull: _both(SUB),
+    command.Receive: _both(SUB),
+    command.Acknowledge: _both(SUB),
+    command.Extend: _group(SUB),
+    command.DeadLetter: _both(SUB),
+    command.SendBack: _group(SUB),
+    command.CommitOffsets: _moved,
+    command.QueryOffset: _both(SUB, GET),
+    command.QueryBounds: _topic(*KNOW),
+    command.SearchOffset: _topic(*KNOW),
+    command.ViewMessage: _anywhere,
+    command.QueryTopic: _known,
+    command.ListTopics: _cluster(LIST),
+    command.PutTopic: _named(TOPIC, CREATE),
+    command.DeleteTopic: _topic(DELETE),
+    command.QueryGroup: _group(SUB, GET),
+    command.ListGroups: _cluster(LIST),
+    command.PutGroup: _named(GROUP, CREATE),
+    command.DeleteGroup: _group(DELETE),
+    command.Heartbeat: _beat,
+    command.Leave: _left,
+    command.QueryMembers: _group(SUB, GET),
+    command.LockQueues: _locked,
+    command.SetRequestMode: _group(UPDATE),
+    command.QueryRequestMode: _group(SUB, GET),
+    command.Watch: lambda found: (listen(found.pattern),),
+    command.Latest: lambda found: (listen(found.path),),
+    command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),
+    admin.ChangeTopic: lambda found: (Need(TOPIC, found.change.name, (CREATE,)),),
+    inspect.QueryEarliest: _topic(SUB, GET),
+    inspect.AwaitMessages: _both(SUB),
+    inspect.QueryProgress: _progress,
+    inspect.QueryFigures: _cluster(GET),
+    query.QueryMessages: _topic(SUB, GET),
+    query.QueryConsumers: _topic(GET),
+    relay.AskRunningInfo: _group(GET),
+    relay.AskConsumption: _one_consumed,
+    relay.AskPositions: _both(GET),
+    relay.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
+    relay.ClientAnswered: _nothing,
+    reset.ResetPositions: _reset,
+    reset.ClonePositions: _cloned,
+    route.QueryRoute: _known,
+    route.QueryCluster: _cluster(GET),
+    route.ListRoutes: _cluster(LIST),
+    route.DropRoute: _topic(DELETE),
+    route.RegisterBroker: _cluster(UPDATE),
+    route.UnregisterBroker: _cluster(UPDATE),
+    route.RenewBroker: _cluster(UPDATE),
+    route.SetWritable: _cluster(UPDATE),
+    route.PutSetting: _cluster(UPDATE),
+    route.QuerySettings: _cluster(GET),
+    session.Attach: _attached,
+    session.Unsubscribe: _nothing,
+    session.Release: _nothing,
+    transaction.EndTransaction: _nothing,
+    transaction.RecallMessage: _topic(PUB),
+    access.Ask: lambda found: found.needs,
+    access.CreateUser: _cluster(UPDATE),
+    access.UpdateUser: _cluster(UPDATE),
+    access.DeleteUser: _cluster(UPDATE),
+    access.ListUsers: _cluster(GET, LIST),
+    access.PutPolicies: _cluster(UPDATE),
+    access.DeletePolicies: _cluster(UPDATE),
+    access.ListPolicies: _cluster(GET, LIST),
+}
+"""Send, SendOnce and Subscribe are looked at one by one in the gate: they carry many of what they are about."""
+
+SILENT: Final[frozenset[type[Command]]] = frozenset(
+    {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Take}
+)
+"""Goodbyes, and words about deliveries that were granted before: they pass without asking."""

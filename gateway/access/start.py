@@ -1,0 +1,32 @@
+"""How access begins: the book is read, the configuration's Super user is in it, the authority stands if it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from domain.access import User
+from domain.errors import ConfigError
+from domain.ports import State
+from gateway.access.authority import Access
+from gateway.access.book import Book
+from gateway.access.config import read, split
+
+
+def start(
+    table: Mapping[str, object], admin: str, controlled: bool, state: State, wall_ms: Callable[[], int]
+) -> tuple[Book, Access | None]:
+    """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError."""
+    config = read(table)
+    book = Book(state, config.grants)
+    if admin:
+        name, password = split(admin)
+        user = User(name, password, privileged=True)
+        if book.users.get(name) != user:
+            # In force at once: what is kept is the same, and nobody has connected yet.
+            book.users[name] = user
+            book.put_user(user, lambda _: None)
+    if not controlled:
+        return book, None
+    if not book.users and not config.names_somebody:
+        raise ConfigError("access is controlled and nobody is known: name a first user by --admin NAME:PASSWORD, or --admin-file")
+    return book, Access(book, config, wall_ms)

@@ -1,0 +1,66 @@
+"""JSON Web Tokens (RFC 7519): HS256 by a shared secret, RS256 by a public key; no other algorithm is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, final
+
+import jwt
+
+from gateway.access.config import AccessConfig, name_fault
+
+TOKEN_CHARS_MAX: Final = 16 * 1024
+LEEWAY_S: Final = 30
+
+
+@final
+class Tokens:
+    """Checks tokens. Time is the node's wall clock, handed in."""
+
+    def __init__(self, config: AccessConfig, wall_ms: Callable[[], int]) -> None:
+        self._keys: dict[str, str] = {}
+        if config.jwt_secret:
+            self._keys["HS256"] = config.jwt_secret
+        if config.jwt_public_key:
+            self._keys["RS256"] = config.jwt_public_key
+        self._claim = config.jwt_user_claim
+        self._audience = config.jwt_audience
+        self._issuer = config.jwt_issuer
+        self._wall_ms = wall_ms
+
+    def looks_like(self, text: str) -> bool:
+        """True when tokens are taken and `text` has the shape of one: three parts, the first a JSON object in Base64."""
+        return bool(self._keys) and text.startswith("eyJ") and text.count(".") == 2
+
+    def check(self, text: str) -> tuple[str, int] | str:
+        """(user, epoch milliseconds of its end, 0: none), or what is wrong with the token."""
+        if len(text) > TOKEN_CHARS_MAX:
+            return "the token is too long"
+        try:
+            algorithm = jwt.get_unverified_header(text).get("alg")
+            key = self._keys.get(str(algorithm))
+            if key is None:
+                return "the token's algorithm is not taken here"
+            claims = jwt.decode(
+                text, key, algorithms=[str(algorithm)], audience=self._audience or None, issuer=self._issuer or None,
+                options={
+                    "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": bool(self._audience),
+                },
+            )  # fmt: skip
+        except (jwt.PyJWTError, ValueError):
+            return "the token is not valid"
+        return self._judge(claims)
+
+    def _judge(self, claims: Mapping[str, Any]) -> tuple[str, int] | str:
+        now_s = self._wall_ms() / 1000
+        begin, end = claims.get("nbf", 0), claims.get("exp", 0)
+        if any(isinstance(instant, bool) or not isinstance(instant, int | float) for instant in (begin, end)):
+            return "the token's times are no numbers"
+        if now_s + LEEWAY_S < begin:
+            return "the token is not valid yet"
+        if end and now_s - LEEWAY_S >= end:
+            return "the token has expired"
+        user = claims.get(self._claim)
+        if not isinstance(user, str) or name_fault(user):
+            return f"the token's claim {self._claim} names no user"
+        return user, int(end * 1000) + LEEWAY_S * 1000 if end else 0
