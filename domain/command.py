@@ -287,6 +287,7 @@ class Heartbeat(Command):
     """The client lives, and takes part in these groups -> Done. Replaces what it said before; expires after 120 s of silence.
 
     keep_subscriptions=True leaves known subscriptions where a membership brings none.
+    `address`: "host:port" of the client, "" when the protocol does not say it; tools show it.
     """
 
     ticket: object
@@ -297,6 +298,7 @@ class Heartbeat(Command):
     version: int = 0
     keep_subscriptions: bool = False
     wait: bool = True
+    address: str = ""
 
 
 @dataclass(slots=True)

@@ -22,6 +22,9 @@ from gateway.usecase.offsets import Offsets
 from gateway.usecase.policy import Policy
 from gateway.usecase.pull import Pulling
 from gateway.usecase.receive import Receiving
+from gateway.usecase.relay import Relaying
+from gateway.usecase.reset import Resetting
+from gateway.usecase.resets import Resets
 from gateway.usecase.send import Sending
 from gateway.usecase.settle import Settling
 from gateway.usecase.topics import Topics
@@ -50,7 +53,8 @@ class Dispatcher:
         self.dead_letters = DeadLetters(store, self.sending)
         self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock)
         self.registry = Registry(self.topics, self.groups, clock)
-        self.pulling = Pulling(store, self.topics, self.registry, clock)
+        resets = Resets(clock)
+        self.pulling = Pulling(store, self.topics, self.registry, resets, clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.add(
             self.topics,
@@ -60,8 +64,10 @@ class Dispatcher:
             self.pulling,
             self.receiving,
             Settling(store, self.groups, self.sending),
-            Offsets(store, self.topics, self.groups),
+            Offsets(store, self.topics, self.groups, self.registry, resets),
             self.registry,
+            Relaying(self.registry, self.topics, store, self.sending, clock),
+            Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
             Locks(clock),
         )
         self._topics_to_make = 0

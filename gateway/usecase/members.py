@@ -32,6 +32,17 @@ class Member:
     seen_ns: int
 
 
+@dataclass(slots=True)
+class Speaker:
+    """One client as its last heartbeat told of it: `address` is "host:port", "" unknown; `seen_ms` wall clock."""
+
+    session: Session
+    language: str
+    version: int
+    address: str
+    seen_ms: int
+
+
 class Registry:
     """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence."""
 
@@ -41,6 +52,7 @@ class Registry:
         self._clock = clock
         self._members: dict[str, dict[str, Member]] = {}
         self._producers: dict[str, dict[str, Session]] = {}
+        self._speakers: dict[str, Speaker] = {}
         self._watched: dict[Session, set[str]] = {}
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
@@ -66,6 +78,14 @@ class Registry:
         """Client id -> session of the producers of one group."""
         return self._producers.get(group, {})
 
+    def producer_groups(self) -> list[str]:
+        """Producer groups with at least one client, sorted."""
+        return sorted(self._producers)
+
+    def speaker(self, client_id: str) -> Speaker | None:
+        """A client that is connected."""
+        return self._speakers.get(client_id)
+
     def groups(self) -> list[str]:
         """Groups with at least one member, sorted."""
         return sorted(self._members)
@@ -78,7 +98,7 @@ class Registry:
                     session.answer(Refused(command.ticket, failure))
                 return
         session.client_id = command.client_id
-        self._follow(session, command.client_id)
+        self._follow(session, command)
         for name in command.producers:
             self._producers.setdefault(name, {})[command.client_id] = session
         for membership in command.consumers:
@@ -121,7 +141,11 @@ class Registry:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"no consumer for this group, {command.group}")
             session.answer(Refused(command.ticket, failure))
 
-    def _follow(self, session: Session, client_id: str) -> None:
+    def _follow(self, session: Session, command: Heartbeat) -> None:
+        client_id = command.client_id
+        self._speakers[client_id] = Speaker(
+            session, command.language, command.version, command.address, self._clock.wall_ms()
+        )  # fmt: skip
         clients = self._watched.get(session)
         if clients is None:
             self._watched[session] = {client_id}
@@ -138,6 +162,9 @@ class Registry:
             for name in sorted(self._producers):
                 if self._producers[name].get(client_id) is session:
                     self._drop_producer(name, client_id)
+            speaker = self._speakers.get(client_id)
+            if speaker is not None and speaker.session is session:
+                del self._speakers[client_id]
 
     def _drop(self, group: str, client_id: str) -> None:
         members = self._members.get(group)

@@ -12,16 +12,22 @@ from domain.ports import MessageStore
 from gateway.session import Session
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
+from gateway.usecase.members import Registry
+from gateway.usecase.resets import Resets
 from gateway.usecase.topics import Topics
 
 
 class Offsets:
     """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
 
-    def __init__(self, store: MessageStore, topics: Topics, groups: Groups) -> None:
+    def __init__(
+        self, store: MessageStore, topics: Topics, groups: Groups, registry: Registry, resets: Resets
+    ) -> None:
         self._store = store
         self._topics = topics
         self._groups = groups
+        self._registry = registry
+        self._resets = resets
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The four of them."""
@@ -40,17 +46,27 @@ class Offsets:
                     session.answer(Refused(command.ticket, failure))
                 return
 
+        offsets = self._current(session, command)
+
         def ready(group: object) -> None:
             if isinstance(group, Failure):
                 if command.wait:
                     session.answer(Refused(command.ticket, group))
-                return
-            self._store.commit(command.group, command.offsets, committed if command.wait else None)
+            elif offsets:
+                self._store.commit(command.group, offsets, committed if command.wait else None)
+            elif command.wait:
+                committed(None)
 
         def committed(result: None | Failure) -> None:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._groups.ensure(command.group, ready)
+
+    def _current(self, session: Session, command: CommitOffsets) -> list[tuple[str, int, int]]:
+        """What is to be stored: of a member's report, not what somebody has set to another position meanwhile."""
+        if session.client_id not in self._registry.members(command.group):
+            return command.offsets
+        return [each for each in command.offsets if not self._resets.is_stale(command.group, *each)]
 
     def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:
         known = self._topics.find(topic)

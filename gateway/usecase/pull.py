@@ -15,16 +15,20 @@ from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.members import Registry
 from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.resets import Resets
 from gateway.usecase.topics import Topics
 
 
 class Pulling:
     """Pull and ViewMessage. A pull that finds nothing is parked as a waiter of its own."""
 
-    def __init__(self, store: MessageStore, topics: Topics, registry: Registry, clock: Clock) -> None:
+    def __init__(
+        self, store: MessageStore, topics: Topics, registry: Registry, resets: Resets, clock: Clock
+    ) -> None:
         self._store = store
         self._topics = topics
         self._registry = registry
+        self._resets = resets
         self._expressions = Expressions()
         self._parking = Parking(clock)
         self._polls = 0
@@ -59,9 +63,22 @@ class Pulling:
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
+        instead = self.instead(command)
+        if instead is not None:
+            self._store.bounds(command.topic, command.queue_id, _Moved(session, command, instead).bounded)
+            return
         if command.commit >= 0 and command.group:
             self._store.commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
         _Poll(self, session, command).start()
+
+    def instead(self, command: Pull) -> int | None:
+        """Where the reader has to go on, when somebody has set its group's position; None: where it wants to."""
+        return self._resets.instead(command.group, command.topic, command.queue_id, command.offset)
+
+    def moved(self, poll: _Poll, instead: int) -> None:
+        """Send the reader of a parked poll elsewhere."""
+        command = poll.command
+        self._store.bounds(command.topic, command.queue_id, _Moved(poll, command, instead).bounded)
 
     def _subscribe(self, command: Pull) -> Failure | None:
         """Give a pull the filter of its group: members say the same, so the newest word counts while they change it."""
@@ -112,6 +129,25 @@ class Pulling:
         self._parking.leave(waiter)
 
 
+class _Moved:
+    """One pull whose reader is sent elsewhere: to it, its offset is out of range."""
+
+    __slots__ = ("_command", "_hearer", "_instead")
+
+    def __init__(self, hearer: Session | _Poll, command: Pull, instead: int) -> None:
+        self._hearer = hearer
+        self._command = command
+        self._instead = instead
+
+    def bounded(self, bounds: tuple[int, int] | Failure) -> None:
+        command = self._command
+        if isinstance(bounds, Failure):
+            self._hearer.answer(Refused(command.ticket, bounds))
+            return
+        status = "TOO_LARGE" if command.offset > self._instead else "TOO_SMALL"
+        self._hearer.answer(Pulled(command.ticket, status, [], self._instead, *bounds))
+
+
 class _Poll:
     """One pull from its first read to its answer."""
 
@@ -131,7 +167,7 @@ class _Poll:
     def read(self, result: ReadResult | Failure) -> None:
         command = self.command
         if isinstance(result, Failure):
-            self._answer(Refused(command.ticket, result))
+            self.answer(Refused(command.ticket, result))
             return
         at_end = result.status == "EMPTY" or (result.status == "NO_MATCH" and result.next_offset >= result.max_offset)
         if at_end and command.wait_ms > 0:
@@ -143,20 +179,24 @@ class _Poll:
             self._waiter = self._pulling.park(self)
             if self._waiter is not None:
                 return
-        self._answer(
+        self.answer(
             Pulled(
                 command.ticket, result.status, result.records, result.next_offset, result.min_offset, result.max_offset
             )
         )  # fmt: skip
 
     def retry(self) -> bool:
-        self._pulling.read(self)
+        instead = self._pulling.instead(self.command)
+        if instead is None:
+            self._pulling.read(self)
+        else:
+            self._pulling.moved(self, instead)
         return self._answered
 
     def give_up(self) -> None:
         last = self._last
         if last is not None:
-            self._answer(
+            self.answer(
                 Pulled(self.command.ticket, last.status, [], last.next_offset, last.min_offset, last.max_offset)
             )  # fmt: skip
 
@@ -164,7 +204,7 @@ class _Poll:
         if self._waiter is not None and not self._answered:
             self._pulling.leave(self._waiter)
 
-    def _answer(self, event: Pulled | Refused) -> None:
+    def answer(self, event: Pulled | Refused) -> None:
         self._answered = True
         if self._waiter is not None and self.abandon in self.session.on_close:
             self.session.on_close.remove(self.abandon)

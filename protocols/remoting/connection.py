@@ -9,15 +9,19 @@ from domain.command import Command, Disconnected
 from domain.errors import ErrorCode
 from domain.event import Event, MembersChanged, Refused
 from domain.limits import SECOND_NS
+from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import codes, member, send, transaction
+from protocols.remoting import callback, codes, member, send, transaction
 from protocols.remoting.client import Client, Facts
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.send import Shapes
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Join, Part, RequestError, Ticket, done
+
+ASKED_MAX: Final = 4_096
+"""Questions of ours that a client may leave without an answer before the oldest is forgotten."""
 
 SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
 
@@ -33,7 +37,8 @@ class RemotingConnection:
     """A client of the name server, of the broker, or of both at once: the codes of the two do not collide."""
 
     __slots__ = (
-        "_active_ns", "_began_ns", "_client", "_decoder", "_facts", "_opaque", "_open", "_out", "_shapes", "closed", "reading",
+        "_active_ns", "_asked", "_began_ns", "_client", "_decoder", "_facts", "_language", "_opaque", "_open", "_out",
+        "_shapes", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, facts: Facts, peer: Peer, shapes: Shapes, now: int) -> None:
@@ -44,6 +49,8 @@ class RemotingConnection:
         self._out: list[bytes] = []
         self._open = 0
         self._opaque = 0
+        self._language = 0
+        self._asked: dict[int, Inquiry] = {}
         self._active_ns = now
         self._began_ns = now
         self.reading = True
@@ -65,6 +72,8 @@ class RemotingConnection:
         for frame in frames:
             if frame.flag & 1 == 0:
                 self._request(frame, commands)
+            elif frame.opaque in self._asked:
+                commands.append(callback.answered(self._asked.pop(frame.opaque), frame))
         if decoder.fault:
             commands.extend(self._close(decoder.fault))
         elif self._open >= self._facts.config.requests_max:
@@ -81,6 +90,8 @@ class RemotingConnection:
                 if reader is None:
                     reason = REASONS.get(code, f"request type {code} not supported")
                     raise RequestError(codes.NOT_SUPPORTED, f" {reason}")
+                if code == codes.HEARTBEAT:
+                    self._language = frame.language
                 outcome = reader(self._client, frame)
         except RequestError as error:
             outcome = Ticket(frame, done).reply(error.code, remark=error.remark)
@@ -107,14 +118,26 @@ class RemotingConnection:
             if ticket.join.put(ticket.at, event):
                 self._active_ns = now
                 self._complete(ticket.join)
-        elif type(event) is MembersChanged:
-            self._active_ns = now
-            self._opaque += 1
-            self._out.append(member.changed(self._opaque, event))
+        elif ticket is None:
+            self._unasked(event, now)
+
+    def _unasked(self, event: Event, now: int) -> None:
+        """A notice or a question of ours, with an opaque of ours."""
+        opaque = self._opaque = (self._opaque + 1) & 0x7FFFFFFF
+        if type(event) is MembersChanged:
+            self._out.append(member.changed(opaque, event))
         elif type(event) is CheckTransaction:
-            self._active_ns = now
-            self._opaque += 1
-            self._out.append(transaction.check(self._client, self._opaque, event))
+            self._out.append(transaction.check(self._client, opaque, event))
+        elif type(event) is PositionsMoved:
+            self._out.append(callback.moved(self._facts, opaque, self._language, event))
+        elif type(event) is Inquiry:
+            if len(self._asked) >= ASKED_MAX:
+                del self._asked[next(iter(self._asked))]
+            self._asked[opaque] = event
+            self._out.append(callback.ask(self._facts, opaque, event))
+        else:
+            return
+        self._active_ns = now
 
     def _complete(self, join: Join) -> None:
         self._answered(join.ticket)

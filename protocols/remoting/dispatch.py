@@ -16,6 +16,7 @@ from protocols.remoting import (
     query,
     receive,
     registration,
+    relay,
     route,
     transaction,
 )
@@ -66,6 +67,13 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_GROUP: admin.group,
     codes.GET_ALL_GROUPS: admin.groups,
     codes.DELETE_GROUP: admin.delete_group,
+    codes.RESET_OFFSET: relay.reset,
+    codes.CLONE_OFFSETS: relay.clone,
+    codes.GET_CONSUMER_STATUS: relay.status,
+    codes.GET_RUNNING_INFO: relay.running_info,
+    codes.CONSUME_DIRECTLY: relay.consume,
+    codes.SEND_REPLY: relay.reply,
+    codes.SEND_REPLY_V2: relay.reply,
     codes.GET_BROKER_CONFIG: node.configuration,
     codes.GET_RUNTIME_INFO: node.runtime,
     codes.GET_ROUTE: route.route,
@@ -89,9 +97,6 @@ READERS: Final[Mapping[int, Reader]] = {
 }
 
 REASONS: Final[Mapping[int, str]] = {
-    222: "reset positions with code 15 instead: clients fall back to it",
-    324: "request and reply over a reply topic is not served by this broker",
-    325: "request and reply over a reply topic is not served by this broker",
     513: "static topics are not served by this broker",
     200052: "peeking is not served by this broker; pull instead",
 }

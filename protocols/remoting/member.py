@@ -57,6 +57,7 @@ def heartbeat(client: Client, frame: Frame) -> Outcome:
         frame.version,
         keep,
         wait=not frame.oneway,
+        address=f"{client.peer.host}:{client.peer.port}",
     )
     return (command,)
 

@@ -81,10 +81,30 @@ def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
         return (Send(Ticket(frame, sent), messages, frame.flag & 2 == 0),)
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
         _learn(frame, message, fields, shapes)
+    _finish(client, message)
+    return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
+
+
+def single(client: Client, frame: Frame) -> Message:
+    """The message of a request that carries just one, whatever its code. Raises RequestError."""
+    message, _ = _long(client, frame, _fields(frame))
+    _finish(client, message)
+    return message
+
+
+def _finish(client: Client, message: Message) -> None:
     stored = _clean(message.properties)
+    if b"REPLY_TO_CLIENT\x01" in stored:
+        stored = _answerable(client, stored)
     message.properties = stored
     message.message_id = properties.text(stored, "UNIQ_KEY")
-    return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
+
+
+def _answerable(client: Client, stored: bytes) -> bytes:
+    """A request's properties with CLUSTER, by which whoever replies finds the topic for it."""
+    if not properties.find(stored, b"REPLY_TO_CLIENT") or properties.find(stored, b"CLUSTER"):
+        return stored
+    return stored + b"CLUSTER\x01" + client.facts.cluster.encode() + b"\x02"
 
 
 def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
@@ -106,6 +126,8 @@ def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
         return None
     if b"HG_" in stored or b"POP_CK" in stored or not stored.isascii() or stored[-1:] != b"\x02":
         stored = _clean(stored)
+    if b"REPLY_TO_CLIENT\x01" in stored:
+        stored = _answerable(client, stored)
     at = stored.find(b"UNIQ_KEY\x01")
     if at == 0 or (at > 0 and stored[at - 1] == 2):
         message_id = stored[at + 9 : stored.find(b"\x02", at)].decode()
@@ -152,7 +174,7 @@ def _fields(frame: Frame) -> dict[str, str]:
     found = frame.fields()
     if found is None:
         raise RequestError(codes.INVALID_PARAMETER, "the ext fields of the header are malformed")
-    if frame.code == codes.SEND and "topic" in found:
+    if frame.code in (codes.SEND, codes.SEND_REPLY) and "topic" in found:
         return {letter: found[name] for name, letter in _V1.items() if name in found}
     return found
 

@@ -1,0 +1,160 @@
+"""Questions that the gateway passes on to a client, over the client's own connection, and what the client says to them.
+
+    somebody -- Ask* command --> gateway -- Inquiry (ticket None) --> the client's connection
+    somebody <-- its answer ---- gateway <-- ClientAnswered ---------- the client's connection
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event
+from domain.message import Message
+
+
+@dataclass(slots=True)
+class AskRunningInfo(Command):
+    """How a member of a consumer group is doing -> RunningInfo. GROUP_OFFLINE when it is not there, CLIENT_UNKNOWN.
+
+    `stacks`: with the stacks of its threads. CLIENT_UNKNOWN is a client that does not answer in time, or hangs up.
+    """
+
+    ticket: object
+    group: str
+    client_id: str
+    stacks: bool = False
+
+
+@dataclass(slots=True)
+class AskConsumption(Command):
+    """Have a member of a group, "" any, consume one stored message now -> Consumption. Positions and leases stay.
+
+    GROUP_OFFLINE, MESSAGE_NOT_FOUND, CLIENT_UNKNOWN. `message_id` is passed on to the client as it came.
+    """
+
+    ticket: object
+    group: str
+    client_id: str
+    physical_offset: int
+    message_id: str = ""
+
+
+@dataclass(slots=True)
+class AskPositions(Command):
+    """Positions that the members of a group, or one of them, have in memory on a topic -> Positions.
+
+    A member that does not answer is left out. GROUP_OFFLINE; CLIENT_UNKNOWN when none answers.
+    """
+
+    ticket: object
+    topic: str
+    group: str
+    client_id: str = ""
+
+
+@dataclass(slots=True)
+class SendReply(Command):
+    """The reply to a request: handed to the client named in REPLY_TO_CLIENT, and stored -> Sent.
+
+    MESSAGE_ILLEGAL without that property, TOPIC_NOT_FOUND. CLIENT_UNKNOWN when the client is not there, does not answer or does
+    not want it: then nothing is stored.
+    """
+
+    ticket: object
+    message: Message
+    wait: bool = True
+
+
+@dataclass(slots=True)
+class RunningInfo(Event):
+    """The client's account of itself: RocketMQ's ConsumerRunningInfo, JSON."""
+
+    ticket: object
+    text: bytes
+
+
+@dataclass(slots=True)
+class Consumption(Event):
+    """What came of consuming one message: RocketMQ's ConsumeMessageDirectlyResult, JSON."""
+
+    ticket: object
+    text: bytes
+
+
+@dataclass(slots=True)
+class Positions(Event):
+    """Client id -> (broker, topic, queue id, offset) a queue that it consumes."""
+
+    ticket: object
+    members: dict[str, list[tuple[str, str, int, int]]]
+
+
+@dataclass(slots=True)
+class Inquiry(Event):
+    """Unasked (ticket None): a question to the client on this connection, to be answered by ClientAnswered with its `serial`.
+
+    `about`: WantRunningInfo, WantConsumption, WantPositions or TakeReply. A connection whose protocol has no words for it lets
+    it be; the question then ends by its time.
+    """
+
+    ticket: None
+    serial: int
+    client_id: str
+    about: WantRunningInfo | WantConsumption | WantPositions | TakeReply
+
+
+@dataclass(frozen=True, slots=True)
+class WantRunningInfo:
+    """Answered with the JSON of RunningInfo."""
+
+    group: str
+    stacks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WantConsumption:
+    """Consume `record` outside of all order -> the JSON of Consumption."""
+
+    group: str
+    record: bytes
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WantPositions:
+    """Answered with the queues of `topic` that the client consumes, as in Positions."""
+
+    group: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeReply:
+    """The reply to a request of the client: answered with b"" when it has taken it."""
+
+    message: Message
+    store_ms: int
+
+
+@dataclass(slots=True)
+class ClientAnswered(Command):
+    """What a client says to an Inquiry. No answer. One whose question has ended, or was put to somebody else, is let go."""
+
+    serial: int
+    answer: bytes | list[tuple[str, str, int, int]] | Failure
+
+
+@dataclass(slots=True)
+class PositionsMoved(Event):
+    """Unasked (ticket None): somebody has set positions of the client's group on a topic; it is to go on from there.
+
+    `offsets`: (queue id, offset). `timestamp_ms`: the time that was asked for, -1 the end.
+    """
+
+    ticket: None
+    group: str
+    topic: str
+    timestamp_ms: int
+    offsets: list[tuple[int, int]]

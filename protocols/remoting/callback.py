@@ -1,0 +1,123 @@
+"""Requests of ours to a client, over its own connection: codes 220, 221, 307, 309 and 326, and what comes back.
+
+RocketMQ's Broker2Client, ClientRemotingProcessor, ResetOffsetBody, ReplyMessageRequestHeader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain import address
+from domain.errors import ErrorCode, Failure
+from domain.record import Record
+from domain.relay import (
+    ClientAnswered,
+    Inquiry,
+    PositionsMoved,
+    TakeReply,
+    WantConsumption,
+    WantPositions,
+    WantRunningInfo,
+)
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.client import Facts
+from protocols.remoting.frame import Frame, encode
+from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
+from protocols.remoting.pull import without_origin
+from protocols.remoting.ticket import RequestError
+
+CPP: Final = LANGUAGES.index("CPP")
+"""Clients in C++ cannot read a map whose keys are objects: they get lists."""
+
+
+def ask(facts: Facts, opaque: int, inquiry: Inquiry) -> bytes:
+    """A question as a request frame."""
+    about = inquiry.about
+    if isinstance(about, WantRunningInfo):
+        fields = {
+            "consumerGroup": about.group,
+            "clientId": inquiry.client_id,
+            "jstackEnable": "true" if about.stacks else "false",
+        }
+        return encode(codes.GET_RUNNING_INFO, opaque, fields=fields)
+    if isinstance(about, WantPositions):
+        return encode(codes.GET_CLIENT_STATUS, opaque, fields={"topic": about.topic, "group": about.group})
+    if isinstance(about, WantConsumption):
+        return _consume(facts, opaque, inquiry.client_id, about)
+    return _reply(facts, opaque, about)
+
+
+def _consume(facts: Facts, opaque: int, client_id: str, about: WantConsumption) -> bytes:
+    record = Record(about.record)
+    fields = {
+        "consumerGroup": about.group,
+        "clientId": client_id,
+        "msgId": about.message_id or address.offset_message_id(record.store_host, record.physical_offset),
+        "brokerName": facts.broker,
+        "topic": record.topic,
+        "topicSysFlag": "0",
+        "groupSysFlag": "0",
+    }
+    return encode(codes.CONSUME_DIRECTLY, opaque, fields=fields, body=without_origin(about.record))
+
+
+def _reply(facts: Facts, opaque: int, about: TakeReply) -> bytes:
+    message = about.message
+    fields = {
+        "producerGroup": "DEFAULT_PRODUCER",
+        "topic": message.topic,
+        "defaultTopic": address.TEMPLATE_TOPIC,
+        "defaultTopicQueueNums": "1",
+        "queueId": str(max(0, message.queue_id)),
+        "sysFlag": str(message.sys_flag),
+        "bornTimestamp": str(message.born_ms),
+        "flag": str(message.flag),
+        "properties": message.properties.decode("utf-8", "replace"),
+        "reconsumeTimes": str(message.reconsume_times),
+        "unitMode": "false",
+        "bornHost": address.host_text(message.born_host),
+        "storeHost": address.host_text(facts.store_host),
+        "storeTimestamp": str(about.store_ms),
+    }
+    return encode(codes.PUSH_REPLY, opaque, fields=fields, body=message.body)
+
+
+def answered(inquiry: Inquiry, frame: Frame) -> ClientAnswered:
+    """A client's reply frame to `inquiry`."""
+    if frame.code != codes.SUCCESS:
+        text = f"the client <{inquiry.client_id}> says: {frame.remark or f'code {frame.code}'}"
+        offline = isinstance(inquiry.about, WantRunningInfo | WantConsumption)
+        return ClientAnswered(
+            inquiry.serial, Failure(ErrorCode.GROUP_OFFLINE if offline else ErrorCode.CLIENT_UNKNOWN, text)
+        )
+    if not isinstance(inquiry.about, WantPositions):
+        return ClientAnswered(inquiry.serial, frame.body)
+    try:
+        table = bean.table(bean.read(frame.body), "messageQueueTable")
+        return ClientAnswered(inquiry.serial, [_place(key, offset) for key, offset in table.items()])
+    except RequestError as error:
+        return ClientAnswered(inquiry.serial, Failure(ErrorCode.CLIENT_UNKNOWN, error.remark))
+
+
+def _place(key: str, offset: object) -> tuple[str, str, int, int]:
+    queue = bean.read(key.encode())
+    where = (bean.text(queue, "brokerName"), bean.text(queue, "topic"), bean.number(queue, "queueId"))
+    return (*where, bean.number({"offset": offset}, "offset"))
+
+
+def moved(facts: Facts, opaque: int, language: int, event: PositionsMoved) -> bytes:
+    """220, oneway: positions have been set, go on from them."""
+    fields = {"topic": event.topic, "group": event.group, "timestamp": str(event.timestamp_ms), "isForce": "true"}
+    body = offsets(facts, event.topic, event.offsets, listed=language == CPP)
+    return encode(codes.RESET_CLIENT_OFFSET, opaque, fields=fields, body=body, flag=FLAG_ONEWAY)
+
+
+def offsets(facts: Facts, topic: str, places: Sequence[tuple[int, int]], *, listed: bool) -> bytes:
+    """A ResetOffsetBody; `listed` as C++ clients read it. Compact, for Go takes it apart as text."""
+    queues: list[tuple[Mapping[str, object], int]] = [
+        (fastjson.queue(facts.broker, topic, queue_id), offset) for queue_id, offset in places
+    ]
+    if listed:
+        return fastjson.dumps({"offsetTable": [{**queue, "offset": offset} for queue, offset in queues]})
+    return b'{"offsetTable":' + fastjson.keyed(queues) + b"}"

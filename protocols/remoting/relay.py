@@ -1,0 +1,95 @@
+"""What tools ask clients for, and set for them, through the broker: codes 222, 223, 307, 309 and 314; replies 324 and 325.
+
+RocketMQ's ResetOffsetRequestHeader, GetConsumerStatusRequestHeader, CloneGroupOffsetRequestHeader, ReplyMessageProcessor.
+"""
+
+from __future__ import annotations
+
+from domain.address import physical_offset_of
+from domain.event import Event
+from domain.relay import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo, SendReply
+from domain.reset import ClonePositions, PositionsReset, ResetPositions
+from protocols.remoting import callback, codes, fastjson, send
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+
+
+def reset(_client: Client, frame: Frame) -> Outcome:
+    """222 -> ResetPositions."""
+    args = Arguments(frame)
+    topic = args.text("topic")
+    command = ResetPositions(
+        Ticket(frame, _reset, (topic, frame.language == callback.CPP)),
+        topic,
+        args.text("group"),
+        max(-1, args.number("timestamp")),
+        args.flag("isForce"),
+        max(-1, args.number("queueId", -1)),
+        max(-1, args.number("offset", -1)),
+    )
+    return (command,)
+
+
+def _reset(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, PositionsReset)
+    assert isinstance(ticket.about, tuple)
+    topic, listed = ticket.about
+    return ticket.reply(codes.SUCCESS, body=callback.offsets(client.facts, topic, event.offsets, listed=listed))
+
+
+def clone(_client: Client, frame: Frame) -> Outcome:
+    """314 -> ClonePositions."""
+    args = Arguments(frame)
+    topic = args.text("topic", "")
+    return (ClonePositions(Ticket(frame, done), args.text("srcGroup"), args.text("destGroup"), topic),)
+
+
+def status(_client: Client, frame: Frame) -> Outcome:
+    """223 -> AskPositions. `clientAddr` is a client id, whatever its name says."""
+    args = Arguments(frame)
+    command = AskPositions(Ticket(frame, _status), args.text("topic"), args.text("group"), args.text("clientAddr", ""))
+    return (command,)
+
+
+def _status(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Positions)
+    members = b",".join(
+        fastjson.dumps(name)
+        + b":"
+        + fastjson.keyed((fastjson.queue(broker, topic, queue), offset) for broker, topic, queue, offset in places)
+        for name, places in event.members.items()
+    )
+    return ticket.reply(codes.SUCCESS, body=b'{"consumerTable":{' + members + b'},"messageQueueTable":{}}')
+
+
+def running_info(_client: Client, frame: Frame) -> Outcome:
+    """307 -> AskRunningInfo."""
+    args = Arguments(frame)
+    command = AskRunningInfo(
+        Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
+    )
+    return (command,)
+
+
+def consume(_client: Client, frame: Frame) -> Outcome:
+    """309 -> AskConsumption, of the message that an offset message id names."""
+    args = Arguments(frame)
+    message_id = args.text("msgId")
+    offset = physical_offset_of(message_id)
+    if offset < 0:
+        raise RequestError(codes.INVALID_PARAMETER, f"msgId {message_id[:80]} is no offset message id")
+    command = AskConsumption(
+        Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id
+    )
+    return (command,)
+
+
+def _said(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, RunningInfo | Consumption)
+    return ticket.reply(codes.SUCCESS, body=event.text)
+
+
+def reply(client: Client, frame: Frame) -> Outcome:
+    """324, 325 -> SendReply."""
+    return (SendReply(Ticket(frame, send.sent), send.single(client, frame), wait=not frame.oneway),)

@@ -1,0 +1,157 @@
+"""Setting positions: offline they are stored, online members go on from them, and reports of before are not taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.command import (
+    CommitOffsets,
+    Heartbeat,
+    Membership,
+    Pull,
+    PutGroup,
+    PutTopic,
+    QueryOffset,
+    Receive,
+)
+from domain.errors import ErrorCode
+from domain.event import Done, Event, Offset, Pulled, Received
+from domain.message import Message
+from domain.relay import PositionsMoved
+from domain.reset import ClonePositions, PositionsReset, ResetPositions
+from domain.topic import Group, Topic
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.test_dispatcher import Bench, bench, code
+
+__all__ = ["bench"]
+
+
+@pytest.fixture
+def place(bench: Bench) -> Bench:
+    """Ten messages in queue 0 of T, a second apart; group g stands at 10 there."""
+    bench.ask(PutTopic(1, Topic("T", 2, 2)))
+    bench.ask(PutGroup(1, Group("g")))
+    for at in range(10):
+        bench.handler.sending.submit([Message("T", b"%d" % at, queue_id=0)], None)
+        bench.clock.run_for(1_000)
+    bench.ask(CommitOffsets(1, "g", [("T", 0, 10)]))
+    return bench
+
+
+def position(place: Bench, group: str = "g", queue_id: int = 0) -> int:
+    [event] = place.ask(QueryOffset(1, group, "T", queue_id))
+    assert isinstance(event, Offset)
+    return event.offset
+
+
+def test_offline_by_time_and_the_next_comes_from_there(place: Bench) -> None:
+    when = place.clock.wall_ms() - 4_500
+    [event] = place.ask(ResetPositions(7, "T", "g", when))
+    assert isinstance(event, PositionsReset)
+    offset = event.offsets[0][1]
+    assert 4 <= offset <= 7
+    assert event.offsets == [(0, offset), (1, 0)]
+    assert position(place) == offset
+    received = place.receive("g", "T", limit=1)
+    assert received.messages[0].record.find(b"%d" % offset) > 0
+
+
+def test_the_end_one_queue_and_one_offset(place: Bench) -> None:
+    place.ask(ResetPositions(7, "T", "g", 0))
+    assert position(place) == 0
+    assert place.ask(ResetPositions(7, "T", "g", -1)) == [PositionsReset(7, [(0, 10), (1, 0)])]
+    assert place.ask(ResetPositions(7, "T", "g", -1, queue_id=0, offset=3)) == [PositionsReset(7, [(0, 3)])]
+    assert position(place) == 3
+
+
+def test_without_force_positions_only_move_back(place: Bench) -> None:
+    place.ask(CommitOffsets(1, "g", [("T", 0, 2)]))
+    assert place.ask(ResetPositions(7, "T", "g", -1, force=False, queue_id=0)) == [PositionsReset(7, [(0, 2)])]
+    assert place.ask(ResetPositions(7, "T", "g", 0, force=False, queue_id=0)) == [PositionsReset(7, [(0, 0)])]
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        (ResetPositions(7, "nothing", "g", 0), ErrorCode.TOPIC_NOT_FOUND),
+        (ResetPositions(7, "T", "nobody", 0), ErrorCode.GROUP_NOT_FOUND),
+        (ResetPositions(7, "T", "g", 0, queue_id=2), ErrorCode.QUEUE_ILLEGAL),
+        (ResetPositions(7, "T", "g", 0, queue_id=0, offset=11), ErrorCode.ARGUMENT_ILLEGAL),
+        (ResetPositions(7, "T", "g", 0, offset=1), ErrorCode.ARGUMENT_ILLEGAL),
+        (ClonePositions(7, "g", "nobody"), ErrorCode.GROUP_NOT_FOUND),
+        (ClonePositions(7, "g", "g", "nothing"), ErrorCode.TOPIC_NOT_FOUND),
+    ],
+)
+def test_what_cannot_be_reset(place: Bench, command: ResetPositions, wanted: ErrorCode) -> None:
+    assert code(place.ask(command)) is wanted
+    assert position(place) == 10
+
+
+def online(place: Bench) -> Ear:
+    ear = Ear()
+    place.ask(Heartbeat(1, "c", consumers=[Membership("g")]), ear)
+    return ear
+
+
+def pull(place: Bench, ear: Ear, offset: int, wait_ms: int = 0, commit: int = -1) -> list[Event]:
+    command = Pull(3, "g", "T", 0, offset, 32, 1_000_000, wait_ms=wait_ms, commit=commit, member="c")
+    return place.ask(command, ear)
+
+
+def test_members_are_told_and_their_old_reports_are_not_taken(place: Bench) -> None:
+    ear = online(place)
+    place.ask(ResetPositions(7, "T", "g", 0))
+    assert ear.take() == [PositionsMoved(None, "g", "T", 0, [(0, 0), (1, 0)])]
+    assert place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), ear) == [Done(8)]
+    assert position(place) == 0
+    assert pull(place, ear, 10, commit=10) == [Pulled(3, "TOO_LARGE", [], 0, 0, 10)]
+    assert position(place) == 0
+    [event] = pull(place, ear, 0)
+    assert isinstance(event, Pulled)
+    assert len(event.records) == 10
+    place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), ear)
+    assert position(place) == 10
+
+
+def test_a_parked_pull_is_sent_to_the_new_position_at_once(place: Bench) -> None:
+    ear = online(place)
+    assert pull(place, ear, 10, wait_ms=20_000) == []
+    place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=4))
+    moved, pulled = sorted(ear.take(), key=lambda event: type(event).__name__)
+    assert moved == PositionsMoved(None, "g", "T", 0, [(0, 4)])
+    assert pulled == Pulled(3, "TOO_LARGE", [], 4, 0, 10)
+    place.clock.run_for(30_000)
+    assert ear.take() == []
+
+
+def test_a_member_that_never_follows_is_left_alone_after_a_minute(place: Bench) -> None:
+    ear = online(place)
+    place.ask(ResetPositions(7, "T", "g", 0))
+    ear.take()
+    place.clock.run_for(61_000)
+    assert pull(place, ear, 9)[0].status == "FOUND"  # type: ignore[attr-defined]
+
+
+def test_somebody_who_is_no_member_sets_what_it_likes(place: Bench) -> None:
+    online(place)
+    place.ask(ResetPositions(7, "T", "g", 0))
+    place.ask(CommitOffsets(8, "g", [("T", 0, 6)]))
+    assert position(place) == 6
+
+
+def test_a_receive_that_waits_gets_what_is_free_again(place: Bench) -> None:
+    ear = Ear()
+    assert place.ask(Receive(5, "g", "T", 32, 10_000, 20_000), ear) == []
+    place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=8))
+    [event] = ear.take()
+    assert isinstance(event, Received)
+    assert len(event.messages) == 2
+
+
+def test_another_groups_positions(place: Bench) -> None:
+    place.ask(PutGroup(1, Group("h")))
+    assert place.ask(ClonePositions(7, "g", "h", "T")) == [Done(7)]
+    assert position(place, "h") == 10
+    place.ask(ResetPositions(7, "T", "g", 0))
+    assert place.ask(ClonePositions(7, "g", "h")) == [Done(7)]
+    assert position(place, "h") == 0
