@@ -28,5 +28,5 @@ def start(
     if not controlled:
         return book, None
     if not book.users and not config.names_somebody:
-        raise ConfigError("access is controlled and nobody is known: name a first user by --admin NAME:PASSWORD, or --admin-file")
+        raise ConfigError("access is controlled and nobody is known: name a first user by --admin NAME:PASSWORD")
     return book, Access(book, config, wall_ms)
