@@ -10,8 +10,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from domain import limits
 from domain.command import Command
 from domain.event import Event
+from domain.transaction import CheckTransaction
 from protocols.adapter import Peer, Setting
-from protocols.grpc import client, consume, framing, produce, route, settle, status
+from protocols.grpc import client, consume, framing, produce, route, settle, status, transaction
 from protocols.grpc.call import Call, Verb
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -27,8 +28,8 @@ VERBS: Final[dict[bytes, Verb]] = {
     f"/apache.rocketmq.v2.MessagingService/{verb.name}".encode(): verb
     for verb in (
         produce.SEND_MESSAGE, consume.RECEIVE_MESSAGE, settle.ACK_MESSAGE, settle.CHANGE_INVISIBLE_DURATION,
-        settle.FORWARD_MESSAGE, route.QUERY_ROUTE, route.QUERY_ASSIGNMENT, client.TELEMETRY, client.HEARTBEAT,
-        client.NOTIFY_CLIENT_TERMINATION,
+        settle.FORWARD_MESSAGE, transaction.END_TRANSACTION, transaction.RECALL_MESSAGE, route.QUERY_ROUTE,
+        route.QUERY_ASSIGNMENT, client.TELEMETRY, client.HEARTBEAT, client.NOTIFY_CLIENT_TERMINATION,
     )
 }  # fmt: skip
 
@@ -153,6 +154,10 @@ class GrpcApplication:
         """The event of a command of ours."""
         ticket = event.ticket  # type: ignore[attr-defined]
         if ticket is None:
+            if type(event) is CheckTransaction:
+                stream = self.telemetry(event.client_id)
+                if stream is not None:
+                    self.push(stream, transaction.question(event))
             return
         subject = ticket[1]
         if type(subject) is Call:
@@ -182,6 +187,13 @@ class GrpcApplication:
     def gone(self, call: Call) -> bool:
         """True when the stream was reset, or is answered."""
         return self._calls.get(call.stream_id) is not call
+
+    def telemetry(self, client_id: str) -> Call | None:
+        """The Telemetry stream of a client, when it has one here."""
+        for call in self._calls.values():
+            if call.verb is client.TELEMETRY and call.client_id == client_id:
+                return call
+        return None
 
     def owe(self, command: Command) -> None:
         """Give `command` out with the next `expire`, which `deadline` asks for at once."""

@@ -66,6 +66,9 @@ class Desk(Protocol):
     def gone(self, call: Call) -> bool:
         """True when nobody waits for the call's answer any more."""
 
+    def telemetry(self, client_id: str) -> Call | None:
+        """The Telemetry stream of a client, when it has one on this connection."""
+
     def owe(self, command: Command) -> None:
         """A command that an event made necessary; it is given out at the next opportunity."""
 

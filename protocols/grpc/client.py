@@ -100,7 +100,10 @@ def begin_heartbeat(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
         desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     client.seen_ns = now
-    return (client.heartbeat(desk.ticket(call), call.language, wait=True),)
+    beat = client.heartbeat(desk.ticket(call), call.language, wait=True)
+    if beat.producers and desk.telemetry(call.client_id) is None:
+        beat.producers = []  # questions to a producer go by its Telemetry stream, which is another connection's
+    return (beat,)
 
 
 def begin_termination(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:

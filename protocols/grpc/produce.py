@@ -8,7 +8,7 @@ from typing import cast
 from domain import limits
 from domain.command import Command, Send
 from domain.event import Event, Refused, Sent
-from domain.message import Message
+from domain.message import SYS_PREPARED, Message
 from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -43,6 +43,7 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     if size > limits.BATCH_BYTES_MAX and count > 1:
         desk.refuse(call, pb.PAYLOAD_TOO_LARGE, f"the bodies have {size} bytes together, 4,194,304 are allowed")
         return ()
+    call.state = [message.sys_flag & SYS_PREPARED for message in messages]
     return (Send(desk.ticket(call), messages, typed=True),)
 
 
@@ -52,10 +53,15 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         desk.refuse(call, *status.of(event.failure))
         return
     answer = status.STATUS_OK
-    for placed in cast(Sent, event).placed:
-        entry = status.STATUS_OK + wire.text(b"\x12", placed.message_id.encode())
+    for placed, prepared in zip(cast(Sent, event).placed, cast(list[int], call.state), strict=True):
+        message_id = placed.message_id.encode()
+        entry = status.STATUS_OK + wire.text(b"\x12", message_id)
+        if prepared:
+            entry += wire.text(b"\x1a", message_id)
         if placed.queue_offset > 0:
             entry += b"\x20" + wire.varint(placed.queue_offset)
+        if placed.recall_handle:
+            entry += wire.text(b"\x2a", placed.recall_handle.encode())
         answer += wire.text(b"\x12", entry)
     desk.reply(call, answer)
 

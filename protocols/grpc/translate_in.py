@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from domain import address, limits
 from domain import property as properties
-from domain.message import Message
+from domain.message import SYS_PREPARED, Message
 from protocols import compression
 from protocols.adapter import Peer
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -18,10 +18,11 @@ from protocols.grpc.messages import messaging_pb2 as pb
 USER_PROPERTIES_MAX: Final = 128
 USER_BYTES_MAX: Final = 16 * 1024
 SYS_ZLIB: Final = 0x301
+ORPHAN_SECONDS_MAX: Final = 3_600
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNSERVED: Final[dict[int, str]] = {
-    pb.TRANSACTION: "transactional messages", pb.LITE: "lite topics", pb.PRIORITY: "priorities",
+    pb.LITE: "lite topics", pb.PRIORITY: "priorities",
 }  # fmt: skip
 
 
@@ -70,6 +71,14 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         if deliver_ms > wall_ms:
             stored += f"TIMER_DELIVER_MS\x01{deliver_ms}\x02"
     sys_flag = 0
+    if kind == pb.TRANSACTION:
+        immune_s = system.orphaned_transaction_recovery_duration.seconds
+        if not 0 <= immune_s <= ORPHAN_SECONDS_MAX:
+            return Refusal(pb.BAD_REQUEST, f"an orphaned transaction is asked about after {immune_s} s, 0 to 3,600 are allowed")
+        stored += f"TRAN_MSG\x01true\x02PGROUP\x01{topic}\x02"
+        if immune_s:
+            stored += f"CHECK_IMMUNITY_TIME_IN_SECONDS\x01{immune_s}\x02"
+        sys_flag = SYS_PREPARED
     if system.body_encoding == pb.GZIP:
         opened = compression.inflate(body, limits.BODY_BYTES_MAX)
         if opened is None:
@@ -77,7 +86,7 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         if body.startswith(compression.GZIP_MAGIC):
             body = opened  # the stored flag knows zlib, not gzip
         else:
-            sys_flag = SYS_ZLIB
+            sys_flag |= SYS_ZLIB
     born = system.born_timestamp
     return Message(
         topic,

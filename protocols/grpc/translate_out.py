@@ -22,7 +22,7 @@ HOSTS_MAX: Final = 1024
 _RESERVED: Final[frozenset[bytes]] = frozenset(key.encode() for key in properties.RESERVED)
 _IDENTITY: Final = b"\x28\x01"
 _GZIP: Final = b"\x28\x02"
-_TYPES: Final[tuple[bytes, bytes, bytes]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03")
+_TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04")
 
 
 class Hosts:
@@ -113,6 +113,8 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
             kind = 2
         elif key == b"DELAY":
             kind = 2
+        elif key == b"TRAN_MSG":
+            kind = 3
         elif key not in _RESERVED and not key.startswith((b"HG_", b"CE_")):
             user = True
     dead_letter = properties.find(stored, b"DLQ_ORIGIN_TOPIC")

@@ -169,7 +169,6 @@ REFUSED: list[tuple[str, list[pb.Message], int]] = [
     ("key with a control character", [changed(keys=["a\x02"])], pb.ILLEGAL_MESSAGE_KEY),
     ("blank id", [changed(message_id=" ")], pb.ILLEGAL_MESSAGE_ID),
     ("id with a control character", [changed(message_id="a\x02b")], pb.ILLEGAL_MESSAGE_ID),
-    ("transaction", [changed(message_type=pb.TRANSACTION)], pb.NOT_IMPLEMENTED),
     ("lite topic", [changed(message_type=pb.LITE)], pb.NOT_IMPLEMENTED),
     ("far delivery", [changed(deliver_s=WALL_MS // 1000 + 367 * 86_400)], pb.ILLEGAL_DELIVERY_TIME),
     ("blank message group", [changed(message_group=" ")], pb.ILLEGAL_MESSAGE_GROUP),
@@ -632,7 +631,7 @@ def test_telemetry_without_an_id_is_told_so_and_ended(engine: EngineFactory) -> 
 
 
 @both_engines
-@pytest.mark.parametrize("name", ["PullMessage", "EndTransaction", "RecallMessage", "Nonsense"])
+@pytest.mark.parametrize("name", ["PullMessage", "GetOffset", "Nonsense"])
 def test_what_is_not_served_is_unimplemented(engine: EngineFactory, name: str) -> None:
     stage = Stage(engine)
     stream = stage.call(name, pb.HeartbeatRequest())

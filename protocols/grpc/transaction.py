@@ -1,0 +1,74 @@
+"""EndTransaction, RecallMessage, and the question about an orphaned transaction that goes out on a Telemetry stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from domain.command import Command
+from domain.event import Event, Leased, Refused
+from domain.receipt import Receipt
+from domain.record import Record
+from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
+from protocols.grpc import status, translate_in, translate_out, wire
+from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.messages import messaging_pb2 as pb
+
+_OUTCOMES: Final[dict[int, str]] = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
+_HOSTS: Final = translate_out.Hosts()
+
+
+def begin_end(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """One EndTransaction. The producer group is the topic, as RocketMQ's proxy has it."""
+    request = pb.EndTransactionRequest.FromString(body)
+    topic = request.topic.name
+    refusal = translate_in.topic_of(topic)
+    if refusal is not None:
+        desk.refuse(call, *refusal)
+        return ()
+    transaction_id: str = request.transaction_id
+    if not transaction_id.strip():
+        desk.refuse(call, pb.INVALID_TRANSACTION_ID, "the transaction has no id")
+        return ()
+    outcome = _OUTCOMES.get(request.resolution, UNKNOWN)
+    return (EndTransaction(desk.ticket(call), topic, transaction_id, outcome),)
+
+
+def finish_end(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Done -> OK."""
+    if isinstance(event, Refused):
+        desk.refuse(call, *status.of(event.failure))
+    else:
+        desk.reply(call, status.STATUS_OK)
+
+
+def begin_recall(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """One RecallMessage."""
+    request = pb.RecallMessageRequest.FromString(body)
+    refusal = translate_in.topic_of(request.topic.name)
+    if refusal is not None:
+        desk.refuse(call, *refusal)
+        return ()
+    return (RecallMessage(desk.ticket(call), request.topic.name, request.recall_handle),)
+
+
+def finish_recall(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Recalled -> OK and the message's id."""
+    if isinstance(event, Refused):
+        desk.refuse(call, *status.of(event.failure))
+    else:
+        desk.reply(call, status.STATUS_OK + wire.text(b"\x12", cast(Recalled, event).message_id.encode()))
+
+
+def question(event: CheckTransaction) -> bytes:
+    """A TelemetryCommand with recover_orphaned_transaction_command: the client answers with EndTransaction, or not at all."""
+    record = Record(event.record)
+    shown = Leased(event.record, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
+    topic = wire.text(b"\x0a", wire.text(b"\x12", record.topic.encode()))
+    message = translate_out.message(topic, shown, "", _HOSTS)
+    command = wire.text(b"\x0a", message) + wire.text(b"\x12", event.message_id.encode())
+    return status.STATUS_OK + wire.text(b"\x2a", command)
+
+
+END_TRANSACTION = Verb("EndTransaction", begin_end, finish_end)
+RECALL_MESSAGE = Verb("RecallMessage", begin_recall, finish_recall)
