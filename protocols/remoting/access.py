@@ -1,0 +1,254 @@
+"""Who sends a request (RocketMQ's AclClientRPCHook, AclUtils), and codes 3001 to 3010: users and policies.
+
+    Signature = Base64(HMAC-SHA1(password, values of the ext fields in the order of their names, without Signature | body))
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Final
+
+from domain.access import (
+    ALLOW,
+    CLUSTER,
+    CUSTOM,
+    DEFAULT,
+    EVERY,
+    GET,
+    UPDATE,
+    Ask,
+    Authority,
+    CreateUser,
+    DeletePolicies,
+    DeleteUser,
+    Grant,
+    GrantList,
+    ListPolicies,
+    ListUsers,
+    Need,
+    Policy,
+    PutPolicies,
+    Signature,
+    UpdateUser,
+    User,
+    UserList,
+)
+from domain.errors import ErrorCode, Failure
+from domain.event import Event
+from domain.principal import Principal
+from protocols.adapter import Peer
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.bean import Bean
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.header import split
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+
+SUPER: Final = "Super"
+NORMAL: Final = "Normal"
+ENABLED: Final = "enable"
+DISABLED: Final = "disable"
+SUBJECT: Final = "User:"
+UNSIGNED_UNTIL: Final = 399
+"""Clients up to V4_9_3 do not sign the mark of a query by unique id."""
+
+OPEN: Final = frozenset({codes.CHECK_CLIENT})
+"""Answered without a command, and about nothing that is anybody's."""
+CONFIGURES: Final = frozenset({codes.UPDATE_NAMESRV_CONFIG})
+
+
+def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Failure:
+    """Who has signed `frame`; without AccessKey, whoever the connection belongs to."""
+    if frame.ext:
+        found = split(frame.ext)
+        if found is None:
+            return Failure(ErrorCode.NOT_AUTHENTICATED, "the ext fields of the header are malformed")
+        fields = found
+    else:
+        fields = {name.encode(): value.encode("utf-8", "replace") for name, value in (frame.fields() or {}).items()}
+    user = fields.get(b"AccessKey")
+    if not user:
+        return authority.authenticate(None, peer.host, peer.principal)
+    try:
+        mac = b64decode(fields.pop(b"Signature", b""), validate=True)
+    except binascii.Error:
+        mac = b""
+    if frame.version <= UNSIGNED_UNTIL:
+        fields.pop(b"_UNIQUE_KEY_QUERY", None)
+    content = b"".join([fields[name] for name in sorted(fields)])
+    return authority.authenticate(Signature(user.decode("utf-8", "replace"), mac, content + frame.body), peer.host)
+
+
+def guarded(frame: Frame, reply: bytes) -> Sequence[Ask]:
+    """A reply that needs no command, once it is allowed: what a broker says of itself is the cluster's."""
+    action = UPDATE if frame.code in CONFIGURES else GET
+    return (Ask(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (action,)),)),)
+
+
+def create_user(_client: Client, frame: Frame) -> Outcome:
+    """3001 -> CreateUser."""
+    about = _body(frame)
+    name = Arguments(frame).text("username", "") or bean.text(about, "username")
+    user = User(
+        _filled("username", name),
+        _filled("password", bean.text(about, "password")),
+        _type(bean.text(about, "userType") or NORMAL),
+        _status(bean.text(about, "userStatus") or ENABLED),
+    )
+    return (CreateUser(Ticket(frame, done), user),)
+
+
+def update_user(_client: Client, frame: Frame) -> Outcome:
+    """3002 -> UpdateUser: what the body leaves out stays."""
+    about = _body(frame)
+    name = Arguments(frame).text("username", "") or bean.text(about, "username")
+    kind, status = bean.text(about, "userType"), bean.text(about, "userStatus")
+    return (
+        UpdateUser(
+            Ticket(frame, done),
+            _filled("username", name),
+            bean.text(about, "password") or None,
+            _type(kind) if kind else None,
+            _status(status) if status else None,
+        ),
+    )
+
+
+def delete_user(_client: Client, frame: Frame) -> Outcome:
+    """3003 -> DeleteUser."""
+    return (DeleteUser(Ticket(frame, done), Arguments(frame).text("username")),)
+
+
+def get_user(_client: Client, frame: Frame) -> Outcome:
+    """3004 -> ListUsers; no body for one that is not there."""
+    return (ListUsers(Ticket(frame, _user), name=_filled("username", Arguments(frame).text("username", ""))),)
+
+
+def list_users(_client: Client, frame: Frame) -> Outcome:
+    """3005 -> ListUsers."""
+    return (ListUsers(Ticket(frame, _users), part=Arguments(frame).text("filter", "")),)
+
+
+def _user(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, UserList)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_info(event.users[0])) if event.users else b"")
+
+
+def _users(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, UserList)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps([_info(user) for user in event.users]) if event.users else b"")
+
+
+def _info(user: User) -> Bean:
+    """UserInfo; a password that the asker may not see is left out."""
+    about: Bean = {
+        "userStatus": ENABLED if user.enabled else DISABLED,
+        "userType": SUPER if user.privileged else NORMAL,
+        "username": user.name,
+    }
+    if user.password:
+        about["password"] = user.password
+    return about
+
+
+def create_policies(_client: Client, frame: Frame) -> Outcome:
+    """3006 -> PutPolicies."""
+    return (PutPolicies(Ticket(frame, done), _grant(frame)),)
+
+
+def update_policies(_client: Client, frame: Frame) -> Outcome:
+    """3007 -> PutPolicies of a user that has some."""
+    return (PutPolicies(Ticket(frame, done), _grant(frame), create=False),)
+
+
+def delete_policies(_client: Client, frame: Frame) -> Outcome:
+    """3008 -> DeletePolicies."""
+    args = Arguments(frame)
+    default = args.text("policyType", CUSTOM).lower() == DEFAULT.lower()
+    return (DeletePolicies(Ticket(frame, done), _subject(args.text("subject")), args.text("resource", ""), default),)
+
+
+def get_policies(_client: Client, frame: Frame) -> Outcome:
+    """3009 -> ListPolicies; no body for a subject that has none."""
+    return (ListPolicies(Ticket(frame, _acl), user=_subject(Arguments(frame).text("subject"))),)
+
+
+def list_policies(_client: Client, frame: Frame) -> Outcome:
+    """3010 -> ListPolicies."""
+    args = Arguments(frame)
+    part = args.text("subjectFilter", "").removeprefix(SUBJECT)
+    return (ListPolicies(Ticket(frame, _acls), part, args.text("resourceFilter", "")),)
+
+
+def _acl(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, GrantList)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(_acl_info(event.grants[0])) if event.grants else b"")
+
+
+def _acls(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, GrantList)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps([_acl_info(grant) for grant in event.grants]) if event.grants else b"")
+
+
+def _acl_info(grant: Grant) -> Bean:
+    """AclInfo: entries gathered by the type of their policy."""
+    policies: list[Bean] = []
+    for default, kind in ((False, CUSTOM), (True, DEFAULT)):
+        entries = [
+            {
+                "actions": list(policy.actions),
+                "decision": policy.decision,
+                "resource": policy.resource,
+                "sourceIps": list(policy.sources),
+            }
+            for policy in grant.policies
+            if policy.default is default
+        ]
+        if entries:
+            policies.append({"entries": entries, "policyType": kind})
+    return {"policies": policies, "subject": SUBJECT + grant.user}
+
+
+def _grant(frame: Frame) -> Grant:
+    about = _body(frame)
+    user = _subject(Arguments(frame).text("subject", "") or bean.text(about, "subject"))
+    found: list[Policy] = []
+    for policy in bean.beans(about, "policies"):
+        default = bean.text(policy, "policyType", CUSTOM).lower() == DEFAULT.lower()
+        for entry in bean.beans(policy, "entries"):
+            resources = bean.texts(entry, "resource") or [bean.text(entry, "resource")]
+            actions = tuple(action.strip().capitalize() for action in bean.texts(entry, "actions"))
+            decision = bean.text(entry, "decision", ALLOW).capitalize()
+            sources = tuple(source.strip() for source in bean.texts(entry, "sourceIps"))
+            found += [Policy(resource, actions, decision, sources, default) for resource in resources]
+    return Grant(user, tuple(found))
+
+
+def _body(frame: Frame) -> Bean:
+    return bean.read(frame.body) if frame.body else {}
+
+
+def _subject(text: str) -> str:
+    if not text.startswith(SUBJECT):
+        raise RequestError(codes.INVALID_PARAMETER, f"the subject {text[:80]!r} is not {SUBJECT} and a name")
+    return _filled("username", text.removeprefix(SUBJECT))
+
+
+def _filled(what: str, text: str) -> str:
+    if not text.strip():
+        raise RequestError(codes.INVALID_PARAMETER, f"The {what} is blank")
+    return text
+
+
+def _type(text: str) -> bool:
+    if text.lower() not in (SUPER.lower(), NORMAL.lower()):
+        raise RequestError(codes.INVALID_PARAMETER, f"the user type {text[:40]!r} is neither {SUPER} nor {NORMAL}")
+    return text.lower() == SUPER.lower()
+
+
+def _status(text: str) -> bool:
+    if text.lower() not in (ENABLED, DISABLED):
+        raise RequestError(codes.INVALID_PARAMETER, f"the user status {text[:40]!r} is neither {ENABLED} nor {DISABLED}")
+    return text.lower() == ENABLED
