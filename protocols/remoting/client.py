@@ -22,11 +22,12 @@ class Facts:
     """What every reply needs to know of the node, in wire form, made once an adapter."""
 
     __slots__ = (
-        "address", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port", "store_host",
+        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port", "store_host",
         "wall_ms",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
+        self.authority = setting.authority
         self.cluster = setting.cluster
         self.broker = setting.broker
         self.host = setting.host

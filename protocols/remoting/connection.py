@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.command import Command, Disconnected
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, MembersChanged, Refused
 from domain.limits import SECOND_NS
+from domain.principal import Principal
 from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import callback, codes, member, send, transaction
+from protocols.remoting import access, callback, codes, member, send, transaction
 from protocols.remoting.client import Client, Facts
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
@@ -82,7 +83,11 @@ class RemotingConnection:
 
     def _request(self, frame: Frame, commands: list[Command]) -> None:
         code = frame.code
+        authority = self._facts.authority
+        principal = None if authority is None else access.identify(authority, frame, self._client.peer)
         try:
+            if isinstance(principal, Failure):
+                raise RequestError(response_code(principal, code), principal.text)
             if code in SENDS:
                 outcome = send.read(self._client, frame, self._shapes)
             else:
@@ -93,9 +98,14 @@ class RemotingConnection:
                 if code == codes.HEARTBEAT:
                     self._language = frame.language
                 outcome = reader(self._client, frame)
+                if principal is not None and isinstance(outcome, bytes) and code not in access.OPEN:
+                    outcome = access.guarded(frame, outcome)
         except RequestError as error:
             outcome = Ticket(frame, done).reply(error.code, remark=error.remark)
         if not isinstance(outcome, bytes):
+            if isinstance(principal, Principal):
+                for command in outcome:
+                    command.principal = principal
             commands.extend(outcome)
             self._open += frame.flag & 2 == 0
         elif frame.flag & 2 == 0:

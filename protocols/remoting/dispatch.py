@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from protocols.remoting import (
+    access,
     admin,
     codes,
     give_back,
@@ -94,6 +95,16 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.UNREGISTER_BROKER: registration.unregister,
     codes.QUERY_DATA_VERSION: registration.compare,
     codes.BROKER_HEARTBEAT: registration.renew,
+    codes.CREATE_USER: access.create_user,
+    codes.UPDATE_USER: access.update_user,
+    codes.DELETE_USER: access.delete_user,
+    codes.GET_USER: access.get_user,
+    codes.LIST_USER: access.list_users,
+    codes.CREATE_ACL: access.create_policies,
+    codes.UPDATE_ACL: access.update_policies,
+    codes.DELETE_ACL: access.delete_policies,
+    codes.GET_ACL: access.get_policies,
+    codes.LIST_ACL: access.list_policies,
 }
 
 REASONS: Final[Mapping[int, str]] = {
