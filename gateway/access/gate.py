@@ -165,5 +165,7 @@ class Gate:
 
     def _refuse(self, session: Session, command: Command, failure: Failure) -> None:
         ticket = getattr(command, "ticket", None)
-        if ticket is not None and getattr(command, "wait", True):
+        if isinstance(command, Subscribe):
+            session.answer(Subscribed(ticket, [failure] * len(command.interests)))
+        elif ticket is not None and getattr(command, "wait", True):
             session.answer(Refused(ticket, failure))

@@ -194,7 +194,6 @@ TABLE: Final[dict[type[Command], Needs]] = {
     relay.AskConsumption: _one_consumed,
     relay.AskPositions: _both(GET),
     relay.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
-    relay.ClientAnswered: _nothing,
     reset.ResetPositions: _reset,
     reset.ClonePositions: _cloned,
     route.QueryRoute: _known,
@@ -224,6 +223,6 @@ TABLE: Final[dict[type[Command], Needs]] = {
 """Send, SendOnce and Subscribe are looked at one by one in the gate: they carry many of what they are about."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
-    {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Take}
+    {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Take, relay.ClientAnswered}
 )
-"""Goodbyes, and words about deliveries that were granted before: they pass without asking."""
+"""Goodbyes, words about deliveries that were granted before, and answers to questions of ours: they pass without asking."""

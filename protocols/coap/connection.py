@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from domain.command import Command, Latest
+from domain.command import Command, DeleteLatest, Latest, Send
 from domain.event import Event
 from domain.limits import MILLISECOND_NS
+from domain.principal import GATEWAY, Principal
 from protocols.adapter import Peer, Setting
 from protocols.coap import message, observe, option, upload
 from protocols.coap.blockwise import Assemblies, Pinned
@@ -39,12 +40,13 @@ class CoapEndpoint:
     """
 
     __slots__ = (
-        "ack_delay_ns", "assemblies", "config", "known", "observations", "outcomes", "pinned", "remotes", "replier",
+        "ack_delay_ns", "assemblies", "authority", "config", "known", "observations", "outcomes", "pinned", "remotes", "replier",
         "resources", "silence_ns", "slow", "sweep_ns", "transmitter",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
         self.config = config
+        self.authority = setting.authority
         self.ack_delay_ns = config.ack_delay_ms * MILLISECOND_NS
         self.known: dict[bytes, Options] = {}
         self.remotes = Remotes(config.peers_max, setting.entropy, now)
@@ -96,7 +98,19 @@ class CoapEndpoint:
         exchange = Exchange(remote, kind == message.CON, code, mid, data[4:start], options)
         exchange.size = size
         self.replier.executing += 1
-        return self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
+        commands = self._request(exchange, data[marker + 1 :] if marker >= 0 else b"", now)
+        if self.authority is not None:
+            self._sign(commands, remote)
+        return commands
+
+    def _sign(self, commands: Sequence[Command], remote: Remote) -> None:
+        """Who asks: whoever clients without credentials are. Where they are nobody the gateway refuses, and 4.01 is said."""
+        if self.authority is None:
+            return
+        principal = self.authority.authenticate(None, remote.address[0])
+        if isinstance(principal, Principal):
+            for command in commands:
+                command.principal = principal
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -148,6 +162,14 @@ class CoapEndpoint:
             commands.extend(self._sweep(now))
         commands.extend(self.outcomes.later)
         self.outcomes.later.clear()
+        if self.authority is not None:
+            for command in commands:
+                # The second half of a conditional request is its client's; what else comes here is our own housekeeping.
+                ticket = getattr(command, "ticket", None)
+                if isinstance(command, (Send, DeleteLatest)) and isinstance(ticket, Exchange):
+                    self._sign((command,), ticket.remote)
+                else:
+                    command.principal = GATEWAY
         return commands
 
     # Requests

@@ -57,11 +57,12 @@ class MqttConnection:
     """The adapter's Connection."""
 
     __slots__ = (
-        "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound", "_lost",
+        "_authority", "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound", "_lost",
         "_opened", "_output", "_peer", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[int], None]) -> None:
+        self._authority = setting.authority
         self._config = config
         self._entropy = setting.entropy
         self._wall_ms = setting.wall_ms
@@ -259,6 +260,8 @@ class MqttConnection:
             raise PacketError(NOT_MQTT, "the first packet is not a CONNECT")
         terms = Terms(packet, self._config, self._entropy)
         command = handshake.attach(self, packet, terms, self._config, self._peer.born_host)
+        if self._authority is not None:
+            command.principal = handshake.identify(self._authority, packet, self._peer)
         self._terms = terms
         self._output.version = terms.version
         self._output.packet_bytes_max = terms.packet_bytes_max
@@ -338,7 +341,7 @@ class MqttConnection:
             elif self._decoder.version != V5 and not self._config.accept_refused_publish:
                 self._end(words.publish, failure.text, status.REFUSED_PUBLISH)
             else:
-                self._inbound.refused(ticket, words.publish)
+                self._inbound.refused(ticket, failure.word or words.publish)
                 self._throttle(self._inbound)
         elif isinstance(ticket, Unsubscribing):
             self._output.put(ticket.unsuback(bytes((0x83,))))

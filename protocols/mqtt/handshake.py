@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import final
 
+from domain.access import Authority, Password
+from domain.errors import Failure
 from domain.message import Message
 from domain.ports import Entropy
+from domain.principal import Principal
 from domain.session import EXPIRY_NEVER, Attach, Will
+from protocols.adapter import Peer
 from protocols.mqtt import property as props
+from protocols.mqtt import status
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Connack, Connect, encode_connack
 from protocols.mqtt.property import NONE, Properties
@@ -68,6 +73,17 @@ def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, bo
     """The command for a CONNECT whose terms are good. PacketError for a will that could not be published."""
     window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
     return Attach(ticket, terms.client_id, packet.clean, terms.expiry_s, window, _will(packet, terms, born_host))
+
+
+def identify(authority: Authority, packet: Connect, peer: Peer) -> Principal:
+    """Who the client is, by user name and password, else by its certificate. PacketError 0x86 where that is not good enough."""
+    credentials = None
+    if packet.user is not None or packet.password is not None:
+        credentials = Password(packet.user or "", packet.password or b"")
+    found = authority.authenticate(credentials, peer.host, peer.principal)
+    if isinstance(found, Failure):
+        raise PacketError(status.WORDS[found.code].connect, found.text)
+    return found
 
 
 def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:

@@ -32,7 +32,7 @@ class Subscribing:
             code = known
             if known < 0:
                 failure, level = next(given)
-                code = level if failure is None else WORDS[failure.code].subscribe
+                code = level if failure is None else failure.word or WORDS[failure.code].subscribe
             codes.append(code if code < 0x80 or self.version == V5 else 0x80)
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes)), self.version)
 
