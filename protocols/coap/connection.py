@@ -40,8 +40,8 @@ class CoapEndpoint:
     """
 
     __slots__ = (
-        "ack_delay_ns", "assemblies", "authority", "config", "known", "observations", "outcomes", "pinned", "remotes", "replier",
-        "resources", "silence_ns", "slow", "sweep_ns", "transmitter",
+        "ack_delay_ns", "assemblies", "authority", "config", "known", "observations", "outcomes", "pinned", "remotes",
+        "replier", "resources", "silence_ns", "slow", "sweep_ns", "transmitter",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:

@@ -57,8 +57,8 @@ class MqttConnection:
     """The adapter's Connection."""
 
     __slots__ = (
-        "_authority", "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound", "_lost",
-        "_opened", "_output", "_peer", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
+        "_authority", "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound",
+        "_lost", "_opened", "_output", "_peer", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[int], None]) -> None:
@@ -259,7 +259,7 @@ class MqttConnection:
         if not isinstance(packet, Connect):
             raise PacketError(NOT_MQTT, "the first packet is not a CONNECT")
         terms = Terms(packet, self._config, self._entropy)
-        command = handshake.attach(self, packet, terms, self._config, self._peer.born_host)
+        command: Command = handshake.attach(self, packet, terms, self._config, self._peer.born_host)
         if self._authority is not None:
             command.principal = handshake.identify(self._authority, packet, self._peer)
         self._terms = terms

@@ -189,7 +189,8 @@ def _acl(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def _acls(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, GrantList)
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps([_acl_info(grant) for grant in event.grants]) if event.grants else b"")
+    found = [_acl_info(grant) for grant in event.grants]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(found) if found else b"")
 
 
 def _acl_info(grant: Grant) -> Bean:

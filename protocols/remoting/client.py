@@ -22,8 +22,8 @@ class Facts:
     """What every reply needs to know of the node, in wire form, made once an adapter."""
 
     __slots__ = (
-        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port", "store_host",
-        "wall_ms",
+        "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port",
+        "store_host", "wall_ms",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
