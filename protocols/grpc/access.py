@@ -1,0 +1,65 @@
+"""Who makes a call: the metadata `authorization` (RocketMQ's Signature), else the connection's certificate.
+
+    MQv2-HMAC-SHA1 Credential=<user>[/...], SignedHeaders=x-mq-date-time, Signature=<hex of HMAC-SHA1(password, x-mq-date-time)>
+
+The date is signed and never read: clients write it in local time, and in more than one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from domain.access import Authority, Credentials, Signature
+from domain.errors import ErrorCode, Failure
+from domain.principal import Principal
+from protocols.adapter import Peer
+
+ALGORITHM: Final = "MQv2-HMAC-SHA1"
+
+
+@final
+class Caller:
+    """Who speaks on one connection; a signature is looked at once for as long as its client repeats it."""
+
+    __slots__ = ("_authority", "_peer", "_principal", "_seen")
+
+    def __init__(self, authority: Authority, peer: Peer) -> None:
+        self._authority = authority
+        self._peer = peer
+        self._seen: tuple[bytes, bytes] | None = None
+        self._principal: Principal | None = None
+
+    def identify(self, fields: Mapping[bytes, bytes]) -> Principal | Failure:
+        """The principal of a call with these headers, or why there is none."""
+        said = (fields.get(b"authorization", b""), fields.get(b"x-mq-date-time", b""))
+        if self._principal is not None and said == self._seen:
+            return self._principal
+        credentials = read(*said)
+        if isinstance(credentials, Failure):
+            return credentials
+        found = self._authority.authenticate(credentials, self._peer.host, self._peer.principal)
+        if isinstance(found, Principal):
+            self._seen, self._principal = said, found
+        return found
+
+
+def read(authorization: bytes, date: bytes) -> Credentials | None | Failure:
+    """Headers -> credentials; None where there are none, which is also what a client without a user sends."""
+    if not authorization:
+        return None
+    algorithm, _, rest = authorization.decode("latin-1").partition(" ")
+    parts: dict[str, str] = {}
+    for piece in rest.split(","):
+        name, _, value = piece.strip().partition("=")
+        parts[name] = value
+    user = parts.get("Credential", "").partition("/")[0]
+    if not user:
+        return None
+    if algorithm != ALGORITHM or not date:
+        return Failure(ErrorCode.NOT_AUTHENTICATED, f"authorization is not {ALGORITHM} over x-mq-date-time")
+    try:
+        mac = bytes.fromhex(parts.get("Signature", ""))
+    except ValueError:
+        mac = b""
+    return Signature(user, mac, date)

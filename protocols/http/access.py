@@ -1,0 +1,37 @@
+"""Who sends a request: the Authorization field (RFC 9110, 11.6.2; Basic: RFC 7617, Bearer: RFC 6750), else the certificate."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+
+from domain.access import Authority, Credentials, Password, Token
+from domain.errors import Failure
+from domain.principal import Principal
+from protocols.http.problem import RefusalError, of_failure, problem
+from protocols.http.request import Request
+
+
+def identify(authority: Authority, request: Request) -> Principal:
+    """Raises RefusalError: 401 with what is asked for, 400 for a field that is neither scheme's."""
+    found = authority.authenticate(_credentials(request), request.peer.host, request.peer.principal)
+    if isinstance(found, Failure):
+        raise RefusalError(of_failure(found))
+    return found
+
+
+def _credentials(request: Request) -> Credentials | None:
+    given = request.field(b"authorization")
+    if not given:
+        return None
+    scheme, _, value = given.partition(b" ")
+    if scheme.lower() == b"bearer":
+        return Token(value.strip().decode("latin-1"))
+    if scheme.lower() == b"basic":
+        try:
+            user, colon, secret = b64decode(value.strip(), validate=True).partition(b":")
+        except binascii.Error:
+            colon = b""
+        if colon:
+            return Password(user.decode("utf-8", "replace"), secret)
+    raise RefusalError(problem(401, "not-authenticated", "Authorization is neither Basic nor Bearer"))
