@@ -9,10 +9,13 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from domain import limits
 from domain.command import Command
+from domain.errors import Failure
 from domain.event import Event
+from domain.principal import GATEWAY
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer, Setting
 from protocols.grpc import client, consume, framing, produce, route, settle, status, transaction
+from protocols.grpc.access import Caller
 from protocols.grpc.call import Call, Verb
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -43,12 +46,13 @@ _CANCEL: Final = 0x8
 class GrpcApplication:
     """One connection's calls. Implements `protocols.http2.application.Application`, and `Desk` for the verbs."""
 
-    __slots__ = ("_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "peer", "renewals", "sessions", "setting")
+    __slots__ = ("_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "peer", "renewals", "sessions", "setting")
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
         self.setting = setting
         self.sessions = sessions
         self.peer = peer
+        self._caller = None if setting.authority is None else Caller(setting.authority, peer)
         self.renewals = Renewals(self)
         self._reply = reply
         self._calls: dict[int, Call] = {}
@@ -98,6 +102,12 @@ class GrpcApplication:
             self._reply.respond(stream_id, _RESPONSE, False)
         if not self._client_id:
             self._refuse_client(call)
+        elif self._caller is not None:
+            found = self._caller.identify(fields)
+            if isinstance(found, Failure):
+                self._refuse_alone(call, status.status(*status.of(found)))
+            else:
+                call.principal = found
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
@@ -116,7 +126,7 @@ class GrpcApplication:
             commands: list[Command] = []
             for message in messages:
                 if self._calls.get(stream_id) is call:
-                    commands += call.verb.begin(self, call, message, now)
+                    commands += _signed(call, call.verb.begin(self, call, message, now))
             return commands
         except FramingError as error:
             self.fail(call, error.status, str(error))
@@ -140,7 +150,7 @@ class GrpcApplication:
             self.fail(call, framing.INTERNAL, "the request has no message")
             return ()
         try:
-            return call.verb.begin(self, call, request, now)
+            return _signed(call, call.verb.begin(self, call, request, now))
         except DecodeError:
             self.fail(call, framing.INTERNAL, "the request message cannot be read")
             return ()
@@ -176,6 +186,10 @@ class GrpcApplication:
         due_at = self.renewals.due_at
         if due_at is not None and due_at <= now:
             commands += self.renewals.expire(now)
+        if self._caller is not None:
+            for command in commands:
+                # Polls that go on and leases that are kept or given back: what was granted when it was asked for.
+                command.principal = GATEWAY
         return commands
 
     # What verbs call
@@ -238,7 +252,10 @@ class GrpcApplication:
 
     def _refuse_client(self, call: Call) -> None:
         """No client id: refused in the service's words, which every answer has room for."""
-        told = status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing")
+        self._refuse_alone(call, status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing"))
+
+    def _refuse_alone(self, call: Call, told: bytes) -> None:
+        """An answer that is nothing but its status, before the request is looked at."""
         if call.verb.streaming:
             self.push(call, told)
             self._finish(call)
@@ -252,6 +269,14 @@ class GrpcApplication:
         self._client_raw = raw
         self._client_id = text if usable else ""
         self._origin = b"HG_PROTOCOL\x01grpc\x02HG_CLIENT\x01" + text.encode() + b"\x02" if usable else b""
+
+
+def _signed(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
+    """`commands`, each knowing whose it is."""
+    if call.principal is not None:
+        for command in commands:
+            command.principal = call.principal
+    return commands
 
 
 def _trailers(grpc_status: int, text: str) -> Headers:

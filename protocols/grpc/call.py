@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, final
 
 from domain.command import Command
 from domain.event import Event
+from domain.principal import Principal
 from protocols.adapter import Peer, Setting
 from protocols.grpc.framing import Messages
 from protocols.grpc.renewal import Renewals
@@ -19,10 +20,11 @@ class Call:
 
     deadline    monotonic ns by grpc-timeout, -1: none
     origin      stored properties that tell where its messages come from
+    principal   who makes it, None where access is not controlled
     state       what the verb keeps between its command and the event
     """
 
-    __slots__ = ("client_id", "deadline", "language", "messages", "origin", "request", "state", "stream_id", "verb", "version")
+    __slots__ = ("client_id", "deadline", "language", "messages", "origin", "principal", "request", "state", "stream_id", "verb", "version")
 
     def __init__(self, stream_id: int, verb: Verb, client_id: str, origin: bytes, deadline: int, messages: Messages) -> None:
         self.stream_id = stream_id
@@ -33,6 +35,7 @@ class Call:
         self.messages = messages
         self.language = "OTHER"
         self.version = ""
+        self.principal: Principal | None = None
         self.request: bytes | None = None
         self.state: object = None
 

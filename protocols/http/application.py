@@ -8,6 +8,7 @@ from typing import Final, final
 from domain import limits
 from domain.command import Command
 from domain.event import Event
+from domain.principal import GATEWAY
 from protocols.adapter import Peer, Setting
 from protocols.http.config import desk
 from protocols.http.connection import CONTENT_BYTES_PER_S
@@ -140,7 +141,7 @@ class HttpApplication:
             try:
                 if request.has(b"content-encoding"):
                     request.body = content(request, stream.limit)
-                command, response = handler.start(request, (self, stream_id))
+                command, response = handler.carry_out(request, (self, stream_id))
             except RefusalError as refusal:
                 response = refusal.response
         if response is not None:
@@ -170,6 +171,7 @@ class HttpApplication:
             return
         undo = stream.handler.undo(event, ticket)
         if undo is not None:
+            undo.principal = GATEWAY
             self._undone.append(undo)
 
     def _tell(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:

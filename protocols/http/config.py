@@ -23,4 +23,4 @@ def desk(setting: Setting) -> Desk:
         raise ConfigError("http.webhook_origins is a list of origins")
     if isinstance(rate, bool) or not isinstance(rate, int) or rate < 0:
         raise ConfigError("http.webhook_rate is a number of requests a minute, 0 for no bound")
-    return Desk(setting.wall_ms, tuple(origins), rate)
+    return Desk(setting.wall_ms, tuple(origins), rate, authority=setting.authority)

@@ -100,7 +100,7 @@ class HttpConnection:
             try:
                 if request.has(b"content-encoding"):
                     request.body = content(request, exchange.content_max)
-                command, response = handler.start(request, exchange)
+                command, response = handler.carry_out(request, exchange)
             except RefusalError as refusal:
                 command, response = None, refusal.response
             if command is not None:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import final
 
+from domain.access import Authority
 from domain.command import Command
 from domain.event import Event, Refused
 from domain.filter.expression import Expressions
+from protocols.http.access import identify
 from protocols.http.problem import of_failure, problem
 from protocols.http.request import Request
 from protocols.http.response import Response
@@ -26,12 +28,14 @@ class Desk:
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
     expressions      the filters of requests, compiled
+    authority        who judges credentials, None where access is not controlled
     """
 
     wall_ms: Callable[[], int]
     webhook_origins: tuple[str, ...] = ("*",)
     webhook_rate: int = 0
     expressions: Expressions = field(default_factory=Expressions)
+    authority: Authority | None = None
 
 
 @final
@@ -74,6 +78,17 @@ class Handler(ABC):
     def takes(self, request: Request) -> int:
         """Bytes of content that this request may have. May raise RefusalError."""
         return self.body_max
+
+    def carry_out(self, request: Request, ticket: object) -> Outcome:
+        """`start`, for whoever has sent the request where access is controlled. May raise RefusalError."""
+        authority = self._match.desk.authority
+        if authority is None or request.method == b"OPTIONS":
+            return self.start(request, ticket)
+        principal = identify(authority, request)
+        command, response = self.start(request, ticket)
+        if command is not None:
+            command.principal = principal
+        return command, response
 
     @abstractmethod
     def start(self, request: Request, ticket: object) -> Outcome:

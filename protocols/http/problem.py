@@ -11,6 +11,7 @@ from protocols.cloudevents.event import CloudEventError
 from protocols.http.response import Fields, Response
 from protocols.http.status import PHRASE, RETRY_AFTER_S, STATUS
 
+CHALLENGES: Final = [(b"www-authenticate", b'Basic realm="headgate", charset="UTF-8"'), (b"www-authenticate", b"Bearer")]
 PROBLEM: Final = (b"content-type", b"application/problem+json")
 
 
@@ -36,7 +37,7 @@ def problem(status: int, code: str, detail: str, fields: Fields | None = None, *
     if fields:
         out.extend(fields)
     if status == 401:
-        out.append((b"www-authenticate", b"Bearer"))
+        out += CHALLENGES
     after = RETRY_AFTER_S.get(status)
     if after is not None:
         out.append((b"retry-after", b"%d" % after))
