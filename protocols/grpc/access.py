@@ -20,27 +20,29 @@ ALGORITHM: Final = "MQv2-HMAC-SHA1"
 
 @final
 class Caller:
-    """Who speaks on one connection; a signature is looked at once for as long as its client repeats it."""
+    """Who speaks on one connection; a signature is looked at once, as long as it is repeated and users are what they were."""
 
-    __slots__ = ("_authority", "_peer", "_principal", "_seen")
+    __slots__ = ("_authority", "_epoch", "_peer", "_principal", "_seen")
 
     def __init__(self, authority: Authority, peer: Peer) -> None:
         self._authority = authority
         self._peer = peer
         self._seen: tuple[bytes, bytes] | None = None
         self._principal: Principal | None = None
+        self._epoch = 0
 
     def identify(self, fields: Mapping[bytes, bytes]) -> Principal | Failure:
         """The principal of a call with these headers, or why there is none."""
         said = (fields.get(b"authorization", b""), fields.get(b"x-mq-date-time", b""))
-        if self._principal is not None and said == self._seen:
-            return self._principal
+        known = self._principal
+        if known is not None and said == self._seen and known.epoch == self._epoch:
+            return known
         credentials = read(*said)
         if isinstance(credentials, Failure):
             return credentials
         found = self._authority.authenticate(credentials, self._peer.host, self._peer.principal)
         if isinstance(found, Principal):
-            self._seen, self._principal = said, found
+            self._seen, self._principal, self._epoch = said, found, found.epoch
         return found
 
 

@@ -24,7 +24,10 @@ class Call:
     state       what the verb keeps between its command and the event
     """
 
-    __slots__ = ("client_id", "deadline", "language", "messages", "origin", "principal", "request", "state", "stream_id", "verb", "version")
+    __slots__ = (
+        "client_id", "deadline", "language", "messages", "origin", "principal", "request", "state", "stream_id", "verb",
+        "version",
+    )  # fmt: skip
 
     def __init__(self, stream_id: int, verb: Verb, client_id: str, origin: bytes, deadline: int, messages: Messages) -> None:
         self.stream_id = stream_id
