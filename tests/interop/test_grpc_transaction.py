@@ -1,4 +1,4 @@
-"""Transactions and recall by the official Python SDK against a running node."""
+"""Transactions and recall by the official Python and Java SDKs against a running node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ import pytest
 
 from tests.interop.grpc_setup import make_topic
 from tests.interop.node import Node
+from tests.interop.test_grpc_java import PROJECT, classes
 
 RUN_S = 200
+
+__all__ = ["classes"]
 
 
 @pytest.fixture
@@ -45,3 +48,18 @@ def test_a_recalled_timer_never_comes(node: Node, tmp_path: Path) -> None:
     found = run(node, "recall", "reminders", tmp_path)
     assert len(found["recalled"]) == 3
     assert sorted(message["body"] for message in found["seen"]) == ["timer 1", "timer 3", "timer 5"]
+
+
+def test_transactions_of_the_java_sdk(node: Node, classes: Path, tmp_path: Path) -> None:
+    make_topic(node, "orders", "TRANSACTION")
+    source = PROJECT / "src" / "main" / "java" / "GrpcTransaction.java"
+    compiled = ["javac", "-encoding", "UTF-8", "-cp", f"{classes}/*", "-d", str(tmp_path), str(source)]
+    subprocess.run(compiled, check=True, capture_output=True, timeout=RUN_S)
+    command = ["java", f"-Duser.home={tmp_path}", "-cp", f"{tmp_path}:{classes}/*", "GrpcTransaction"]
+    command += [f"127.0.0.1:{node.port('grpc')}", "orders", "java-group"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, cwd=tmp_path, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}\n{node.text()[-2000:]}"
+    lines = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+    assert sorted(body for kind, body in lines if kind == "asked") == [f"orphan {at}" for at in range(20, 26)]
+    wanted = sorted([*(f"commit {at}" for at in range(10)), *(f"orphan {at}" for at in (20, 22, 24))])
+    assert sorted(body for kind, body in lines if kind == "seen") == wanted
