@@ -46,7 +46,10 @@ _CANCEL: Final = 0x8
 class GrpcApplication:
     """One connection's calls. Implements `protocols.http2.application.Application`, and `Desk` for the verbs."""
 
-    __slots__ = ("_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "peer", "renewals", "sessions", "setting")
+    __slots__ = (
+        "_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "peer", "renewals", "sessions",
+        "setting",
+    )  # fmt: skip
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
         self.setting = setting
