@@ -45,6 +45,7 @@ SHAPES = {
     "remoting-send-1x1": Shape("remoting-send", "remoting", 1, 1, 20_000, ROCKETMQ),
     "remoting-send-32x1": Shape("remoting-send", "remoting", 32, 1, 160_000, ROCKETMQ),
     "remoting-pull": Shape("remoting-pull", "remoting", 4, 1, 2_000_000, ROCKETMQ, before="remoting-send"),
+    "remoting-pop": Shape("remoting-pop", "remoting", 4, 1, 100_000, ROCKETMQ, before="remoting-send"),
     "remoting-e2e": Shape("remoting-e2e", "remoting", 1, 1, 5_000, ROCKETMQ),
     "grpc-send": Shape("grpc-send", "grpc", 8, 32, 120_000, ROCKETMQ),
     "grpc-send-1x1": Shape("grpc-send", "grpc", 1, 1, 10_000, ROCKETMQ),
@@ -98,7 +99,7 @@ def measure(side: str, shape: Shape, durability: str, scale: float) -> dict[str,
         if shape.before:
             first = SHAPES[shape.before]
             load(server, first, int(first.count * scale))
-        if not shape.mode.endswith("e2e") and shape.mode != "grpc-receive":
+        if not shape.mode.endswith(("e2e", "grpc-receive", "remoting-pop")):
             load(server, shape, max(count // 5, shape.conns))
         before = server.cpu_s()
         result = load(server, shape, count)

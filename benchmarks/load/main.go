@@ -37,6 +37,7 @@ var modes = map[string]worker{
 	"create-topic":  createTopic,
 	"remoting-send": remotingSend,
 	"remoting-pull": remotingPull,
+	"remoting-pop":  remotingPop,
 	"remoting-e2e":  remotingLatency,
 	"mqtt":          mqttPair,
 	"mqtt-e2e":      mqttLatency,
