@@ -93,6 +93,10 @@ class Adapter(Protocol):
 class Endpoint(Protocol):
     """One bound socket of a datagram protocol, all its peers together. The same verbs, with the peer beside the bytes."""
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What came to nothing, by reason; one mapping for the endpoint's life, growing."""
+
     def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
         """One datagram. Never raises for what a peer sends."""
 

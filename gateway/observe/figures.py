@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import final
 
 
@@ -11,6 +12,7 @@ class Figures:
 
     Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by reason: the reasons of
     `Disconnected`, the codes of `Refused`, and the runtime's own (`unrecognised`, `adapter-fault`, `connections-max`).
+    `dropped` is a datagram endpoint's own count of what came to nothing.
     """
 
     __slots__ = (
@@ -19,6 +21,7 @@ class Figures:
         "connections_open",
         "connections_opened",
         "disconnects",
+        "dropped",
         "messages_in",
         "messages_out",
         "protocol",
@@ -35,6 +38,7 @@ class Figures:
         self.connections_opened = 0
         self.refusals: dict[str, int] = {}
         self.disconnects: dict[str, int] = {}
+        self.dropped: Mapping[str, int] = {}
 
     def refused(self, reason: str) -> None:
         """Count one refused command."""

@@ -20,6 +20,7 @@ _PLAIN: Final = (
 _BY_REASON: Final = (
     ("refusals_total", "refusals", "Refused commands, by code"),
     ("disconnects_total", "disconnects", "Ended connections, by reason"),
+    ("dropped_total", "dropped", "Datagrams and requests that came to nothing, by reason"),
 )
 
 

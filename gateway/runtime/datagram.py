@@ -36,6 +36,7 @@ class DatagramPump:
         self._socket = bound
         self._endpoint = endpoint
         self._figures = house.ledger.of(protocol)
+        self._figures.dropped = endpoint.counts
         self._handler = house.handler
         self._clock = house.clock
         self._turn = house.turn

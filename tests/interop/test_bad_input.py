@@ -133,4 +133,5 @@ def test_datagrams_of_any_kind_leave_the_endpoint_alive(node: Node) -> None:
         while b"\x70\x00\x12\x34" not in answers:
             answers.append(probe.recv(2000))
     healthy(node)
+    assert 'headgate_dropped_total{protocol="coap",reason="malformed"}' in node.admin("/metrics")
     assert "Traceback" not in node.text()

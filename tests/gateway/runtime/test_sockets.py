@@ -126,6 +126,7 @@ class EchoEndpoint:
         self.queue: list[tuple[bytes, tuple[str, int]]] = []
         self.when: int | None = None
         self.expired = 0
+        self.counts: dict[str, int] = {}
 
     def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
         if data == b"bug":
