@@ -24,6 +24,7 @@ PORTS: Final[Mapping[str, int]] = {
     "http": 8080,
     "mqtt": 1883,
     "mqtts": 8883,
+    "websocket": 8083,
     "coap": 5683,
     "admin": 8088,
 }

@@ -51,7 +51,8 @@ from gateway.usecase.watch import Watches
 from nameserver.settings import Settings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter, DatagramAdapter, Peer, Setting
-from protocols.registry import Opening
+from protocols.registry import HTTP1, MQTT, WEBSOCKET, Opening
+from protocols.websocket.adapter import WebSocketAdapter
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 
@@ -66,6 +67,7 @@ SPEAKS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "http": None,
     "mqtt": ("mqtt",),
     "mqtts": ("mqtt",),
+    "websocket": ("websocket",),
 }
 """Stream listener -> the protocols that it recognises; None: all of them. Every one of them also takes TLS."""
 
@@ -76,6 +78,7 @@ LABELS: Final[Mapping[tuple[str, str], str]] = {
     ("grpc", "http2"): "grpc",
     ("http", "http1"): "http",
     ("http", "http2"): "http",
+    ("websocket", "http1"): "websocket",
 }
 """(listener, protocol) -> the name under which its connections are counted, where it is not the protocol's own."""
 
@@ -134,7 +137,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     keys = Settings(store.state)
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
-        Inspecting(store, store.metadata, clock, store.figures),
+        Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
         Querying(store, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
@@ -158,6 +161,8 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     applications = _load(APPLICATIONS, config, base, missing, ())
     for name, adapter in _load(PROTOCOLS, config, base, missing, tuple(applications.values())).items():
         (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
+    if MQTT in streams:
+        streams[WEBSOCKET] = WebSocketAdapter({"/mqtt": streams[MQTT]})
     return Parts(store, handler, access, gate, streams, datagrams, missing)
 
 
@@ -198,6 +203,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "http": "HTTP/1.1, HTTP/2, CloudEvents, and every stream protocol above and below",
     "mqtt": "MQTT 3.1.1 and 5.0",
     "mqtts": "MQTT over TLS",
+    "websocket": "MQTT over WebSocket, path /mqtt",
     "coap": "CoAP (UDP)",
     "admin": "/healthz /readyz /metrics",
 }
@@ -274,6 +280,9 @@ class Node:
             speaks = SPEAKS[name]
             found = self.parts.streams.items()
             adapters = {protocol: adapter for protocol, adapter in found if speaks is None or protocol in speaks}
+            if name == WEBSOCKET and adapters:
+                # Any other path gets an answer too.
+                adapters[HTTP1] = adapters[WEBSOCKET]
             if adapters:
                 listener = StreamListener(name, bound)
                 await listener.open(self._pump_of(name, adapters, tls))

@@ -1,6 +1,6 @@
 """Who is speaking: a protocol recognised from the first bytes of a connection (docs/ARCHITECTURE.md, shared ports).
 
-    order   TLS ClientHello, HTTP/2 preface, HTTP/1.1 request, MQTT CONNECT, remoting frame
+    order   TLS ClientHello, HTTP/2 preface, WebSocket path, HTTP/1.1 request, MQTT CONNECT, remoting frame
     bytes   at most 24, the length of the HTTP/2 preface
 
 `recognise` is a function of bytes. `Opening` is the connection that keeps bytes until the answer is there, and then
@@ -18,6 +18,7 @@ from domain.event import Event
 from protocols.adapter import Adapter, Connection, Peer
 
 TLS: Final = "tls"
+WEBSOCKET: Final = "websocket"
 HTTP1: Final = "http1"
 HTTP2: Final = "http2"
 MQTT: Final = "mqtt"
@@ -26,6 +27,8 @@ NOBODY: Final = "nobody"
 """No rule can match any more."""
 
 RECOGNISE_BYTES_MAX: Final = 24
+WEBSOCKET_REQUEST: Final = b"GET /mqtt"
+"""What a request begins with that opens a WebSocket; a space or a question mark follows."""
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _TOKEN: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _METHOD_BYTES_MAX: Final = RECOGNISE_BYTES_MAX - 1
@@ -43,6 +46,7 @@ def recognise(data: bytes) -> str:
     for name, rule in (
         (TLS, _tls),
         (HTTP2, _http2),
+        (WEBSOCKET, _websocket),
         (HTTP1, _http1),
         (MQTT, _mqtt),
         (REMOTING, _remoting),
@@ -67,6 +71,13 @@ def _http2(head: bytes) -> bool | None:
     if not PREFACE.startswith(head):
         return False
     return True if len(head) == len(PREFACE) else None
+
+
+def _websocket(head: bytes) -> bool | None:
+    """A request to the path that WebSockets are opened at; where nobody serves them, it is plain HTTP/1.1."""
+    if len(head) <= len(WEBSOCKET_REQUEST):
+        return None if WEBSOCKET_REQUEST.startswith(head) else False
+    return head.startswith(WEBSOCKET_REQUEST) and head[len(WEBSOCKET_REQUEST)] in b" ?"
 
 
 def _http1(head: bytes) -> bool | None:
@@ -161,6 +172,8 @@ class Opening:
         name = recognise(self._kept)
         if name == "":
             return ()
+        if name == WEBSOCKET and name not in self._adapters:
+            name = HTTP1
         if name == TLS and self._secure is not None:
             self._inner = self.chosen = self._secure(self._peer, now)
         elif name in self._adapters:

@@ -15,7 +15,7 @@ from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Event
 from protocols.adapter import Adapter, Peer
-from protocols.registry import HTTP1, HTTP2, MQTT, Opening
+from protocols.registry import HTTP1, HTTP2, MQTT, WEBSOCKET, Opening
 
 ALPN: Final[Mapping[str, str]] = {"h2": HTTP2, "http/1.1": HTTP1, "mqtt": MQTT}
 READ_BYTES: Final = 64 * 1024
@@ -158,7 +158,9 @@ class TlsConnection:
         if agreed is None:
             return self._adapters
         name = ALPN[agreed]
-        return {name: self._adapters[name]}
+        # A WebSocket begins as HTTP/1.1 (RFC 6455).
+        names = (name, WEBSOCKET) if name == HTTP1 else (name,)
+        return {each: self._adapters[each] for each in names if each in self._adapters}
 
     def _end(self, reason: str, now: int) -> Sequence[Command]:
         if self._inner is None:

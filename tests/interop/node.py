@@ -88,7 +88,7 @@ class Node:
         return self._process.pid
 
     def port(self, name: str) -> int:
-        """The port of one listener: nameserver remoting grpc http mqtt mqtts coap admin."""
+        """The port of one listener: nameserver remoting grpc http mqtt mqtts websocket coap admin."""
         return self._ports[name]
 
     def admin(self, path: str) -> str:

@@ -10,7 +10,7 @@ from domain import limits
 from domain.command import Disconnected, ListTopics
 from protocols import registry
 from protocols.adapter import Peer
-from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, REMOTING, TLS, Opening, recognise
+from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, REMOTING, TLS, WEBSOCKET, Opening, recognise
 from tests.gateway.scripted import ScriptedConnection
 
 PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
@@ -18,7 +18,8 @@ PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
 BEGINNINGS = [
     (TLS, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 2),
     (HTTP2, PREFACE + b"\x00\x00\x00\x04", 24),
-    (HTTP1, b"GET /healthz HTTP/1.1\r\n", 4),
+    (HTTP1, b"GET /healthz HTTP/1.1\r\n", 6),
+    (WEBSOCKET, b"GET /mqtt HTTP/1.1\r\n", 10),
     (HTTP1, b"POST /ce/orders HTTP/1.1\r\n", 5),
     (HTTP1, b"PRI / HTTP/1.1\r\n", 5),
     (HTTP1, b"M-SEARCH * HTTP/1.1\r\n", 9),

@@ -1,0 +1,1 @@
+"""WebSocket as the carrier of a stream protocol (RFC 6455)."""

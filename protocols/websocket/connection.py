@@ -1,0 +1,185 @@
+"""One WebSocket connection around the connection of another protocol (RFC 6455; MQTT 5, 6).
+
+    HANDSHAKE --request accepted--> OPEN --close frame, fault, the inner one closed--> closed
+        | 10 s, refused
+        v
+      closed
+
+Payloads of binary frames are handed on as they come, whole or in pieces: where frames begin and end says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, final
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Ping,
+    RejectConnection,
+    RejectData,
+    Request,
+    TextMessage,
+)
+from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+
+from domain.command import Command, Disconnected
+from domain.event import Event
+from domain.limits import HANDSHAKE_NS
+from protocols.adapter import Adapter, Connection, Peer
+
+NORMAL: Final = 1000
+PROTOCOL_ERROR: Final = 1002
+NOT_BINARY: Final = 1003
+
+REFUSED: Final = "websocket-refused"
+HANDSHAKE_DEADLINE: Final = "websocket-handshake"
+CUT_SHORT: Final = "websocket-cut-short"
+
+
+@final
+class WebSocketConnection:
+    """Sans-IO; `protocols.adapter.Connection`. Commands, events and deadlines are those of the connection inside."""
+
+    __slots__ = ("_inner", "_inside", "_opened", "_out", "_over", "_peer", "_said_goodbye", "_socket", "closed", "reading")
+
+    def __init__(self, inside: Mapping[str, Adapter], peer: Peer, now: int) -> None:
+        self._inside = inside
+        self._peer = peer
+        self._opened = now
+        self._socket = WSConnection(ConnectionType.SERVER)
+        self._inner: Connection | None = None
+        self._out: list[bytes] = []
+        self._over = False
+        self._said_goodbye = False
+        self.reading = True
+        self.closed = False
+
+    def _look(self) -> None:
+        """Take over what the connection inside wants of the socket; a handshake that has failed closes it too."""
+        inner = self._inner
+        if inner is not None:
+            self.reading = inner.reading
+            self.closed = self._over or inner.closed
+        else:
+            self.closed = self._over
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Bytes from the peer; b"" is end of stream, with or without a close frame before it."""
+        if self.closed:
+            return ()
+        if not data:
+            self._said_goodbye = True
+            ended = self._end(CUT_SHORT, now)
+            self._look()
+            return ended
+        commands: list[Command] = []
+        try:
+            self._socket.receive_data(data)
+            for event in self._socket.events():
+                if isinstance(event, Request):
+                    commands += self._open(event, now)
+                elif isinstance(event, BytesMessage):
+                    commands += self._pass_on(bytes(event.data), now)
+                elif isinstance(event, TextMessage):
+                    commands += self._close(NOT_BINARY, now)
+                elif isinstance(event, Ping):
+                    self._out.append(self._socket.send(event.response()))
+                elif isinstance(event, CloseConnection):
+                    self._said_goodbye = True
+                    self._out.append(self._socket.send(event.response()))
+                    commands += self._end(CUT_SHORT, now)
+                self._look()
+                if self.closed:
+                    break
+        except RemoteProtocolError as fault:
+            commands += self._fault(fault, now)
+            self._look()
+        return commands
+
+    def _open(self, request: Request, now: int) -> Sequence[Command]:
+        """The opening handshake (4.2): a path that is served, with its sub-protocol among those that the client offers."""
+        adapter = self._inside.get(request.target.partition("?")[0])
+        if adapter is None:
+            return self._refuse(404, "there is no WebSocket at this path")
+        if adapter.name not in request.subprotocols:
+            return self._refuse(400, f"the sub-protocol here is {adapter.name}: offer it in Sec-WebSocket-Protocol")
+        self._inner = adapter.connect(self._peer, now)
+        self._out.append(self._socket.send(AcceptConnection(subprotocol=adapter.name)))
+        return ()
+
+    def _refuse(self, status: int, words: str, fields: Sequence[tuple[bytes, bytes]] = ()) -> Sequence[Command]:
+        body = words.encode() + b"\n"
+        headers = [*fields, (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+        self._out.append(self._socket.send(RejectConnection(status_code=status, headers=headers, has_body=True)))
+        self._out.append(self._socket.send(RejectData(data=body, body_finished=True)))
+        self._over = True
+        return (Disconnected(REFUSED),)
+
+    def _pass_on(self, data: bytes, now: int) -> Sequence[Command]:
+        # An empty frame is nothing; b"" would be the end of the stream.
+        return self._inner.receive(data, now) if data and self._inner is not None else ()
+
+    def _fault(self, fault: RemoteProtocolError, now: int) -> Sequence[Command]:
+        """What is not WebSocket: 4xx in the handshake, close code 1002 (or what the fault says) afterwards."""
+        if self._inner is not None:
+            hint = fault.event_hint
+            return self._close(hint.code if isinstance(hint, CloseConnection) else PROTOCOL_ERROR, now)
+        hint = fault.event_hint
+        if isinstance(hint, RejectConnection):
+            # A fault of HTTP's own grammar comes from the parser below; any other is a request that is no handshake.
+            upgrade = () if fault.__context__ is not None else ((b"upgrade", b"websocket"), (b"sec-websocket-version", b"13"))
+            try:
+                return self._refuse(426 if upgrade else 400, "WebSocket is spoken here (RFC 6455), version 13", upgrade)
+            except LocalProtocolError:
+                self._out.clear()  # the request cannot even be answered
+        self._over = True
+        return (Disconnected(REFUSED),)
+
+    def _close(self, code: int, now: int) -> Sequence[Command]:
+        self._out.append(self._socket.send(CloseConnection(code)))
+        self._said_goodbye = True
+        return self._end(CUT_SHORT, now)
+
+    def _end(self, reason: str, now: int) -> Sequence[Command]:
+        """The peer says no more: to the connection inside that is the end of its stream."""
+        self._over = True
+        if self._inner is None:
+            return (Disconnected(reason),)
+        return () if self._inner.closed else self._inner.receive(b"", now)
+
+    def answer(self, event: Event, now: int) -> None:
+        """To the connection inside."""
+        if self._inner is not None:
+            self._inner.answer(event, now)
+            self._look()
+
+    def outgoing(self) -> Sequence[bytes]:
+        """Answers of our own, then all that the connection inside has to say in one frame, and the close frame behind it."""
+        out, self._out = self._out, []
+        inner = self._inner
+        if inner is None or self._said_goodbye:
+            return out
+        said = b"".join(inner.outgoing())
+        self._look()
+        if said:
+            out.append(self._socket.send(BytesMessage(said)))
+        if inner.closed:
+            self._said_goodbye = True
+            out.append(self._socket.send(CloseConnection(NORMAL)))
+        return out
+
+    def deadline(self) -> int | None:
+        """Of the opening handshake, then of the connection inside."""
+        return self._opened + HANDSHAKE_NS if self._inner is None else self._inner.deadline()
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """As above."""
+        if self._inner is None and now < self._opened + HANDSHAKE_NS:
+            return ()
+        commands = self._end(HANDSHAKE_DEADLINE, now) if self._inner is None else self._inner.expire(now)
+        self._look()
+        return commands

@@ -1,0 +1,209 @@
+"""WebSocket around another protocol, spoken to by wsproto's client end and by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Ping,
+    Pong,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
+
+from domain.command import Command, Disconnected
+from domain.event import Done
+from domain.event import Event as Answer
+from domain.limits import HANDSHAKE_NS
+from protocols.adapter import Peer
+from protocols.websocket.adapter import WebSocketAdapter
+from protocols.websocket.connection import WebSocketConnection
+
+PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
+UPGRADE = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+
+
+class Echo:
+    """A protocol: it says back what it hears, and is over at `!` or at the end of the stream."""
+
+    name = "echo"
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+        self.out: list[bytes] = []
+        self.reading = True
+        self.closed = False
+
+    def connect(self, peer: Peer, now: int) -> Echo:
+        return self
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        self.heard.append(data)
+        self.out.append(data)
+        self.closed = data in (b"", b"!")
+        return (Disconnected("over", data == b"!"),) if self.closed else ()
+
+    def answer(self, event: Answer, now: int) -> None:
+        self.out.append(b"answer")
+
+    def outgoing(self) -> Sequence[bytes]:
+        out, self.out = self.out, []
+        return out
+
+    def deadline(self) -> int | None:
+        return 77
+
+    def expire(self, now: int) -> Sequence[Command]:
+        return (Disconnected("expired"),)
+
+
+class Visitor:
+    """A client."""
+
+    def __init__(self, target: str = "/mqtt", subprotocols: Sequence[str] = ("echo",), now: int = 0) -> None:
+        self.inner = Echo()
+        self.connection: WebSocketConnection = WebSocketAdapter({"/mqtt": self.inner}).connect(PEER, now)
+        self.socket = WSConnection(ConnectionType.CLIENT)
+        self.commands: list[Command] = []
+        self.first = self.say(Request("localhost", target, subprotocols=list(subprotocols)))
+
+    def say(self, event: Event, step: int = 1 << 20) -> list[Event]:
+        return self.put(self.socket.send(event), step)
+
+    def put(self, data: bytes, step: int = 1 << 20) -> list[Event]:
+        for at in range(0, len(data), step):
+            self.commands += self.connection.receive(data[at : at + step], 0)
+        return self.look()
+
+    def look(self) -> list[Event]:
+        for part in self.connection.outgoing():
+            self.socket.receive_data(part)
+        return list(self.socket.events())
+
+
+def test_the_sub_protocol_is_negotiated() -> None:
+    (accepted,) = Visitor("/mqtt?x=1", ("other", "echo")).first
+    assert isinstance(accepted, AcceptConnection)
+    assert accepted.subprotocol == "echo"
+
+
+@pytest.mark.parametrize(
+    ("target", "subprotocols", "status"), [("/mqtt", (), 400), ("/mqtt", ("mqttv3.1",), 400), ("/other", ("echo",), 404)]
+)
+def test_other_paths_and_other_sub_protocols_are_refused(target: str, subprotocols: Sequence[str], status: int) -> None:
+    visitor = Visitor(target, subprotocols)
+    assert isinstance(visitor.first[0], RejectConnection)
+    assert visitor.first[0].status_code == status
+    assert visitor.connection.closed
+    assert visitor.commands == [Disconnected("websocket-refused")]
+    assert visitor.inner.heard == []
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET /mqtt HTTP/1.1\r\nhost: x\r\n\r\n", b"426"),
+        (b"POST /mqtt HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", b"426"),
+        (b"GET /mqtt HTTP/1.1\r\nhost: x\r\n" + UPGRADE + b"sec-websocket-version: 12\r\n\r\n", b"426"),
+        (b"GET /mqtt HTTP/1.1\r\nbad head\r\n\r\n", b"400"),
+        (b"GET /mqtt HTTP/1.1\r\nx: " + b"a" * 70_000, b"400"),
+    ],
+)
+def test_what_is_no_handshake_gets_an_answer_of_http(request_bytes: bytes, status: bytes) -> None:
+    connection = WebSocketAdapter({"/mqtt": Echo()}).connect(PEER, 0)
+    assert connection.receive(request_bytes, 0) == [Disconnected("websocket-refused")]
+    answer = b"".join(connection.outgoing())
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert connection.closed
+
+
+@pytest.mark.parametrize("step", [1, 3, 1 << 20])
+def test_bytes_come_whole_split_and_joined(step: int) -> None:
+    visitor = Visitor()
+    data = visitor.socket.send(BytesMessage(b"one", message_finished=False))
+    data += visitor.socket.send(BytesMessage(b"", message_finished=False))
+    data += visitor.socket.send(BytesMessage(b"two")) + visitor.socket.send(BytesMessage(b"three" * 50))
+    said = visitor.put(data, step)
+    assert b"".join(visitor.inner.heard) == b"onetwo" + b"three" * 50
+    assert b"" not in visitor.inner.heard
+    assert b"".join(bytes(event.data) for event in said if isinstance(event, BytesMessage)) == b"onetwo" + b"three" * 50
+
+
+def test_all_of_a_turn_goes_out_in_one_frame() -> None:
+    visitor = Visitor()
+    visitor.inner.out = [b"a", b"b"]
+    visitor.connection.answer(Done(1), 0)
+    (message,) = visitor.look()
+    assert isinstance(message, BytesMessage)
+    assert message.data == b"abanswer"
+
+
+def test_text_is_refused() -> None:
+    visitor = Visitor()
+    (goodbye,) = visitor.say(TextMessage("hello"))
+    assert isinstance(goodbye, CloseConnection)
+    assert goodbye.code == 1003
+    assert visitor.inner.heard == [b""]
+    assert visitor.commands == [Disconnected("over")]
+    assert visitor.connection.closed
+
+
+def test_a_frame_that_is_not_masked_breaks_the_protocol() -> None:
+    visitor = Visitor()
+    (goodbye,) = visitor.put(b"\x82\x01x")
+    assert isinstance(goodbye, CloseConnection)
+    assert goodbye.code == 1002
+    assert visitor.commands == [Disconnected("over")]
+
+
+def test_pings_are_answered() -> None:
+    (pong,) = Visitor().say(Ping(b"p"))
+    assert isinstance(pong, Pong)
+    assert pong.payload == b"p"
+
+
+def test_a_close_frame_is_answered_and_ends_the_stream_inside() -> None:
+    visitor = Visitor()
+    (goodbye,) = visitor.say(CloseConnection(1000))
+    assert isinstance(goodbye, CloseConnection)
+    assert visitor.inner.heard == [b""]
+    assert visitor.commands == [Disconnected("over")]
+    assert visitor.connection.receive(b"more", 0) == ()
+
+
+def test_what_the_protocol_inside_says_last_goes_out_before_the_close_frame() -> None:
+    visitor = Visitor()
+    last, goodbye = visitor.say(BytesMessage(b"!"))
+    assert isinstance(last, BytesMessage)
+    assert last.data == b"!"
+    assert isinstance(goodbye, CloseConnection)
+    assert (goodbye.code, visitor.connection.closed) == (1000, True)
+    assert visitor.commands == [Disconnected("over", True)]
+
+
+def test_the_end_of_the_stream_without_a_close_frame() -> None:
+    visitor = Visitor()
+    assert visitor.connection.receive(b"", 0) == (Disconnected("over"),)
+    silent = WebSocketAdapter({}).connect(PEER, 0)
+    assert silent.receive(b"", 0) == (Disconnected("websocket-cut-short"),)
+
+
+def test_deadlines() -> None:
+    slow = WebSocketAdapter({}).connect(PEER, 5)
+    assert slow.deadline() == 5 + HANDSHAKE_NS
+    assert slow.expire(5) == ()
+    assert slow.expire(5 + HANDSHAKE_NS) == (Disconnected("websocket-handshake"),)
+    assert slow.closed
+    visitor = Visitor()
+    assert visitor.connection.deadline() == 77
+    assert visitor.connection.expire(0) == (Disconnected("expired"),)
+    visitor.inner.reading = False
+    visitor.look()
+    assert not visitor.connection.reading
