@@ -1,0 +1,57 @@
+"""A state in memory, and a session that remembers what it heard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event
+from domain.ports import StateChange
+from gateway.session import Session
+
+
+class MemoryState:
+    """`domain.ports.State` that keeps at once."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, bytes], bytes] = {}
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        return self.kept.get((space, key))
+
+    def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        found = [(key, value) for (where, key), value in self.kept.items() if where == space and key.startswith(prefix)]
+        return iter(sorted(found))
+
+    def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
+        for change in changes:
+            if change.value is None:
+                self.kept.pop((change.space, change.key), None)
+            else:
+                self.kept[(change.space, change.key)] = change.value
+        if done is not None:
+            done(None)
+
+
+class Ear:
+    """A session's shell."""
+
+    def __init__(self) -> None:
+        self.heard: list[Event] = []
+
+    def answer(self, event: Event) -> None:
+        self.heard.append(event)
+
+    def close(self) -> None:
+        raise AssertionError("nobody closes this")
+
+
+class Sink:
+    """A handler that keeps what gets through."""
+
+    def __init__(self) -> None:
+        self.passed: list[Command] = []
+
+    def handle(self, session: Session, command: Command) -> None:
+        self.passed.append(command)
