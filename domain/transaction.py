@@ -79,8 +79,11 @@ class CheckTransaction(Event):
 class TransactionListener(Protocol):
     """Told by the store, on the loop's thread."""
 
-    def undecided(self, group: str, record: bytes) -> None:
-        """A half message of producer `group` waits for a decision: ask somebody. `record` as in CheckTransaction."""
+    def undecided(self, group: str, record: bytes, check: int) -> None:
+        """A half message of producer `group` waits for a decision: ask somebody, for the `check`th time.
+
+        `record` as in CheckTransaction.
+        """
 
 
 class Transactions(Protocol):

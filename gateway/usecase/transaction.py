@@ -19,12 +19,11 @@ from gateway.usecase.members import Registry
 
 
 class Deciding:
-    """The EndTransaction verb; as a TransactionListener it asks the producers of a group in turn."""
+    """The EndTransaction verb; as a TransactionListener it asks the producers of a group in turn, another one each time."""
 
     def __init__(self, transactions: Transactions, registry: Registry) -> None:
         self._transactions = transactions
         self._registry = registry
-        self._turn = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """EndTransaction."""
@@ -42,12 +41,12 @@ class Deciding:
             command.group, command.message_id, command.offset, command.position, command.outcome == COMMIT, ended
         )
 
-    def undecided(self, group: str, record: bytes) -> None:
+    def undecided(self, group: str, record: bytes, check: int) -> None:
         """Ask one producer of the group that is here; the store asks again later when none is, or none answers."""
         producers = self._registry.producers(group)
         if not producers:
             return
-        self._turn += 1
-        client_id = sorted(producers)[self._turn % len(producers)]
-        message_id = properties.text(Record(record).properties, properties.UNIQ_KEY)
+        view = Record(record)
+        client_id = sorted(producers)[(view.queue_offset + check) % len(producers)]
+        message_id = properties.text(view.properties, properties.UNIQ_KEY)
         producers[client_id].answer(CheckTransaction(None, client_id, group, message_id, record))

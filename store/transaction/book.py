@@ -254,7 +254,7 @@ class Book:
         if opened is not None and not self._stopped:
             self.checked += 1
             for listener in self._listeners:
-                listener.undecided(opened.group, half.shown(data))
+                listener.undecided(opened.group, half.shown(data), opened.checks)
 
     # Retention
 

@@ -27,8 +27,9 @@ class Asked:
         self.records: list[Record] = []
         driver.store.transactions.listen(self)
 
-    def undecided(self, group: str, record: bytes) -> None:
+    def undecided(self, group: str, record: bytes, check: int) -> None:
         assert group == GROUP
+        assert 1 <= check <= 15
         self.records.append(Record(record))
         name = properties.text(self.records[-1].properties, "UNIQ_KEY")
         self.times.append((self.driver.clock.wall_ms(), name))
