@@ -5,6 +5,7 @@ carry the same names as ours. Arguments: endpoint, scenario, topic, group. Print
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -27,7 +28,7 @@ WAIT_S = 45.0
 
 
 def configuration(endpoint: str) -> ClientConfiguration:
-    return ClientConfiguration(endpoint, Credentials())
+    return ClientConfiguration(endpoint, Credentials(os.environ.get("CLIENT_ACCESS_KEY", ""), os.environ.get("CLIENT_SECRET_KEY", "")))
 
 
 def produce(endpoint: str, topic: str, count: int, **more: Any) -> list[str]:

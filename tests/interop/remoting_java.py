@@ -20,6 +20,10 @@ class JavaClient:
         self._classpath = classpath
         self._home = home
 
+    def at(self, home: Path) -> JavaClient:
+        """The same with another home, whose conf/tools.yml may have credentials for mqadmin."""
+        return JavaClient(self._classpath, home)
+
     def run(self, main: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         """One run of a main class, at most RUN_S seconds."""
         command = [
