@@ -54,19 +54,27 @@ class QueryProgress(Command):
     """How far a group is on a topic, "" all topics -> Progress. Refused GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
 
     At most 65,536 queues are looked at; of several topics those on which the group has no position are left out.
+    `times`: with the times of the messages before the positions.
     """
 
     ticket: object
     group: str
     topic: str = ""
+    times: bool = False
 
 
 @dataclass(slots=True)
 class Progress(Event):
-    """(topic, queue id, next offset of the queue, the group's position) a queue on which the group has one."""
+    """(topic, queue id, next offset of the queue, the group's position) a queue on which the group has one.
+
+    per_second   messages a second that the group was given in the last minute
+    times        (topic, queue id) -> store time of the last message before the position, where it is still there
+    """
 
     ticket: object
     queues: list[tuple[str, int, int, int]]
+    per_second: float = 0.0
+    times: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -172,7 +172,7 @@ class Renewed(Event):
 
 @dataclass(slots=True)
 class SetWritable(Command):
-    """Give all topics of a broker write permission, or take it, until it registers anew -> Changed."""
+    """Give the routes of a broker's topics write permission, or take it, until it registers or starts anew -> Changed."""
 
     ticket: object
     broker: str

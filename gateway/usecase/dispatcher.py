@@ -12,7 +12,9 @@ from domain.ports import Clock, Entropy, MessageStore, Metadata, State
 from domain.topic import PERM_READ_WRITE, Topic
 from gateway.session import Session
 from gateway.usecase import latest
+from gateway.usecase.connections import Connecting
 from gateway.usecase.deadletter import DeadLetters
+from gateway.usecase.governing import Governing
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import UseCase, Verb
 from gateway.usecase.identity import MessageIds
@@ -20,6 +22,7 @@ from gateway.usecase.locks import Locks
 from gateway.usecase.members import Registry
 from gateway.usecase.offsets import Offsets
 from gateway.usecase.policy import Policy
+from gateway.usecase.progress import Progressing
 from gateway.usecase.pull import Pulling
 from gateway.usecase.receive import Receiving
 from gateway.usecase.relay import Relaying
@@ -27,6 +30,7 @@ from gateway.usecase.reset import Resetting
 from gateway.usecase.resets import Resets
 from gateway.usecase.send import Sending
 from gateway.usecase.settle import Settling
+from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
 
 PERM_INHERIT = 1
@@ -47,14 +51,16 @@ class Dispatcher:
         broker: str,
         policy: Policy,
     ) -> None:
+        self.tally = Tally(clock)
+        store.listen(self.tally)
         self.topics = Topics(metadata, clock, policy)
         self.groups = Groups(metadata, store, state, clock, policy)
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.retain)
         self.dead_letters = DeadLetters(store, self.sending)
-        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock)
+        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally)
         self.registry = Registry(self.topics, self.groups, clock)
         resets = Resets(clock)
-        self.pulling = Pulling(store, self.topics, self.registry, resets, clock)
+        self.pulling = Pulling(store, self.topics, self.registry, resets, clock, self.tally)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.add(
             self.topics,
@@ -67,6 +73,10 @@ class Dispatcher:
             Offsets(store, self.topics, self.groups, self.registry, resets),
             self.registry,
             Relaying(self.registry, self.topics, store, self.sending, clock),
+            Connecting(store, metadata, self.registry),
+            Progressing(store, metadata, self.tally),
+            Governing(policy),
+            self.tally,
             Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
             Locks(clock),
         )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
-from typing import Final
 
 from domain import limits
 from domain.command import Command
@@ -15,10 +13,8 @@ from domain.inspect import (
     Earliest,
     Figures,
     MessagesWait,
-    Progress,
     QueryEarliest,
     QueryFigures,
-    QueryProgress,
 )
 from domain.ports import Clock, MessageStore, Metadata, ReadResult
 from domain.record import Record
@@ -26,11 +22,9 @@ from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Parking, Waiter
 
-QUEUES_MAX: Final = 65_536
-
 
 class Inspecting:
-    """QueryEarliest, AwaitMessages, QueryProgress, QueryFigures."""
+    """QueryEarliest, AwaitMessages, QueryFigures."""
 
     def __init__(
         self, store: MessageStore, metadata: Metadata, clock: Clock, figures: Callable[[], Mapping[str, float]]
@@ -43,11 +37,10 @@ class Inspecting:
         store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The four of them."""
+        """The three of them."""
         return {
             QueryEarliest: self._earliest,
             AwaitMessages: self._await,
-            QueryProgress: self._progress,
             QueryFigures: self._query,
         }
 
@@ -84,22 +77,6 @@ class Inspecting:
                 session.answer(Earliest(command.ticket, first))
 
         self._store.bounds(command.topic, command.queue_id, bounded)
-
-    def _progress(self, session: Session, command: QueryProgress) -> None:
-        failure: Failure | None = None
-        if self._metadata.group(command.group) is None:
-            failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"group {command.group} does not exist")
-        elif command.topic:
-            failure = self._illegal(command.topic, -1)
-        if failure is not None:
-            session.answer(Refused(command.ticket, failure))
-        else:
-            _Look(self._store, session, command).start(self._queues_of(command.topic))
-
-    def _queues_of(self, name: str) -> list[tuple[str, int]]:
-        topics = [topic for topic in self._metadata.topics() if name in ("", topic.name)]
-        every = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
-        return list(islice(every, QUEUES_MAX))
 
     def _illegal(self, topic: str, queue_id: int) -> Failure | None:
         known = self._metadata.topic(topic)
@@ -205,43 +182,3 @@ class _Watch:
         if self._waiter is not None and self.abandon in self.session.on_close:
             self.session.on_close.remove(self.abandon)
         self.session.answer(MessagesWait(self.command.ticket, there, full))
-
-
-class _Look:
-    """One QueryProgress: every queue is asked for the group's position, and for its end where there is one."""
-
-    __slots__ = ("_command", "_found", "_left", "_session", "_store")
-
-    def __init__(self, store: MessageStore, session: Session, command: QueryProgress) -> None:
-        self._store = store
-        self._session = session
-        self._command = command
-        self._found: list[tuple[str, int, int, int]] = []
-        self._left = 0
-
-    def start(self, queues: Sequence[tuple[str, int]]) -> None:
-        # One more than there are queues, so that answers which come at once do not end the look early.
-        self._left = len(queues) + 1
-        for topic, queue_id in queues:
-            self._store.offset(self._command.group, topic, queue_id, self._positioned(topic, queue_id))
-        self._over()
-
-    def _positioned(self, topic: str, queue_id: int) -> Callable[[int | Failure], None]:
-        def positioned(position: int | Failure) -> None:
-            if isinstance(position, Failure):
-                self._over()
-                return
-
-            def bounded(bounds: tuple[int, int] | Failure) -> None:
-                if not isinstance(bounds, Failure):
-                    self._found.append((topic, queue_id, bounds[1], position))
-                self._over()
-
-            self._store.bounds(topic, queue_id, bounded)
-
-        return positioned
-
-    def _over(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._session.answer(Progress(self._command.ticket, sorted(self._found)))

@@ -38,7 +38,7 @@ from domain.route import (
     TopicQueues,
     UnregisterBroker,
 )
-from domain.topic import Topic
+from domain.topic import PERM_WRITE, Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 
@@ -53,6 +53,7 @@ class NameServer:
     ) -> None:
         self._cluster = cluster
         self._broker = broker
+        self._own_writable = True
         self._own = BrokerAddresses(cluster, broker, {MASTER_ID: ""})
         self._metadata = metadata
         self._routes = routes
@@ -87,7 +88,8 @@ class NameServer:
             # Made by the group's first heartbeat, which comes after this question; clients ask again only after 30 s.
             topic = Topic(command.topic, 1, 1)
         if topic is not None:
-            own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, topic.perm, topic.sys_flag)
+            perm = topic.perm if self._own_writable else topic.perm & ~PERM_WRITE
+            own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, perm, topic.sys_flag)
             queues = [own, *queues]
             brokers = [self._own, *brokers]
         if not queues:
@@ -138,8 +140,9 @@ class NameServer:
 
     def _set_writable(self, session: Session, command: SetWritable) -> None:
         if command.broker == self._broker:
-            text = f"{self._broker} is the broker of this node itself: change the perm of its topics instead"
-            session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_SUPPORTED, text)))
+            # Routes alone change, as for any broker: producers go elsewhere, and who sends here all the same is served.
+            self._own_writable = command.writable
+            session.answer(Changed(command.ticket, len(self._metadata.topics())))
             return
         session.answer(Changed(command.ticket, self._routes.set_writable(command.broker, command.writable)))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Policy:
-    """Creation on first use.
+    """Creation on first use. One object for the node: whoever acts by it looks at it each time, for tools may change it.
 
     create_topics, create_groups   make what a client names and nobody made; off: refused as not found
     queues                         of a topic made that way

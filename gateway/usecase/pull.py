@@ -16,6 +16,7 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.members import Registry
 from gateway.usecase.parking import Parking, Waiter
 from gateway.usecase.resets import Resets
+from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
 
 
@@ -23,12 +24,13 @@ class Pulling:
     """Pull and ViewMessage. A pull that finds nothing is parked as a waiter of its own."""
 
     def __init__(
-        self, store: MessageStore, topics: Topics, registry: Registry, resets: Resets, clock: Clock
+        self, store: MessageStore, topics: Topics, registry: Registry, resets: Resets, clock: Clock, tally: Tally
     ) -> None:
         self._store = store
         self._topics = topics
         self._registry = registry
         self._resets = resets
+        self.tally = tally
         self._expressions = Expressions()
         self._parking = Parking(clock)
         self._polls = 0
@@ -206,6 +208,8 @@ class _Poll:
 
     def answer(self, event: Pulled | Refused) -> None:
         self._answered = True
+        if isinstance(event, Pulled) and event.records:
+            self._pulling.tally.pulled(self.command.group, self.command.topic, event.records)
         if self._waiter is not None and self.abandon in self.session.on_close:
             self.session.on_close.remove(self.abandon)
         self.session.answer(event)

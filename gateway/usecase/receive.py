@@ -17,6 +17,7 @@ from gateway.usecase.deadletter import DeadLetters, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
 
 
@@ -28,7 +29,7 @@ class Receiving:
     """
 
     def __init__(
-        self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock
+        self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock, tally: Tally
     ) -> None:
         self._store = store
         self._topics = topics
@@ -36,6 +37,7 @@ class Receiving:
         self._dead_letters = dead_letters
         self._clock = clock
         self._parking = Parking(clock)
+        self.tally = tally
         self.expired = 0
         self.wakes = 0
         store.listen(self)
@@ -260,6 +262,8 @@ class _Call:
 
     def _answer(self, event: Received | Refused) -> None:
         self._answered = True
+        if isinstance(event, Received) and event.messages:
+            self._receiving.tally.received(self.command.group, self.command.topic, event.messages)
         if self._known and self.abandon in self.session.on_close:
             self.session.on_close.remove(self.abandon)
         self.session.answer(event)

@@ -1,6 +1,6 @@
-"""Topics and groups as tools see them: codes 17, 18, 21, 26, 28, 200 to 202, 207, 208, 215, 225, 305, 351 and 352.
+"""Topics and groups as tools see them: codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313, 351 and 352.
 
-RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable.
+RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicSysFlag.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from domain.command import (
     ListGroups,
     ListTopics,
     PutGroup,
-    QueryBounds,
     QueryGroup,
     QueryTopic,
 )
-from domain.event import Bounds, Event, GroupFound, GroupList, Refused, TopicFound, TopicList
-from domain.inspect import Progress, QueryProgress
+from domain.event import Event, GroupFound, GroupList, Refused, TopicFound, TopicList
 from domain.topic import Group, Topic
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.bean import Bean
@@ -32,6 +30,14 @@ from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ti
 
 LIST_MAX: Final = 1_024
 """Topics or groups that one request may create."""
+UNIT: Final = 1
+UNIT_SUBSCRIBED: Final = 2
+UNIT_FLAGS: Final[Mapping[int, tuple[int, int]]] = {
+    codes.GET_UNIT_TOPICS: (UNIT, UNIT),
+    codes.GET_UNIT_SUBSCRIBED: (UNIT_SUBSCRIBED, UNIT_SUBSCRIBED),
+    codes.GET_UNIT_SUBSCRIBED_ALONE: (UNIT | UNIT_SUBSCRIBED, UNIT_SUBSCRIBED),
+}
+"""Which bits of a topic's sysFlag a code looks at, and how they must stand."""
 
 
 def put_topic(_client: Client, frame: Frame) -> Outcome:
@@ -169,41 +175,16 @@ def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": names}))
 
 
-def statistics(_client: Client, frame: Frame) -> Outcome:
-    """202 -> QueryBounds of all queues of a topic."""
-    name = Arguments(frame).text("topic")
-    return (QueryBounds(Ticket(frame, _statistics, name), name),)
+def unit_topics(_client: Client, frame: Frame) -> Outcome:
+    """311, 312, 313 -> ListTopics, of which those with certain bits in their sysFlag are named."""
+    return (ListTopics(Ticket(frame, _unit)),)
 
 
-def _statistics(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Bounds)
-    assert isinstance(ticket.about, str)
-    table = fastjson.keyed(
-        (
-            fastjson.queue(client.facts.broker, ticket.about, queue_id),
-            {"lastUpdateTimestamp": 0, "maxOffset": stop, "minOffset": start},
-        )
-        for queue_id, start, stop in event.queues
-    )
-    return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":0.0}')
-
-
-def progress(_client: Client, frame: Frame) -> Outcome:
-    """208 -> QueryProgress."""
-    args = Arguments(frame)
-    return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", "")),)
-
-
-def _progress(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Progress)
-    table = fastjson.keyed(
-        (
-            fastjson.queue(client.facts.broker, topic, queue_id),
-            {"brokerOffset": end, "consumerOffset": position, "lastTimestamp": 0, "pullOffset": position},
-        )
-        for topic, queue_id, end, position in event.queues
-    )
-    return ticket.reply(codes.SUCCESS, body=b'{"consumeTps":0.0,"offsetTable":' + table + b"}")
+def _unit(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, TopicList)
+    mask, wanted = UNIT_FLAGS[ticket.code]
+    names = [each.name for each in event.topics if each.sys_flag & mask == wanted]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": names}))
 
 
 def put_group(_client: Client, frame: Frame) -> Outcome:

@@ -19,6 +19,7 @@ from protocols.remoting import (
     registration,
     relay,
     route,
+    statistics,
     transaction,
 )
 from protocols.remoting.client import Client
@@ -61,8 +62,8 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_TOPIC: admin.topic,
     codes.GET_ALL_TOPICS: admin.topics,
     codes.GET_BROKER_SYSTEM_TOPICS: admin.system_topics,
-    codes.GET_TOPIC_STATS: admin.statistics,
-    codes.GET_PROGRESS: admin.progress,
+    codes.GET_TOPIC_STATS: statistics.topic,
+    codes.GET_PROGRESS: statistics.progress,
     codes.UPDATE_GROUP: admin.put_group,
     codes.UPDATE_GROUP_LIST: admin.put_groups,
     codes.GET_GROUP: admin.group,
@@ -75,6 +76,20 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.CONSUME_DIRECTLY: relay.consume,
     codes.SEND_REPLY: relay.reply,
     codes.SEND_REPLY_V2: relay.reply,
+    codes.GET_CONSUMER_CONNECTIONS: statistics.consumers,
+    codes.GET_PRODUCER_CONNECTIONS: statistics.producers,
+    codes.GET_PRODUCERS: statistics.all_producers,
+    codes.GET_CONSUMED: statistics.consumed,
+    codes.GET_SUBSCRIPTION: statistics.subscription,
+    codes.GET_TIME_SPANS: statistics.spans,
+    codes.GET_RATES: statistics.rates,
+    codes.GET_BACKLOG: statistics.backlog,
+    codes.GET_ROWS: statistics.rows,
+    codes.PEEK: statistics.peek,
+    codes.CLEAN_QUEUES: node.clean,
+    codes.CLEAN_TOPICS: node.clean,
+    codes.CLEAN_LOG: node.clean,
+    codes.UPDATE_BROKER_CONFIG: node.configure,
     codes.GET_BROKER_CONFIG: node.configuration,
     codes.GET_RUNTIME_INFO: node.runtime,
     codes.GET_ROUTE: route.route,
@@ -83,6 +98,10 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.GET_TOPICS_OF_CLUSTER: route.topics_of_cluster,
     codes.GET_SYSTEM_TOPICS: route.system_topics,
     codes.DELETE_TOPIC_ROUTE: route.drop,
+    codes.GET_UNIT_TOPICS: admin.unit_topics,
+    codes.GET_UNIT_SUBSCRIBED: admin.unit_topics,
+    codes.GET_UNIT_SUBSCRIBED_ALONE: admin.unit_topics,
+    codes.GET_BROKER_MEMBERS: route.members,
     codes.PUT_KV: route.put_key,
     codes.GET_KV: route.get_key,
     codes.DELETE_KV: route.delete_key,
@@ -107,7 +126,30 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.LIST_ACL: access.list_policies,
 }
 
+_NO_REPLICAS: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"
+_NO_LITE: Final = "lite topics are not served by this broker: ordinary topics are as cheap here"
+_NO_COLD: Final = "cold reads are not throttled by this broker: the operating system decides what stays in memory"
+_NO_ROCKSDB: Final = "this broker's store is not RocksDB"
+_NO_CONTAINER: Final = "a node is one broker: start another node instead"
+
 REASONS: Final[Mapping[int, str]] = {
-    513: "static topics are not served by this broker",
-    200052: "peeking is not served by this broker; pull instead",
+    **dict.fromkeys((*range(1001, 1019), 905, 906, 907, 908), _NO_REPLICAS),
+    **dict.fromkeys((902, 903), _NO_CONTAINER),
+    **dict.fromkeys(range(200070, 200080), _NO_LITE),
+    **dict.fromkeys(range(2001, 2005), _NO_COLD),
+    **dict.fromkeys((354, 355), _NO_ROCKSDB),
+    43: "positions are asked for by group with code 208: they are not kept in a file to be copied",
+    45: "delayed messages have no offsets of their own here: they are in one wheel",
+    60: "the timer wheel is rebuilt from the log: there is no checkpoint of it to copy",
+    61: "timers are counted on the node's metrics page",
+    217: "a topic has a route as soon as its broker has it: create it there with code 17",
+    308: "positions are not corrected by other groups' here: reset them with code 222",
+    323: "a transaction is asked about until it is decided: there is nothing to resume",
+    353: "a group is forbidden as a whole, with consumeEnable=false in code 200",
+    402: "request modes are asked for by topic and group with code 400",
+    513: "static topics are not served by this broker: a topic's queues are its own",
+    5001: "there is one timer engine, and it is on",
+    200055: "polls that wait are counted on the node's metrics page",
+    200056: "leases are kept in the log: there is no other store of them to go back to",
 }
+"""Why a code is answered 3."""

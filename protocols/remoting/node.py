@@ -1,4 +1,4 @@
-"""The broker about itself: codes 26 and 28 (RocketMQ's KVTable; what clusterList and brokerStatus print)."""
+"""The broker about itself, and the little of it that can be changed: codes 25, 26, 28, 306, 316 and 329."""
 
 from __future__ import annotations
 
@@ -7,26 +7,69 @@ from typing import Final
 
 from domain.event import Event
 from domain.inspect import Figures, QueryFigures
+from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import VERSION
-from protocols.remoting.ticket import Outcome, Ticket, done
+from protocols.remoting.ticket import Outcome, RequestError, Ticket, done
 
 _VERSION_TEXT: Final = "V5_3_3"
-_NO_RATE: Final = "0.0 0.0 0.0"
+CHANGEABLE: Final[Mapping[str, str]] = {
+    "autoCreateTopicEnable": "create_topics",
+    "autoCreateSubscriptionGroup": "create_groups",
+    "defaultTopicQueueNums": "queues",
+}
+"""Names of Apache's BrokerConfig -> our policy's."""
+CHANGES_BYTES_MAX: Final = 65_536
 
 
-def configuration(client: Client, frame: Frame) -> Outcome:
-    """26: the broker's configuration as properties text, under the names that Apache's broker has for it."""
+def configuration(_client: Client, frame: Frame) -> Outcome:
+    """26 -> QueryPolicy, which is told among what is fixed, under the names that Apache's broker has for it."""
+    return (QueryPolicy(Ticket(frame, _configuration)),)
+
+
+def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, PolicyFound)
     facts = client.facts
     text = (
         f"brokerName={facts.broker}\nbrokerClusterName={facts.cluster}\nbrokerId=0\nbrokerIP1={facts.host}\n"
         f"listenPort={facts.port}\nnamesrvAddr={facts.namesrv}\nbrokerRole=ASYNC_MASTER\nbrokerPermission=6\n"
-        "transactionTimeOut=6000\nlongPollingEnable=true\nenablePropertyFilter=false\n"
+        "transactionTimeOut=6000\nlongPollingEnable=true\nenablePropertyFilter=true\n"
     )
+    text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
     version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0}).decode()
-    return Ticket(frame, done).reply(codes.SUCCESS, {"version": version}, text.encode())
+    return ticket.reply(codes.SUCCESS, {"version": version}, text.encode())
+
+
+def configure(_client: Client, frame: Frame) -> Outcome:
+    """25 -> ChangePolicy; 16 for everything that is read at start."""
+    wanted = properties(frame.body)
+    if not wanted:
+        raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
+    fixed = [name for name in wanted if name not in CHANGEABLE]
+    if fixed:
+        text = f"{', '.join(fixed)[:200]}: read at start from the configuration; while it runs, the broker can change "
+        raise RequestError(codes.NO_PERMISSION, text + ", ".join(CHANGEABLE))
+    return (ChangePolicy(Ticket(frame, done), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+
+
+def properties(body: bytes) -> dict[str, str]:
+    """Java properties as tools write them: key=value or key:value lines, # and ! begin comments. Raises RequestError."""
+    if len(body) > CHANGES_BYTES_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"{len(body)} bytes of properties, {CHANGES_BYTES_MAX} are allowed")
+    found: dict[str, str] = {}
+    for line in body.decode("utf-8", "replace").splitlines():
+        text = line.strip()
+        if text and text[0] not in "#!":
+            at = min((text.find(sign) for sign in "=:" if sign in text), default=len(text))
+            found[text[:at].strip()] = text[at + 1 :].strip()
+    return found
+
+
+def clean(_client: Client, frame: Frame) -> Outcome:
+    """306, 316, 329: done already. Retention deletes what has expired by itself, index and log together."""
+    return Ticket(frame, done).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
 
 
 def runtime(_client: Client, frame: Frame) -> Outcome:
@@ -40,34 +83,48 @@ def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _table(event: Figures, now_ms: int) -> Mapping[str, str]:
-    """What tools read. Rates and queues of thread pools are 0 here: there are no thread pools, and nobody samples rates."""
+    """What tools read. Queues of thread pools are empty here: there are no thread pools."""
     values = event.values
-    total = str(int(values.get("messages_total", 0)))
+    got = _rates(values, "got")
     table = {
         "brokerVersionDesc": _VERSION_TEXT,
         "brokerVersion": str(VERSION),
         "brokerActive": "true",
         "bootTimestamp": str(event.started_ms),
         "runtime": f"{max(0, now_ms - event.started_ms)} ms",
-        "putMessageTimesTotal": total,
-        "msgPutTotalTodayNow": total,
-        "putTps": _NO_RATE,
-        "getTotalTps": _NO_RATE,
-        "getFoundTps": _NO_RATE,
-        "getMissTps": _NO_RATE,
-        "getTransferredTps": _NO_RATE,
+        "putMessageTimesTotal": _whole(values, "put_total"),
+        "msgPutTotalTodayNow": _whole(values, "put_total"),
+        "msgPutTotalTodayMorning": _whole(values, "put_before_today_total"),
+        "msgPutTotalYesterdayMorning": _whole(values, "put_before_yesterday_total"),
+        "msgGetTotalTodayNow": _whole(values, "got_total"),
+        "msgGetTotalTodayMorning": _whole(values, "got_before_today_total"),
+        "msgGetTotalYesterdayMorning": _whole(values, "got_before_yesterday_total"),
+        "putTps": _rates(values, "put"),
+        "getTotalTps": got,
+        "getFoundTps": got,
+        "getMissTps": "0.0 0.0 0.0",
+        "getTransferredTps": got,
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",
+        "earliestMessageTimeStamp": str(now_ms),
+        "commitLogDiskRatio": str(values.get("disk_used_ratio", 0.0)),
+        "startAcceptSendRequestTimeStamp": str(event.started_ms),
     }
     for name in (
-        "msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning", "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning",
-        "msgGetTotalTodayNow", "sendThreadPoolQueueSize", "pullThreadPoolQueueSize", "sendThreadPoolQueueHeadWaitTimeMills",
-        "pullThreadPoolQueueHeadWaitTimeMills", "pageCacheLockTimeMills", "earliestMessageTimeStamp", "timerReadBehind",
-        "timerOffsetBehind", "timerCongestNum", "dispatchBehindBytes", "startAcceptSendRequestTimeStamp",
+        "sendThreadPoolQueueSize", "pullThreadPoolQueueSize", "sendThreadPoolQueueHeadWaitTimeMills",
+        "pullThreadPoolQueueHeadWaitTimeMills", "pageCacheLockTimeMills", "timerReadBehind", "timerOffsetBehind",
+        "timerCongestNum", "dispatchBehindBytes",
     ):  # fmt: skip
         table[name] = "0"
-    table["earliestMessageTimeStamp"] = str(now_ms)
-    table["commitLogDiskRatio"] = str(values.get("disk_used_ratio", 0.0))
     for name, value in values.items():
         table[f"headgate.{name}"] = str(value)
     return table
+
+
+def _whole(values: Mapping[str, float], name: str) -> str:
+    return str(int(values.get(name, 0)))
+
+
+def _rates(values: Mapping[str, float], way: str) -> str:
+    """Messages a second over 10 s, a minute and ten minutes."""
+    return " ".join(f"{values.get(f'{way}_per_second_{seconds}s', 0.0):.2f}" for seconds in (10, 60, 600))

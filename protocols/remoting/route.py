@@ -80,6 +80,21 @@ def _clustered(client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
+def members(_client: Client, frame: Frame) -> Outcome:
+    """901 -> QueryCluster, of which one broker is told."""
+    args = Arguments(frame)
+    asked = (args.text("clusterName"), args.text("brokerName"))
+    return (QueryCluster(Ticket(frame, _member, asked)),)
+
+
+def _member(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ClusterFound)
+    for each in event.brokers:
+        if (each.cluster, each.broker) == ticket.about:
+            return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"brokerMemberGroup": _broker(client, each)}))
+    return ticket.reply(codes.SUCCESS, body=b"{}")
+
+
 def topics(_client: Client, frame: Frame) -> Outcome:
     """206 -> ListRoutes of all clusters."""
     return (ListRoutes(Ticket(frame, _named)),)

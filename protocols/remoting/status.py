@@ -47,6 +47,8 @@ BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
     (codes.GET_MEMBERS, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,
     (codes.PULL, ErrorCode.GROUP_OFFLINE): codes.SUBSCRIPTION_NOT_EXIST,
     (codes.LITE_PULL, ErrorCode.GROUP_OFFLINE): codes.SUBSCRIPTION_NOT_EXIST,
+    (codes.GET_PRODUCER_CONNECTIONS, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,
+    (codes.GET_RATES, ErrorCode.ARGUMENT_ILLEGAL): codes.SYSTEM_ERROR,
     (codes.GET_RUNNING_INFO, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,
     (codes.GET_RUNNING_INFO, ErrorCode.CLIENT_UNKNOWN): codes.CONSUME_TIMEOUT,
     (codes.CONSUME_DIRECTLY, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,

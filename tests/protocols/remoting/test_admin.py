@@ -11,6 +11,7 @@ from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, Put
 from domain.errors import ErrorCode, Failure
 from domain.event import Bounds, Done, GroupFound, GroupList, Refused, TopicFound, TopicList
 from domain.inspect import Figures, Progress, QueryFigures, QueryProgress
+from domain.statistics import PolicyFound, QueryPolicy
 from domain.topic import Durability, Group, Topic
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
 
@@ -131,13 +132,17 @@ def test_groups() -> None:
 
 def test_the_broker_about_itself() -> None:
     conn = connection()
-    assert conn.receive(request(26), 1) == []
+    asked = one(conn, request(26))
+    assert isinstance(asked, QueryPolicy)
+    conn.answer(PolicyFound(asked.ticket, {"create_topics": "true", "create_groups": "false", "queues": "8"}), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
+    assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\n" in frame.body
     assert json.loads(fields(frame)["version"])["counter"] == 0
     command = one(conn, request(28))
     assert isinstance(command, QueryFigures)
-    conn.answer(Figures(command.ticket, 1_699_999_999_000, {"messages_total": 7.0}), 1)
+    conn.answer(Figures(command.ticket, 1_699_999_999_000, {"put_total": 7.0, "put_per_second_60s": 1.5}), 1)
     table = json.loads(reply(conn).body)["table"]
     assert (table["brokerActive"], table["msgPutTotalTodayNow"], table["runtime"]) == ("true", "7", "1000 ms")
+    assert table["putTps"] == "0.00 1.50 0.00"
     assert all(isinstance(value, str) for value in table.values())

@@ -1,0 +1,58 @@
+"""Looking at the policy of the node, and changing it until the next start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Final
+
+from domain import limits
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.policy import Policy
+
+_FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+
+
+class Governing:
+    """ChangePolicy, QueryPolicy."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Both of them."""
+        return {ChangePolicy: self._change, QueryPolicy: self._query}
+
+    def _query(self, session: Session, command: QueryPolicy) -> None:
+        values = {each.name: str(getattr(self._policy, each.name)).lower() for each in fields(Policy)}
+        session.answer(PolicyFound(command.ticket, values))
+
+    def _change(self, session: Session, command: ChangePolicy) -> None:
+        changes: dict[str, bool | int] = {}
+        for name, text in command.changes.items():
+            value = self._read(name, text)
+            if isinstance(value, Failure):
+                session.answer(Refused(command.ticket, value))
+                return
+            changes[name] = value
+        for name, value in changes.items():
+            setattr(self._policy, name, value)
+        session.answer(Done(command.ticket))
+
+    def _read(self, name: str, text: str) -> bool | int | Failure:
+        known = {each.name: getattr(self._policy, each.name) for each in fields(Policy)}.get(name)
+        if known is None:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy of this node")
+        if isinstance(known, bool):
+            flag = _FLAGS.get(text.lower())
+            if flag is None:
+                return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false, not {text[:40]}")
+            return flag
+        if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= limits.QUEUES_PER_TOPIC_MAX:
+            return int(text)
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is 1 to {limits.QUEUES_PER_TOPIC_MAX}, not {text[:40]}")

@@ -1,0 +1,317 @@
+"""Who is connected and how much flows: codes 202 to 204, 208, 303, 315, 317, 321, 328, 343, 345 and 200052.
+
+RocketMQ's ConsumerConnection, ProducerTableInfo, ConsumeStats, BrokerStatsData, QueryConsumeQueueResponseBody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain import property as properties
+from domain.command import Pull, QueryBounds, Subscription
+from domain.event import Bounds, Event, Pulled
+from domain.filter.tag import tag_hash
+from domain.inspect import Progress, QueryProgress
+from domain.limits import RECEIVE_MESSAGES_MAX
+from domain.record import Record
+from domain.statistics import (
+    Backlog,
+    ClientSeen,
+    Connections,
+    Consumed,
+    Peek,
+    Peeked,
+    Producers,
+    QueryBacklog,
+    QueryConnections,
+    QueryConsumed,
+    QueryProducers,
+    QueryRates,
+    QuerySpans,
+    Rate,
+    Rates,
+    Span,
+    Spans,
+)
+from protocols.remoting import codes, fastjson
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.pull import without_origin
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
+
+ROWS_MAX: Final = 256
+"""Rows of a queue that one request may look at."""
+
+
+def topic(_client: Client, frame: Frame) -> Outcome:
+    """202 -> QueryBounds of all queues of a topic."""
+    name = Arguments(frame).text("topic")
+    return (QueryBounds(Ticket(frame, _topic, name), name),)
+
+
+def _topic(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Bounds)
+    assert isinstance(ticket.about, str)
+    table = fastjson.keyed(
+        (
+            fastjson.queue(client.facts.broker, ticket.about, queue_id),
+            {"lastUpdateTimestamp": 0, "maxOffset": stop, "minOffset": start},
+        )
+        for queue_id, start, stop in event.queues
+    )
+    return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":0.0}')
+
+
+def progress(_client: Client, frame: Frame) -> Outcome:
+    """208 -> QueryProgress."""
+    args = Arguments(frame)
+    return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", ""), times=True),)
+
+
+def _progress(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Progress)
+    return ticket.reply(codes.SUCCESS, body=_stats(client, event.queues, event.times, event.per_second))
+
+
+def _stats(
+    client: Client,
+    queues: Sequence[tuple[str, int, int, int]],
+    times: Mapping[tuple[str, int], int],
+    per_second: float,
+) -> bytes:
+    """A ConsumeStats bean."""
+    table = fastjson.keyed(
+        (
+            fastjson.queue(client.facts.broker, name, queue_id),
+            {
+                "brokerOffset": end,
+                "consumerOffset": position,
+                "lastTimestamp": times.get((name, queue_id), 0),
+                "pullOffset": position,
+            },
+        )
+        for name, queue_id, end, position in queues
+    )
+    return b'{"consumeTps":' + fastjson.dumps(per_second) + b',"offsetTable":' + table + b"}"
+
+
+def backlog(_client: Client, frame: Frame) -> Outcome:
+    """317 -> QueryBacklog."""
+    return (QueryBacklog(Ticket(frame, _backlog), Arguments(frame).flag("isOrder")),)
+
+
+def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Backlog)
+    behind = sum(end - position for queues in event.groups.values() for _, _, end, position in queues)
+    groups = b",".join(
+        b"{" + fastjson.dumps(name) + b":[" + _stats(client, queues, {}, 0.0) + b"]}"
+        for name, queues in sorted(event.groups.items())
+    )
+    address = fastjson.dumps(client.facts.address)
+    body = b'{"brokerAddr":%b,"consumeStatsList":[%b],"totalDiff":%d,"totalInflightDiff":0}' % (address, groups, behind)
+    return ticket.reply(codes.SUCCESS, body=body)
+
+
+def spans(_client: Client, frame: Frame) -> Outcome:
+    """303 -> QuerySpans."""
+    args = Arguments(frame)
+    name = args.text("topic")
+    return (QuerySpans(Ticket(frame, _spans, name), name, args.text("group")),)
+
+
+def _spans(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Spans)
+    assert isinstance(ticket.about, str)
+    found = [_span(client, ticket.about, span) for span in event.spans]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumeTimeSpanSet": found}))
+
+
+def _span(client: Client, name: str, span: Span) -> Mapping[str, object]:
+    waiting = span.waiting_ms
+    return {
+        "consumeTimeStamp": span.consumed_ms if span.consumed_ms >= 0 else span.first_ms,
+        "delayTime": max(0, client.facts.wall_ms() - waiting) if waiting >= 0 else 0,
+        "maxTimeStamp": span.last_ms,
+        "messageQueue": fastjson.queue(client.facts.broker, name, span.queue_id),
+        "minTimeStamp": span.first_ms,
+    }
+
+
+def consumers(_client: Client, frame: Frame) -> Outcome:
+    """203 -> QueryConnections."""
+    return (QueryConnections(Ticket(frame, _consumers), Arguments(frame).text("consumerGroup")),)
+
+
+def _consumers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Connections)
+    body = {
+        "connectionSet": [_connection(each) for each in event.clients],
+        "consumeFromWhere": event.from_where,
+        "consumeType": event.consume_type,
+        "messageModel": event.model,
+        "subscriptionTable": {each.topic: _subscription(each) for each in event.subscriptions},
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def _connection(client: ClientSeen) -> Mapping[str, object]:
+    return {
+        "clientAddr": client.address,
+        "clientId": client.client_id,
+        "language": client.language,
+        "version": client.version,
+    }
+
+
+def _subscription(subscription: Subscription) -> Mapping[str, object]:
+    """A SubscriptionData bean."""
+    text = subscription.expression
+    tags = [] if text in ("", "*") else [each.strip() for each in text.split("||") if each.strip()]
+    by_tag = subscription.expression_type == "TAG"
+    return {
+        "classFilterMode": False,
+        "codeSet": [tag_hash(each) for each in tags] if by_tag else [],
+        "expressionType": subscription.expression_type,
+        "subString": text,
+        "subVersion": subscription.version,
+        "tagsSet": tags if by_tag else [],
+        "topic": subscription.topic,
+    }
+
+
+def producers(_client: Client, frame: Frame) -> Outcome:
+    """204 -> QueryProducers of one group."""
+    name = Arguments(frame).text("producerGroup")
+    return (QueryProducers(Ticket(frame, _producers, name), name),)
+
+
+def _producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Producers)
+    clients = [_connection(each) for clients in event.groups.values() for each in clients]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"connectionSet": clients}))
+
+
+def all_producers(_client: Client, frame: Frame) -> Outcome:
+    """328 -> QueryProducers of all groups."""
+    return (QueryProducers(Ticket(frame, _all_producers)),)
+
+
+def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Producers)
+    data = {
+        name: [
+            {
+                "clientId": each.client_id,
+                "language": each.language,
+                "lastUpdateTimestamp": each.seen_ms,
+                "remoteIP": each.address,
+                "version": each.version,
+            }
+            for each in clients
+        ]
+        for name, clients in event.groups.items()
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"data": data}))
+
+
+def consumed(_client: Client, frame: Frame) -> Outcome:
+    """343 -> QueryConsumed."""
+    return (QueryConsumed(Ticket(frame, _consumed), Arguments(frame).text("group")),)
+
+
+def _consumed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Consumed)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": event.topics}))
+
+
+def subscription(_client: Client, frame: Frame) -> Outcome:
+    """345 -> QueryConnections, of which one subscription is told."""
+    args = Arguments(frame)
+    asked = (args.text("group"), args.text("topic"))
+    return (QueryConnections(Ticket(frame, _subscribed, asked), asked[0]),)
+
+
+def _subscribed(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Connections)
+    assert isinstance(ticket.about, tuple)
+    group, name = ticket.about
+    body: dict[str, object] = {"group": group, "topic": name}
+    for each in event.subscriptions:
+        if each.topic == name:
+            body["subscriptionData"] = _subscription(each)
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def rates(_client: Client, frame: Frame) -> Outcome:
+    """315 -> QueryRates."""
+    args = Arguments(frame)
+    return (QueryRates(Ticket(frame, _rates), args.text("statsName"), args.text("statsKey")),)
+
+
+def _rates(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Rates)
+    body = {"statsDay": _rate(event.day), "statsHour": _rate(event.hour), "statsMinute": _rate(event.minute)}
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def _rate(rate: Rate) -> Mapping[str, object]:
+    return {"avgpt": rate.per_time, "sum": rate.sum, "tps": rate.per_second}
+
+
+def rows(_client: Client, frame: Frame) -> Outcome:
+    """321 -> Pull of the records that the rows stand for."""
+    args = Arguments(frame)
+    count = args.number("count")
+    if not 0 < count <= ROWS_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"count is {count}, 1 to {ROWS_MAX} are allowed")
+    index = max(0, args.number("index"))
+    command = Pull(
+        Ticket(frame, _rows), "", args.text("topic"), args.number("queueId"), index, count, 4 * 1024 * 1024
+    )
+    return (command,)
+
+
+def _rows(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Pulled)
+    body = {
+        "maxQueueIndex": event.max_offset,
+        "minQueueIndex": event.min_offset,
+        "queueData": [_row(Record(each)) for each in event.records],
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def _row(record: Record) -> Mapping[str, object]:
+    tags = properties.text(record.properties, "TAGS")
+    return {
+        "eval": True,
+        "physicOffset": record.physical_offset,
+        "physicSize": len(record.data),
+        "tagsCode": tag_hash(tags),
+    }
+
+
+def peek(_client: Client, frame: Frame) -> Outcome:
+    """200052 -> Peek."""
+    args = Arguments(frame)
+    limit = args.number("maxMsgNums")
+    if not 0 < limit <= RECEIVE_MESSAGES_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"maxMsgNums is {limit}, 1 to {RECEIVE_MESSAGES_MAX} are allowed")
+    command = Peek(
+        Ticket(frame, _peeked), args.text("consumerGroup"), args.text("topic"), max(-1, args.number("queueId")), limit
+    )
+    return (command,)
+
+
+def _peeked(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Peeked)
+    if not event.records:
+        return ticket.reply(codes.PULL_NOT_FOUND, remark="there is nothing at the group's position")
+    fields = {
+        "popTime": str(client.facts.wall_ms()),
+        "invisibleTime": "0",
+        "reviveQid": "0",
+        "restNum": str(event.rest),
+    }
+    return ticket.reply(codes.SUCCESS, fields, b"".join(without_origin(each) for each in event.records), "FOUND")

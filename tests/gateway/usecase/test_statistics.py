@@ -1,0 +1,129 @@
+"""Who is connected, how far groups are in offsets and time, what comes next, and the policy."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.command import CommitOffsets, Disconnected, Heartbeat, Membership, PutGroup, PutTopic, Subscription
+from domain.errors import ErrorCode
+from domain.event import Done
+from domain.inspect import Progress, QueryProgress
+from domain.message import Message
+from domain.record import Record
+from domain.statistics import (
+    Backlog,
+    ChangePolicy,
+    ClientSeen,
+    Connections,
+    Consumed,
+    Peek,
+    Peeked,
+    PolicyFound,
+    Producers,
+    QueryBacklog,
+    QueryConnections,
+    QueryConsumed,
+    QueryPolicy,
+    QueryProducers,
+    QuerySpans,
+    Span,
+    Spans,
+)
+from domain.topic import Group, Topic
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.test_dispatcher import Bench, bench, code
+
+__all__ = ["bench"]
+
+
+@pytest.fixture
+def place(bench: Bench) -> Bench:
+    """Four messages in queue 0 of T, a second apart; group g stands at 3 there."""
+    bench.ask(PutTopic(1, Topic("T", 2, 2)))
+    bench.ask(PutGroup(1, Group("g")))
+    for at in range(4):
+        bench.handler.sending.submit([Message("T", b"%d" % at, queue_id=0)], None)
+        bench.clock.run_for(1_000)
+    bench.ask(CommitOffsets(1, "g", [("T", 0, 3)]))
+    return bench
+
+
+def stored_ms(place: Bench) -> list[int]:
+    """Store times of the messages in queue 0."""
+    [event] = place.ask(Peek(1, "nobody", "T", 0, 32))
+    assert isinstance(event, Peeked)
+    return [Record(record).store_ms for record in event.records]
+
+
+def test_members_and_producers_with_their_addresses(bench: Bench) -> None:
+    assert code(bench.ask(QueryConnections(1, "g"))) is ErrorCode.GROUP_OFFLINE
+    assert code(bench.ask(QueryProducers(1, "pg"))) is ErrorCode.GROUP_OFFLINE
+    ear = Ear()
+    for expression, version in (("A", 1), ("B", 2)):
+        member = Membership("g", "CONSUME_POP", subscriptions=[Subscription("T", expression, version=version)])
+        bench.ask(Heartbeat(1, f"c{version}", ["pg"], [member], "GO", 7, address="10.0.0.9:1"), ear)
+    [event] = bench.ask(QueryConnections(2, "g"))
+    assert isinstance(event, Connections)
+    assert [(each.client_id, each.address, each.language, each.version) for each in event.clients] == [
+        ("c1", "10.0.0.9:1", "GO", 7), ("c2", "10.0.0.9:1", "GO", 7),
+    ]  # fmt: skip
+    assert (event.consume_type, event.model) == ("CONSUME_POP", "CLUSTERING")
+    assert event.subscriptions == [Subscription("T", "B", version=2)]
+    [listed] = bench.ask(QueryProducers(3))
+    assert isinstance(listed, Producers)
+    assert listed.groups == {"pg": event.clients}
+    assert isinstance(listed.groups["pg"][0], ClientSeen)
+    bench.handler.handle(ear.session, Disconnected("end-of-stream"))
+    assert bench.ask(QueryProducers(4)) == [Producers(4, {})]
+
+
+def test_what_a_group_consumes(place: Bench) -> None:
+    assert place.ask(QueryConsumed(1, "g")) == [Consumed(1, ["T"])]
+    place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("U")])]), Ear())
+    assert place.ask(QueryConsumed(1, "g")) == [Consumed(1, ["T", "U"])]
+    assert code(place.ask(QueryConsumed(1, "nobody"))) is ErrorCode.GROUP_NOT_FOUND
+
+
+def test_progress_with_times_and_backlogs(place: Bench) -> None:
+    times = stored_ms(place)
+    assert place.ask(QueryProgress(1, "g", times=True)) == [Progress(1, [("T", 0, 4, 3)], 0.0, {("T", 0): times[2]})]
+    assert place.ask(QueryBacklog(1)) == [Backlog(1, {"g": [("T", 0, 4, 3)]})]
+    assert place.ask(QueryBacklog(1, orderly=True)) == [Backlog(1, {})]
+
+
+def test_times_of_a_queue_as_a_group_sees_it(place: Bench) -> None:
+    times = stored_ms(place)
+    assert times == sorted(set(times))
+    assert place.ask(QuerySpans(1, "T", "g")) == [
+        Spans(1, [Span(0, times[0], times[3], times[2], times[3]), Span(1)])
+    ]
+    assert code(place.ask(QuerySpans(1, "nothing", "g"))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(place.ask(QuerySpans(1, "T", "nobody"))) is ErrorCode.GROUP_NOT_FOUND
+
+
+def test_peeking_takes_nothing(place: Bench) -> None:
+    for _ in range(2):
+        [event] = place.ask(Peek(1, "g", "T", -1, 32))
+        assert isinstance(event, Peeked)
+        assert ([Record(record).body for record in event.records], event.rest) == ([b"3"], 0)
+    [event] = place.ask(Peek(1, "nobody", "T", 0, 2))
+    assert isinstance(event, Peeked)
+    assert ([Record(record).body for record in event.records], event.rest) == ([b"0", b"1"], 2)
+    assert code(place.ask(Peek(1, "g", "nothing", 0, 1))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(place.ask(Peek(1, "g", "T", 2, 1))) is ErrorCode.QUEUE_ILLEGAL
+
+
+def test_the_policy_is_changed_whole_or_not_at_all(place: Bench) -> None:
+    assert code(place.ask(ChangePolicy(1, {"queues": "3", "create_topics": "maybe"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert code(place.ask(ChangePolicy(1, {"queues": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert code(place.ask(ChangePolicy(1, {"durability": "page"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert place.ask(ChangePolicy(1, {"queues": "3"})) == [Done(1)]
+    assert place.ask(QueryPolicy(1)) == [PolicyFound(1, {"create_topics": "true", "create_groups": "true", "queues": "3"})]
+    place.send("fresh", "a")
+    found = place.store.metadata.topic("fresh")
+    assert found is not None
+    assert found.write_queues == 3
+    place.ask(ChangePolicy(1, {"create_topics": "false"}))
+    place.handler.sending.submit([Message("other", b"a")], None)
+    place.clock.run_for(20)
+    assert place.store.metadata.topic("other") is None
