@@ -51,6 +51,7 @@ from gateway.usecase.watch import Watches
 from nameserver.settings import Settings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter, DatagramAdapter, Peer, Setting
+from protocols.mqtt.connection import MqttAdapter
 from protocols.registry import HTTP1, MQTT, WEBSOCKET, Opening
 from protocols.websocket.adapter import WebSocketAdapter
 from store.config import StoreConfig
@@ -104,6 +105,7 @@ class Parts:
     streams: Mapping[str, Adapter]
     datagrams: Mapping[str, DatagramAdapter]
     missing: Mapping[str, str]
+    watches: Watches
 
 
 def part_names() -> list[str]:
@@ -163,7 +165,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
     if MQTT in streams:
         streams[WEBSOCKET] = WebSocketAdapter({"/mqtt": streams[MQTT]})
-    return Parts(store, handler, access, gate, streams, datagrams, missing)
+    return Parts(store, handler, access, gate, streams, datagrams, missing, watches)
 
 
 def _load(group: str, config: Config, base: Setting, missing: dict[str, str], applications: Sequence[object]) -> dict[str, Any]:
@@ -316,7 +318,13 @@ class Node:
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
         expired = self.parts.handler.receiving.expired
         refused = self.parts.access.refused if self.parts.access is not None else {}
-        return metrics.text(self._ledger.all(), self.parts.store.figures(), self._lags.look(), up_s, expired, refused)
+        figures = self.parts.store.figures()
+        return metrics.text(self._ledger.all(), figures, self._lags.look(), up_s, expired, refused, self._counters())
+
+    def _counters(self) -> dict[str, int]:
+        mqtt = self.parts.streams.get(MQTT)
+        lost = {"mqtt_lost_total": mqtt.lost} if isinstance(mqtt, MqttAdapter) else {}
+        return {**lost, "watch_dropped_total": self.parts.watches.dropped}
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""
@@ -332,7 +340,7 @@ class Node:
         for datagrams in self._datagrams:
             datagrams.close()
         for pump in list(pumps):
-            pump.close()
+            pump.drain()
         await self._settled()
         loop = asyncio.get_running_loop()
         limit = loop.time() + DRAIN_S

@@ -17,8 +17,9 @@ from typing import Any, Final, cast, final
 from domain import limits
 from domain.address import host_bytes
 from domain.command import Command, Disconnected, Send
-from domain.event import Delivered, Event, Pulled, Received, Refused, Sent
+from domain.event import Event, Sent
 from domain.ports import Clock, Timer
+from domain.session import SendOnce
 from gateway.observe.figures import Figures, Ledger
 from gateway.session import Session
 from gateway.transport import Handler, Opening, Transport
@@ -219,7 +220,7 @@ class Pump:
     def answer(self, event: Event) -> None:
         """Give `event` to the connection; its bytes are written at the end of this turn."""
         if type(event) is not Sent:
-            self._count(event)
+            self._figures.answered(event)
         try:
             self._connection.answer(event, self._now())
         except Exception:  # as in `connection_made`
@@ -233,6 +234,13 @@ class Pump:
         if not self._over:
             self._handle(Disconnected("closed-by-node"))
             self._mark()
+
+    def drain(self) -> None:
+        """The node stops: the connection says so where its protocol has words for it, and ends."""
+        verb = getattr(self._connection, "drain", None)
+        if verb is not None and not self._over:
+            self._drive(verb)
+        self.close()
 
     def abort(self) -> None:
         """Close the socket now."""
@@ -282,7 +290,7 @@ class Pump:
             self._mark()
 
     def _handle(self, command: Command) -> None:
-        if type(command) is Send:
+        if isinstance(command, Send | SendOnce):
             self._figures.messages_in += len(command.messages)
         elif type(command) is Disconnected:
             if self._over:
@@ -295,14 +303,6 @@ class Pump:
                 self.session.end()
         except Exception:  # a use case's bug is treated like an adapter's
             self._fault("handle")
-
-    def _count(self, event: Event) -> None:
-        if isinstance(event, Pulled | Delivered):
-            self._figures.messages_out += len(event.records)
-        elif isinstance(event, Received):
-            self._figures.messages_out += len(event.messages)
-        elif isinstance(event, Refused):
-            self._figures.refused(event.failure.code.value)
 
     def _choose(self, opening: Opening) -> None:
         """The opening may have found out who is speaking: drive that connection and count under its name."""
@@ -324,9 +324,8 @@ class Pump:
         if count == 0:
             return
         if count == 1:
-            data = parts[0]
-            self._figures.bytes_out += len(data)
-            transport.write(data)
+            self._figures.bytes_out += len(parts[0])
+            transport.write(parts[0])
             return
         size = sum(map(len, parts))
         self._figures.bytes_out += size

@@ -81,6 +81,13 @@ class Connection(Protocol):
         """The deadline has come: keep-alive, handshake, retransmission."""
 
 
+class Draining(Connection, Protocol):
+    """A connection that can say in its protocol's words that the node stops. The verb is optional: others are just closed."""
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """Queue the goodbye and end. Called at most once, when everything in flight has been answered."""
+
+
 class Adapter(Protocol):
     """A stream protocol. Made by its entry point in the group `gateway.protocols`: `create(setting) -> Adapter`."""
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
+from domain.event import Delivered, Event, Pulled, Received, Refused
+from domain.session import Deliveries
+
 
 @final
 class Figures:
@@ -39,6 +42,17 @@ class Figures:
         self.refusals: dict[str, int] = {}
         self.disconnects: dict[str, int] = {}
         self.dropped: Mapping[str, int] = {}
+
+    def answered(self, event: Event) -> None:
+        """Count what one event hands to a client, or refuses."""
+        if isinstance(event, Deliveries):
+            self.messages_out += len(event.items)
+        elif isinstance(event, Pulled | Delivered):
+            self.messages_out += len(event.records)
+        elif isinstance(event, Received):
+            self.messages_out += len(event.messages)
+        elif isinstance(event, Refused):
+            self.refused(event.failure.code.value)
 
     def refused(self, reason: str) -> None:
         """Count one refused command."""

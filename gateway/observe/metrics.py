@@ -17,6 +17,10 @@ _PLAIN: Final = (
     ("connections_opened_total", "counter", "Connections since the start"),
     ("connections_open", "gauge", "Connections open now"),
 )
+COUNTERS: Final = {
+    "mqtt_lost_total": "QoS 0 messages refused, or shed because an MQTT client did not read",
+    "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
+}
 _BY_REASON: Final = (
     ("refusals_total", "refusals", "Refused commands, by code"),
     ("disconnects_total", "disconnects", "Ended connections, by reason"),
@@ -31,11 +35,13 @@ def text(
     up_s: float,
     expired: int,
     access: Mapping[str, int],
+    counters: Mapping[str, int],
 ) -> str:
     """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front.
 
     expired   messages settled instead of delivered because their time was over
     access    what the authority has refused, by cause
+    counters  what parts of the node count themselves; the names are those of COUNTERS
     """
     lines: list[str] = []
     figures = list(protocols)
@@ -57,6 +63,9 @@ def text(
     lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
     _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")
     lines.append(f"headgate_messages_expired_total {expired}")
+    for name, count in sorted(counters.items()):
+        _head(lines, name, "counter", COUNTERS[name])
+        lines.append(f"headgate_{name} {count}")
     for name, value in sorted(store.items()):
         _head(lines, f"store_{name}", "counter" if name.endswith("_total") else "gauge", f"The store's {name}")
         lines.append(f"headgate_store_{name} {value:.9g}")

@@ -210,6 +210,15 @@ class TlsConnection:
         self._look(self._inner)
         return commands
 
+    def drain(self, now: int) -> Sequence[Command]:
+        """To the protocol inside, if it has words for it."""
+        verb = getattr(self._inner.chosen, "drain", None) if self._inner is not None else None
+        if self._inner is None or verb is None:
+            return ()
+        commands: Sequence[Command] = verb(now)
+        self._look(self._inner)
+        return commands
+
 
 def common_name(tls: ssl.SSLObject) -> str:
     """The common name in the peer's certificate, which has been verified; "" when it has shown none."""

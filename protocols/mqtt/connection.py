@@ -31,12 +31,11 @@ from protocols.adapter import Peer, Setting
 from protocols.mqtt import handshake, status, subscribe, subscriptions
 from protocols.mqtt import property as props
 from protocols.mqtt.config import MqttConfig
-from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect, encode_disconnect
+from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.inbound import PUBREC, Inbound, Releases, Run
 from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
-from protocols.mqtt.property import Properties
 from protocols.mqtt.publish import Ack, Publish, acks
 from protocols.mqtt.subscriptions import Subscribed, Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
@@ -105,11 +104,10 @@ class MqttConnection:
 
     def answer(self, event: Event, now: int) -> None:
         """An event of the gateway."""
-        kind = type(event)
         if self._state == ENDING or self.closed:
             return
         inbound = self._inbound
-        if kind is Deliveries and isinstance(event, Deliveries):
+        if isinstance(event, Deliveries):
             self._output.deliver(event.items, self._wall_ms())
             if self._output.oversize:
                 self._pending.append(Confirm(self._output.oversize))
@@ -165,7 +163,9 @@ class MqttConnection:
             self.closed = True
             return commands
         if (self._early or self._early_fault is not None) and self._state == OPEN:
-            return [*commands, *self._begin(now)]
+            early, self._early = self._early, []
+            fault, self._early_fault = self._early_fault, None
+            return [*commands, *self._handle(early, fault, now)]
         if self._state < OPEN:
             if now >= self._opened + HANDSHAKE_NS:
                 return [*commands, *self._over(status.NO_CONNECT)]
@@ -182,6 +182,14 @@ class MqttConnection:
             return [*commands, *self._over(status.REASONS[0x8D])]
         self._say_goodbye(0x81, "a packet was not completed in time")
         return [*commands, *self._over(status.FRAME_DEADLINE)]
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops (4.13: 0x8B)."""
+        if self._state == ENDING:
+            return ()
+        if self._state == OPEN:
+            self._say_goodbye(0x8B, "the server stops")
+        return self._over(status.REASONS[0x8B])
 
     # Packets
 
@@ -284,11 +292,6 @@ class MqttConnection:
             # They become commands in `expire`, which an empty one asks for.
             self._pending.append(Confirm([]))
 
-    def _begin(self, now: int) -> list[Command]:
-        early, self._early = self._early, []
-        fault, self._early_fault = self._early_fault, None
-        return self._handle(early, fault, now)
-
     # Ending
 
     def _fault(self, broken: PacketError) -> list[Command]:
@@ -302,13 +305,8 @@ class MqttConnection:
         return self._over(status.REASONS[code])
 
     def _say_goodbye(self, code: int, words: str) -> None:
-        if self._decoder.version != V5 or self._state == NEW:
-            return
-        said = Properties()
-        most = self._output.packet_bytes_max
-        if most == 0 or most > len(words) + 16:
-            said.texts[props.REASON_STRING] = words
-        self._output.put(encode_disconnect(Disconnect(code, said), V5))
+        if self._decoder.version == V5 and self._state != NEW:
+            self._output.put(handshake.goodbye(code, words, self._output.packet_bytes_max))
 
     def _over(self, reason: str, clean: bool = False) -> list[Command]:
         self._state = ENDING
@@ -324,8 +322,7 @@ class MqttConnection:
     def _goodbye(self, packet: Disconnect) -> list[Command]:
         """DISCONNECT of the client (3.14): only code 0 drops the will; the session's expiry may change, unless it was 0."""
         expiry_s = packet.properties.numbers.get(props.SESSION_EXPIRY, -1)
-        terms = self._terms
-        if expiry_s > 0 and terms is not None and terms.wanted_expiry_s == 0:
+        if expiry_s > 0 and self._terms is not None and self._terms.wanted_expiry_s == 0:
             raise PacketError(0x82, "a session expiry where CONNECT had none")
         if expiry_s > 0:
             expiry_s = min(expiry_s, self._config.session_expiry_max_s)

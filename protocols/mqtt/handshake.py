@@ -14,7 +14,7 @@ from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.config import MqttConfig
-from protocols.mqtt.connect import Connack, Connect, encode_connack
+from protocols.mqtt.connect import Connack, Connect, Disconnect, encode_connack, encode_disconnect
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.translate import message, route, stored_form
 from protocols.mqtt.wire import V3, V5, PacketError
@@ -136,3 +136,11 @@ def refusal(version: int, code: int, words: str) -> bytes:
         return encode_connack(Connack(False, code, said), V5)
     answer = RETURN_CODES.get(code)
     return b"" if answer is None else encode_connack(Connack(False, answer), version)
+
+
+def goodbye(code: int, words: str, packet_bytes_max: int) -> bytes:
+    """DISCONNECT of the server (5.0, 3.14), its words left out where the client takes no packet of that size."""
+    said = Properties()
+    if packet_bytes_max == 0 or packet_bytes_max > len(words) + 16:
+        said.texts[props.REASON_STRING] = words
+    return encode_disconnect(Disconnect(code, said), V5)

@@ -172,6 +172,15 @@ class WebSocketConnection:
             out.append(self._socket.send(CloseConnection(NORMAL)))
         return out
 
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: the protocol inside says so, and the close frame comes behind it."""
+        verb = getattr(self._inner, "drain", None)
+        if verb is None:
+            return ()
+        commands: Sequence[Command] = verb(now)
+        self._look()
+        return commands
+
     def deadline(self) -> int | None:
         """Of the opening handshake, then of the connection inside."""
         return self._opened + HANDSHAKE_NS if self._inner is None else self._inner.deadline()

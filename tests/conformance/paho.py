@@ -3,8 +3,9 @@
     git clone https://github.com/eclipse/paho.mqtt.testing /elsewhere
     python -m tests.conformance.paho /elsewhere
 
-The suites are not part of this project. Their names, topics and the refused filter are their own; one test of the first suite
-is named so that it never runs by itself (`will_message_test`), and runs here. Ends with 1 when a test fails, apart from EXPECTED.
+The suites are not part of this project. Their names, topics and the refused filter are their own; one test of the first
+suite is named so that it never runs by itself (`will_message_test`), and runs here. Ends with 1 when a test fails that is
+not EXPECTED to.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
     mqtt.refused("topic-illegal")
     mqtt.disconnected('say "no"\n')
     ledger.of("coap").bytes_out = 7
-    text = metrics.text(ledger.all(), {"log_syncs_total": 2, "leases": 1.5}, [("g", "t", 9)], 1.25, 4, {"not-allowed": 3})
+    store = {"log_syncs_total": 2, "leases": 1.5}
+    text = metrics.text(ledger.all(), store, [("g", "t", 9)], 1.25, 4, {"not-allowed": 3}, {"mqtt_lost_total": 7})
     assert 'headgate_access_refusals_total{reason="not-allowed"} 3' in text
     lines = text.splitlines()
     assert 'headgate_messages_in_total{protocol="mqtt"} 3' in lines
@@ -32,6 +33,7 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
     assert "# TYPE headgate_store_log_syncs_total counter" in lines
     assert "headgate_store_leases 1.5" in lines
     assert "headgate_messages_expired_total 4" in lines
+    assert "headgate_mqtt_lost_total 7" in lines
     assert lines[-1] == "headgate_up_seconds 1.250"
     assert text.endswith("\n")
 

@@ -10,6 +10,8 @@ from domain.command import Disconnected, ListTopics, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Delivered, Done, Refused, Sent
 from domain.message import Message
+from domain.record import Record
+from domain.session import Deliveries, Delivery, Parcel, SendOnce
 from gateway.observe.figures import Figures, Ledger
 from gateway.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS, Pump, PumpHouse
 from protocols.adapter import Peer
@@ -317,6 +319,15 @@ def test_messages_and_refusals_are_counted() -> None:
     bench.pump.session.answer(Refused(3, Failure(ErrorCode.TOPIC_NOT_FOUND)))
     assert (bench.figures.messages_in, bench.figures.messages_out, bench.figures.bytes_in) == (2, 3, 5)
     assert bench.figures.refusals == {"topic-not-found": 1}
+
+
+def test_what_sessions_send_and_get_is_counted() -> None:
+    bench = Bench().open()
+    bench.connection.commands = [SendOnce(1, [Message("t", b""), Message("t", b"")], [1, 2])]
+    bench.pump.data_received(b"x")
+    delivery = Delivery(Parcel(Record(bytes(100)), b"", "t", 0), 0, 0, False, False, ())
+    bench.pump.session.answer(Deliveries([delivery, delivery, delivery]))
+    assert (bench.figures.messages_in, bench.figures.messages_out) == (2, 3)
 
 
 def test_one_connection_too_many_is_closed_and_counted() -> None:

@@ -310,3 +310,19 @@ def test_no_bytes_raise_out_of_a_connection(version: int, pieces: list[bytes]) -
                 assert connection.closed
         connection.outgoing()
         connection.deadline()
+
+
+def test_a_node_that_stops_says_so() -> None:
+    """4.13: DISCONNECT with 0x8B in 5.0; below it, and before CONNECT, there is no such word."""
+    broker = Broker()
+    for version, words in ((5, [0x8B]), (4, [])):
+        client = connected(broker, version)
+        commands = client.connection.drain(0)
+        assert commands == [Disconnected("shutting-down")]
+        client.look()
+        assert [packet.code for packet in client.take() if isinstance(packet, Disconnect)] == words
+        assert client.gone
+        assert client.connection.drain(0) == ()
+    silent = broker.client(5)
+    assert silent.connection.drain(0) == [Disconnected("shutting-down")]
+    assert silent.connection.outgoing() == []

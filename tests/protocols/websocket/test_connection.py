@@ -57,6 +57,11 @@ class Echo:
         out, self.out = self.out, []
         return out
 
+    def drain(self, now: int) -> Sequence[Command]:
+        self.out.append(b"bye")
+        self.closed = True
+        return (Disconnected("drained"),)
+
     def deadline(self) -> int | None:
         return 77
 
@@ -207,3 +212,12 @@ def test_deadlines() -> None:
     visitor.inner.reading = False
     visitor.look()
     assert not visitor.connection.reading
+
+
+def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
+    visitor = Visitor()
+    assert visitor.connection.drain(0) == (Disconnected("drained"),)
+    last, goodbye = visitor.look()
+    assert isinstance(last, BytesMessage)
+    assert (last.data, isinstance(goodbye, CloseConnection), visitor.connection.closed) == (b"bye", True, True)
+    assert WebSocketAdapter({}).connect(PEER, 0).drain(0) == ()
