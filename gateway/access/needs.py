@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import access, admin, command, inspect, query, relay, reset, route, session, transaction
+from domain import access, admin, command, inspect, query, relay, reset, route, session, statistics, transaction
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.command import Command
@@ -206,6 +206,15 @@ TABLE: Final[dict[type[Command], Needs]] = {
     route.SetWritable: _cluster(UPDATE),
     route.PutSetting: _cluster(UPDATE),
     route.QuerySettings: _cluster(GET),
+    statistics.QueryConnections: _group(GET),
+    statistics.QueryProducers: _cluster(GET),
+    statistics.QueryConsumed: _group(GET),
+    statistics.QuerySpans: _both(GET),
+    statistics.QueryBacklog: _cluster(GET),
+    statistics.QueryRates: _cluster(GET),
+    statistics.Peek: _both(SUB, GET),
+    statistics.ChangePolicy: _cluster(UPDATE),
+    statistics.QueryPolicy: _cluster(GET),
     session.Attach: _attached,
     session.Unsubscribe: _nothing,
     session.Release: _nothing,

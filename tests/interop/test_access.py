@@ -134,7 +134,8 @@ def test_the_java_client_signs_its_requests(
 ) -> None:
     def guarded(what: str, topic: str, password: str) -> str:
         topic_of = f"{topic}{len(options)}" if topic.startswith("open") else topic
-        done = java.run("Guarded", what, nameserver(node), topic_of, f"readers{len(options)}", "alice", password, options=options)
+        who = (f"readers{len(options)}", "alice", password)
+        done = java.run("Guarded", what, nameserver(node), topic_of, *who, options=options)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:] + node.text()[-2000:]
         return done.stdout.strip().splitlines()[-1]
 
