@@ -1,8 +1,4 @@
-"""HTTP/2 by hyper-h2: the engine that needs no compiler. protocols/http2/engine.py has the contract.
-
-hyper-h2 takes a GOAWAY of the peer for the end of the connection, so what was still being answered then is lost; libnghttp2
-finishes it.
-"""
+"""HTTP/2 by hyper-h2: the engine that needs no compiler. protocols/http2/engine.py has the contract."""
 
 from __future__ import annotations
 
@@ -14,12 +10,14 @@ from h2.connection import H2Connection
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
+    Event,
     RequestReceived,
     StreamEnded,
     StreamReset,
 )
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
+from hyperframe.frame import Frame, GoAwayFrame
 
 from protocols.http2.application import Headers
 from protocols.http2.engine import (
@@ -54,18 +52,32 @@ class _Stream:
 
 
 @final
+class _Connection(H2Connection):
+    """hyper-h2, except that a peer may say goodbye and go on with what it has under way (RFC 9113, section 6.8).
+
+    As it stands, hyper-h2 takes a GOAWAY for the end, and the frames behind it, of streams that are open, for an error.
+    """
+
+    def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
+        if frame.error_code != NO_ERROR:
+            return super()._receive_goaway_frame(frame)
+        return [], [ConnectionTerminated()]
+
+
+@final
 class Session:
     """One connection."""
 
-    __slots__ = ("_connection", "_dead", "_events", "_streams", "_waiting", "held")
+    __slots__ = ("_connection", "_dead", "_events", "_leaving", "_streams", "_waiting", "held")
 
     def __init__(self, streams_max: int) -> None:
         self.held = 0
         self._dead = False
+        self._leaving = False
         self._events: list[EngineEvent] = []
         self._streams: dict[int, _Stream] = {}
         self._waiting: dict[int, _Stream] = {}
-        connection = H2Connection(
+        connection = _Connection(
             H2Configuration(
                 client_side=False,
                 header_encoding=None,
@@ -100,6 +112,9 @@ class Session:
             events.append((EVENT_FATAL, 0, int(error.error_code), True))
             return events
         self._flush()
+        if self._leaving and not self._streams and not self._dead:
+            self._dead = True
+            events.append((EVENT_FATAL, 0, NO_ERROR, True))
         return events
 
     def outgoing(self) -> bytes:
@@ -184,8 +199,11 @@ class Session:
             if self._forget(event.stream_id) is not None:
                 events.append((EVENT_RESET, event.stream_id, int(event.error_code or 0), True))
         elif isinstance(event, ConnectionTerminated):
-            self._dead = True
-            events.append((EVENT_FATAL, 0, NO_ERROR, True))
+            if event.error_code:
+                self._dead = True
+                events.append((EVENT_FATAL, 0, NO_ERROR, True))
+            else:
+                self._leaving = True
 
     def _flush(self) -> None:
         """Put into frames what the windows allow."""

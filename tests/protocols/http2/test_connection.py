@@ -162,3 +162,24 @@ def test_request_trailers_end_a_request(engine: EngineFactory) -> None:
     client.connection.send_headers(stream, [(b"x-check", b"1")], end_stream=True)
     client.exchange()
     assert notes.told == [("opened", stream, b"/note"), ("ended", stream, b"body")]
+
+
+@both_engines
+def test_a_client_that_says_goodbye_goes_on_with_what_is_under_way(engine: EngineFactory) -> None:
+    client, notes = connected(engine)
+    answered = client.request("/note/1", b"x")
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note/2")]
+    open_one = client.connection.get_next_available_stream_id()
+    client.connection.send_headers(open_one, fields)
+    client.exchange()
+    commands = client.server.receive(frame(7, 0, 0, bytes(8)), 0)
+    commands = [*commands, *client.server.receive(frame(0, 0, open_one, b"yz") + frame(0, 0x1, open_one), 0)]
+    assert [type(command) for command in commands] == [Latest]
+    assert not client.server.closed
+    for stream in (answered, open_one):
+        client.server.answer(Value((notes, stream), b"v" * stream), 0)
+    client.exchange()
+    assert [client.body(stream) for stream in (answered, open_one)] == [b"v" * answered, b"v" * open_one]
+    assert client.goodbye() is None
+    commands = [*client.commands, *client.server.receive(frame(6, 0, 0, bytes(8)), 0)]
+    assert [command.reason for command in commands if isinstance(command, Disconnected)] == ["goaway"]
