@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode
 from collections.abc import Sequence
 from typing import Final
 
@@ -46,6 +45,7 @@ from protocols.remoting.frame import Frame
 from protocols.remoting.header import split
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
 
+ACCESS_KEY: Final = b"AccessKey"
 SUPER: Final = "Super"
 NORMAL: Final = "Normal"
 ENABLED: Final = "enable"
@@ -62,23 +62,26 @@ CONFIGURES: Final = frozenset({codes.UPDATE_NAMESRV_CONFIG})
 def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Failure:
     """Who has signed `frame`; without AccessKey, whoever the connection belongs to."""
     if frame.ext:
+        if ACCESS_KEY not in frame.ext:
+            return authority.authenticate(None, peer.host, peer.principal)
         found = split(frame.ext)
         if found is None:
             return Failure(ErrorCode.NOT_AUTHENTICATED, "the ext fields of the header are malformed")
         fields = found
     else:
         fields = {name.encode(): value.encode("utf-8", "replace") for name, value in (frame.fields() or {}).items()}
-    user = fields.get(b"AccessKey")
+    user = fields.get(ACCESS_KEY)
     if not user:
         return authority.authenticate(None, peer.host, peer.principal)
     try:
-        mac = b64decode(fields.pop(b"Signature", b""), validate=True)
+        mac = binascii.a2b_base64(fields.pop(b"Signature", b""), strict_mode=True)
     except binascii.Error:
         mac = b""
     if frame.version <= UNSIGNED_UNTIL:
         fields.pop(b"_UNIQUE_KEY_QUERY", None)
-    content = b"".join([fields[name] for name in sorted(fields)])
-    return authority.authenticate(Signature(user.decode("utf-8", "replace"), mac, content + frame.body), peer.host)
+    signed = [fields[name] for name in sorted(fields)]
+    signed.append(frame.body)
+    return authority.authenticate(Signature(user.decode("utf-8", "replace"), mac, b"".join(signed)), peer.host)
 
 
 def guarded(frame: Frame, reply: bytes) -> Sequence[Ask]:
