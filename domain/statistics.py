@@ -115,10 +115,14 @@ class QueryBacklog(Command):
 
 @dataclass(slots=True)
 class Backlog(Event):
-    """Group -> (topic, queue id, next offset of the queue, the group's position); groups without a position are left out."""
+    """Group -> (topic, queue id, next offset of the queue, the group's position); groups without a position are left out.
+
+    `times`: group -> (topic, queue id) -> store time of the last message before the position, where it is still there.
+    """
 
     ticket: object
     groups: dict[str, list[tuple[str, int, int, int]]]
+    times: dict[str, dict[tuple[str, int], int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -84,7 +84,16 @@ class Progressing:
             groups: dict[str, list[tuple[str, int, int, int]]] = {}
             for each in found:
                 groups.setdefault(each[0], []).append(each[1:])
-            session.answer(Backlog(command.ticket, groups))
+            begun = [each for each in found if each[4] > 0]
+
+            def timed(times: list[int]) -> None:
+                known: dict[str, dict[tuple[str, int], int]] = {}
+                for (group, topic, queue_id, _, _), ms in zip(begun, times, strict=True):
+                    if ms >= 0:
+                        known.setdefault(group, {})[topic, queue_id] = ms
+                session.answer(Backlog(command.ticket, groups, known))
+
+            _Times(self._store, [(topic, queue_id, position - 1) for _, topic, queue_id, _, position in begun], timed).start()
 
         names = [group.name for group in self._metadata.groups() if group.orderly == command.orderly]
         queues = self._queues_of("")

@@ -105,7 +105,7 @@ def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Backlog)
     behind = sum(end - position for queues in event.groups.values() for _, _, end, position in queues)
     groups = b",".join(
-        b"{" + fastjson.dumps(name) + b":[" + _stats(client, queues, {}, 0.0) + b"]}"
+        b"{" + fastjson.dumps(name) + b":[" + _stats(client, queues, event.times.get(name, {}), 0.0) + b"]}"
         for name, queues in sorted(event.groups.items())
     )
     address = fastjson.dumps(client.facts.address)

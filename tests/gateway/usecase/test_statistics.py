@@ -87,7 +87,7 @@ def test_what_a_group_consumes(place: Bench) -> None:
 def test_progress_with_times_and_backlogs(place: Bench) -> None:
     times = stored_ms(place)
     assert place.ask(QueryProgress(1, "g", times=True)) == [Progress(1, [("T", 0, 4, 3)], 0.0, {("T", 0): times[2]})]
-    assert place.ask(QueryBacklog(1)) == [Backlog(1, {"g": [("T", 0, 4, 3)]})]
+    assert place.ask(QueryBacklog(1)) == [Backlog(1, {"g": [("T", 0, 4, 3)]}, {"g": {("T", 0): times[2]}})]
     assert place.ask(QueryBacklog(1, orderly=True)) == [Backlog(1, {})]
 
 

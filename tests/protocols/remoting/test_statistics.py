@@ -85,8 +85,8 @@ def test_rates_and_backlogs() -> None:
     found = json.loads(asked(315, {"statsName": "TOPIC_PUT_NUMS", "statsKey": "T"}, QueryRates, event).body)
     assert found["statsMinute"] == {"avgpt": 2.0, "sum": 6, "tps": 0.1}
     assert found["statsDay"]["sum"] == 9
-    body = asked(317, {"isOrder": "false"}, QueryBacklog, Backlog(None, {"g": [("T", 0, 9, 5)]})).body
-    row = b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":5}'
+    body = asked(317, {"isOrder": "false"}, QueryBacklog, Backlog(None, {"g": [("T", 0, 9, 5)]}, {"g": {("T", 0): 7}})).body
+    row = b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":7,"pullOffset":5}'
     stats = b'{"consumeTps":0.0,"offsetTable":{' + MQ.encode() + b":" + row + b"}}"
     wanted = b'{"brokerAddr":"10.0.0.1:10911","consumeStatsList":[{"g":[' + stats + b']}],"totalDiff":4,"totalInflightDiff":0}'
     assert body == wanted
