@@ -181,7 +181,7 @@ class Peeked(Event):
 class ChangePolicy(Command):
     """Change what the node does unasked, until its next start -> Done. ARGUMENT_ILLEGAL.
 
-    `changes`: names of gateway.usecase.policy.Policy -> values as text; all or none.
+    `changes`: create_topics, create_groups (true, false), queues (of topics made on first use) -> values as text; all or none.
     """
 
     ticket: object

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Final
 
 from domain import limits
@@ -15,6 +14,8 @@ from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.policy import Policy
 
+CHANGEABLE: Final = ("create_topics", "create_groups", "queues")
+"""What of the policy tools see and change; the rest of it is the configuration's alone."""
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
@@ -29,7 +30,7 @@ class Governing:
         return {ChangePolicy: self._change, QueryPolicy: self._query}
 
     def _query(self, session: Session, command: QueryPolicy) -> None:
-        values = {each.name: str(getattr(self._policy, each.name)).lower() for each in fields(Policy)}
+        values = {name: str(getattr(self._policy, name)).lower() for name in CHANGEABLE}
         session.answer(PolicyFound(command.ticket, values))
 
     def _change(self, session: Session, command: ChangePolicy) -> None:
@@ -45,10 +46,9 @@ class Governing:
         session.answer(Done(command.ticket))
 
     def _read(self, name: str, text: str) -> bool | int | Failure:
-        known = {each.name: getattr(self._policy, each.name) for each in fields(Policy)}.get(name)
-        if known is None:
-            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy of this node")
-        if isinstance(known, bool):
+        if name not in CHANGEABLE:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy that can be changed")
+        if isinstance(getattr(self._policy, name), bool):
             flag = _FLAGS.get(text.lower())
             if flag is None:
                 return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false, not {text[:40]}")
