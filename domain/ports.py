@@ -281,6 +281,9 @@ class State(Protocol):
     def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """(key, value) pairs whose key begins with `prefix`, in key order."""
 
+    def size(self, space: str) -> tuple[int, int]:
+        """(keys, bytes of keys and values) of one space."""
+
     def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
         """Change keys, all or none, durably before `done` at the store's default level."""
 

@@ -55,7 +55,7 @@ class Dispatcher:
         store.listen(self.tally)
         self.topics = Topics(metadata, clock, policy)
         self.groups = Groups(metadata, store, state, clock, policy)
-        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.retain)
+        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change)
         self.dead_letters = DeadLetters(store, self.sending)
         self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally)
         self.registry = Registry(self.topics, self.groups, clock)

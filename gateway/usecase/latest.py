@@ -22,6 +22,7 @@ from domain.ports import Clock, State, StateChange
 from gateway.routing.routes import path_in
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.policy import Policy
 
 SPACE: Final = "latest"
 
@@ -35,6 +36,30 @@ def retain(message: Message) -> StateChange:
     path = path_in(message.topic, properties.find(message.properties, b"originMqttTopic"))
     value = None if message.retain == RETAIN_DELETE else record.encode(message, 0, 0, message.born_ms, LOCAL_HOST)
     return StateChange(SPACE, path.encode(), value)
+
+
+class Retaining:
+    """`retain` within the bounds of the policy. What is not stored yet does not count, so they may be passed by a little."""
+
+    def __init__(self, state: State, policy: Policy) -> None:
+        self._state = state
+        self._policy = policy
+
+    def change(self, message: Message) -> StateChange | Failure:
+        """What the message does to the latest value of its path; QUOTA where there is no room for one more."""
+        change = retain(message)
+        value = change.value
+        if value is None:
+            return change
+        count, size = self._state.size(SPACE)
+        policy = self._policy
+        if count < policy.latest_max and size + len(change.key) + len(value) <= policy.latest_bytes_max:
+            return change
+        old = self._state.get(SPACE, change.key)
+        if old is not None and (len(value) <= len(old) or size - len(old) + len(value) <= policy.latest_bytes_max):
+            return change
+        text = f"{count} latest values of {size} bytes are kept, {policy.latest_max} of {policy.latest_bytes_max} are allowed"
+        return Failure(ErrorCode.QUOTA, text)
 
 
 def value_at(state: State, path: str, wall_ms: int) -> bytes | None:

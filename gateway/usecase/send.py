@@ -18,7 +18,7 @@ from gateway.usecase.identity import MessageIds
 from gateway.usecase.placement import Placement
 from gateway.usecase.topics import Topics
 
-Retain = Callable[[Message], StateChange]
+Retain = Callable[[Message], StateChange | Failure]
 
 
 class Sending:
@@ -80,7 +80,14 @@ class Sending:
             return
         if retained != RETAIN_NONE:
             changes = list(changes or ())
-            changes.extend(self._retain(message) for message in messages if message.retain != RETAIN_NONE)
+            for message in messages:
+                change = self._retain(message) if message.retain != RETAIN_NONE else None
+                if isinstance(change, Failure):
+                    if done is not None:
+                        done(change)
+                    return
+                if change is not None:
+                    changes.append(change)
         self._store.append(messages, done, changes or ())
 
     def _conflict(self, messages: list[Message]) -> Failure | None:

@@ -26,11 +26,12 @@ Item = tuple[str, bytes]
 
 @final
 class Space:
-    """The keys of one space."""
+    """The keys of one space; `bytes` of keys and values."""
 
-    __slots__ = ("keys", "values")
+    __slots__ = ("bytes", "keys", "values")
 
     def __init__(self) -> None:
+        self.bytes = 0
         self.values: dict[bytes, bytes] = {}
         self.keys = SortedKeys()
 
@@ -85,15 +86,24 @@ class StateView:
                 del space.values[key]
                 space.keys.remove(key)
                 self._anchors.forget((change.space, key))
-                self.bytes -= len(key) + len(old)
+                self._grow(space, -len(key) - len(old))
             return
         if old is None:
             space.keys.add(key)
-            self.bytes += len(key) + len(value)
+            self._grow(space, len(key) + len(value))
         else:
-            self.bytes += len(value) - len(old)
+            self._grow(space, len(value) - len(old))
         space.values[key] = value
         self._anchors.touch((change.space, key), base)
+
+    def _grow(self, space: Space, size: int) -> None:
+        space.bytes += size
+        self.bytes += size
+
+    def size(self, space: str) -> tuple[int, int]:
+        """(keys, bytes of keys and values) of one space."""
+        found = self._spaces.get(space)
+        return (0, 0) if found is None else (len(found.values), found.bytes)
 
     def items(self) -> list[tuple[int, Item]]:
         """(base of the segment, (space, key)) of every value, oldest record first."""

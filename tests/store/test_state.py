@@ -12,6 +12,7 @@ from store.config import StoreConfig
 from store.state import change, metadata
 from store.state.anchors import Anchors
 from store.state.keys import SortedKeys
+from store.state.view import StateView
 from tests.store.driver import Driver
 
 CHANGES = st.lists(
@@ -104,3 +105,11 @@ def test_two_drivers_with_the_same_calls_have_the_same_disk() -> None:
         driver.clock.run_for(100_000)
         disks.append({name: bytes(content.data) for name, content in driver.disk.files.items()})
     assert disks[0] == disks[1]
+
+
+def test_the_size_of_a_space() -> None:
+    view = StateView()
+    changes = (("a", b"k", b"1"), ("a", b"kk", b"22"), ("b", b"k", b"333"), ("a", b"k", b"4444"), ("a", b"kk", None))
+    for space, key, value in changes:
+        view.apply(StateChange(space, key, value), 0)
+    assert (view.size("a"), view.size("b"), view.size("c"), view.bytes) == ((1, 5), (1, 4), (0, 0), 9)

@@ -24,6 +24,10 @@ class MemoryState:
         found = [(key, value) for (where, key), value in self.kept.items() if where == space and key.startswith(prefix)]
         return iter(sorted(found))
 
+    def size(self, space: str) -> tuple[int, int]:
+        found = [len(key) + len(value) for (where, key), value in self.kept.items() if where == space]
+        return len(found), sum(found)
+
     def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
         for change in changes:
             if change.value is None:

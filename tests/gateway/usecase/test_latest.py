@@ -28,6 +28,10 @@ class Memory:
             if where == space and key.startswith(prefix):
                 yield key, value
 
+    def size(self, space: str) -> tuple[int, int]:
+        found = [len(key) + len(value) for (where, key), value in self.spaces.items() if where == space]
+        return len(found), sum(found)
+
     def put(self, changes: Sequence[StateChange], done: Callable[[Failure | None], None] | None) -> None:
         for change in changes:
             if change.value is None:

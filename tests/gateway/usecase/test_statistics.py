@@ -118,7 +118,9 @@ def test_the_policy_is_changed_whole_or_not_at_all(place: Bench) -> None:
     assert code(place.ask(ChangePolicy(1, {"queues": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
     assert code(place.ask(ChangePolicy(1, {"durability": "page"}))) is ErrorCode.ARGUMENT_ILLEGAL
     assert place.ask(ChangePolicy(1, {"queues": "3"})) == [Done(1)]
-    assert place.ask(QueryPolicy(1)) == [PolicyFound(1, {"create_topics": "true", "create_groups": "true", "queues": "3"})]
+    (found_policy,) = place.ask(QueryPolicy(1))
+    assert isinstance(found_policy, PolicyFound)
+    assert {"create_topics": "true", "create_groups": "true", "queues": "3"}.items() <= found_policy.values.items()
     place.send("fresh", "a")
     found = place.store.metadata.topic("fresh")
     assert found is not None

@@ -59,9 +59,10 @@ class Broker:
     def start(self) -> None:
         clock, entropy = self.clock, self.entropy
         store = self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
+        self.policy = Policy()
         self.handler = Dispatcher(
             store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=entropy, cluster="c", broker="b",
-            policy=Policy(),
+            policy=self.policy,
         )  # fmt: skip
         self.sessions = Sessions(
             store, store.metadata, store.state, clock, self.handler.sending, self.handler.receiving, self.handler.groups,

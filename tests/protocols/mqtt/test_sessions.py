@@ -314,3 +314,25 @@ def test_messages_from_before_a_filter_was_raised_above_qos_0_do_not_come_later(
     sender.publish("t/x", b"high", packet_id=2)
     broker.kill()
     assert bodies(back(broker).messages()) == [b"high"]
+
+
+def test_latest_values_are_bounded() -> None:
+    broker = Broker()
+    broker.policy.latest_max = 2
+    client = broker.client(5)
+    client.connect("c")
+
+    def code(path: str, body: bytes) -> int:
+        client.publish(path, body, retain=True)
+        (answer,) = client.take()
+        assert isinstance(answer, Ack)
+        return answer.code
+
+    assert [code("t/1", b"a"), code("t/2", b"b"), code("t/3", b"c"), code("t/2", b"d")] == [0, 0, 0x97, 0]
+    assert [code("t/1", b""), code("t/3", b"e")] == [0, 0]
+    broker.policy.latest_bytes_max = 2_000
+    assert [code("t/3", b"x" * 3_000), code("t/3", b"x")] == [0x97, 0]
+    listener = broker.client(5)
+    listener.connect("l")
+    listener.subscribe("#")
+    assert sorted(bodies(listener.messages())) == [b"d", b"x"]
