@@ -126,6 +126,23 @@ class Backlog(Event):
 
 
 @dataclass(slots=True)
+class QueryTopicState(Command):
+    """Bounds of a topic's queues and when each was written last -> TopicState. TOPIC_NOT_FOUND."""
+
+    ticket: object
+    topic: str
+
+
+@dataclass(slots=True)
+class TopicState(Event):
+    """(queue id, first offset, next offset, store time of the last message or -1) a queue; `per_second` of the last minute."""
+
+    ticket: object
+    queues: list[tuple[int, int, int, int]]
+    per_second: float
+
+
+@dataclass(slots=True)
 class QueryRates(Command):
     """How much went by under a name -> Rates. ARGUMENT_ILLEGAL when nothing did.
 

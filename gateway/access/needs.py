@@ -210,6 +210,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     statistics.QueryProducers: _cluster(GET),
     statistics.QueryConsumed: _group(GET),
     statistics.QuerySpans: _both(GET),
+    statistics.QueryTopicState: _topic(*KNOW),
     statistics.QueryBacklog: _cluster(GET),
     statistics.QueryRates: _cluster(GET),
     statistics.Peek: _both(SUB, GET),

@@ -13,7 +13,17 @@ from domain.event import Refused
 from domain.inspect import Progress, QueryProgress
 from domain.ports import MessageStore, Metadata, ReadResult
 from domain.record import Record
-from domain.statistics import Backlog, Peek, Peeked, QueryBacklog, QuerySpans, Span, Spans
+from domain.statistics import (
+    Backlog,
+    Peek,
+    Peeked,
+    QueryBacklog,
+    QuerySpans,
+    QueryTopicState,
+    Span,
+    Spans,
+    TopicState,
+)
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.tally import Tally
@@ -29,7 +39,7 @@ Position = tuple[str, str, int, int, int]
 
 
 class Progressing:
-    """QueryProgress, QueryBacklog, QuerySpans, Peek."""
+    """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
 
     def __init__(self, store: MessageStore, metadata: Metadata, tally: Tally) -> None:
         self._store = store
@@ -37,11 +47,12 @@ class Progressing:
         self._tally = tally
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The four of them."""
+        """The five of them."""
         return {
             QueryProgress: self._progress,
             QueryBacklog: self._backlog,
             QuerySpans: self._spans,
+            QueryTopicState: self._state,
             Peek: self._peek,
         }
 
@@ -130,6 +141,26 @@ class Progressing:
             session.answer(Spans(command.ticket, spans))
 
         _Look(self._store, looked).start([(command.group, *each) for each in queues])
+
+    def _state(self, session: Session, command: QueryTopicState) -> None:
+        if self._metadata.topic(command.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        queues = self._queues_of(command.topic)
+
+        def bounded(found: dict[int, tuple[int, int]]) -> None:
+            wanted = [(topic, queue_id, found[queue_id][1] - 1) for topic, queue_id in queues if queue_id in found]
+
+            def timed(times: list[int]) -> None:
+                rows = [
+                    (queue_id, *found[queue_id], ms) for (_, queue_id, _), ms in zip(wanted, times, strict=True)
+                ]
+                session.answer(TopicState(command.ticket, rows, self._tally.put_per_second(command.topic)))
+
+            _Times(self._store, wanted, timed).start()
+
+        _Bounds(self._store, queues, bounded).start()
 
     def _peek(self, session: Session, command: Peek) -> None:
         topic = self._metadata.topic(command.topic)

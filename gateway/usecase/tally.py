@@ -143,6 +143,11 @@ class Tally:
         found = [counter.minute.sum(self._tick, 7)[0] for (_, name), counter in self._got.items() if name == group]
         return sum(found) / self._seconds(1, 7)
 
+    def put_per_second(self, topic: str) -> float:
+        """Messages a second that came into `topic` in the last minute."""
+        counter = self._put.get(topic)
+        return counter.minute.sum(self._tick, 7)[0] / self._seconds(1, 7) if counter is not None else 0.0
+
     def figures(self) -> dict[str, float]:
         """Totals, and messages a second over 10 s, a minute and ten minutes, for both directions."""
         found: dict[str, float] = {}

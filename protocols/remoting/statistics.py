@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import property as properties
-from domain.command import Pull, QueryBounds, Subscription
-from domain.event import Bounds, Event, Pulled
+from domain.command import Pull, Subscription
+from domain.event import Event, Pulled
 from domain.filter.tag import tag_hash
 from domain.inspect import Progress, QueryProgress
 from domain.limits import RECEIVE_MESSAGES_MAX
@@ -29,10 +29,12 @@ from domain.statistics import (
     QueryProducers,
     QueryRates,
     QuerySpans,
+    QueryTopicState,
     Rate,
     Rates,
     Span,
     Spans,
+    TopicState,
 )
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
@@ -45,22 +47,23 @@ ROWS_MAX: Final = 256
 
 
 def topic(_client: Client, frame: Frame) -> Outcome:
-    """202 -> QueryBounds of all queues of a topic."""
+    """202 -> QueryTopicState."""
     name = Arguments(frame).text("topic")
-    return (QueryBounds(Ticket(frame, _topic, name), name),)
+    return (QueryTopicState(Ticket(frame, _topic, name), name),)
 
 
 def _topic(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Bounds)
+    assert isinstance(event, TopicState)
     assert isinstance(ticket.about, str)
     table = fastjson.keyed(
         (
             fastjson.queue(client.facts.broker, ticket.about, queue_id),
-            {"lastUpdateTimestamp": 0, "maxOffset": stop, "minOffset": start},
+            {"lastUpdateTimestamp": max(0, last_ms), "maxOffset": stop, "minOffset": start},
         )
-        for queue_id, start, stop in event.queues
+        for queue_id, start, stop, last_ms in event.queues
     )
-    return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":0.0}')
+    rate = fastjson.dumps(event.per_second)
+    return ticket.reply(codes.SUCCESS, body=b'{"offsetTable":' + table + b',"topicPutTps":' + rate + b"}")
 
 
 def progress(_client: Client, frame: Frame) -> Outcome:

@@ -26,8 +26,10 @@ from domain.statistics import (
     QueryPolicy,
     QueryProducers,
     QuerySpans,
+    QueryTopicState,
     Span,
     Spans,
+    TopicState,
 )
 from domain.topic import Group, Topic
 from tests.gateway.usecase.ear import Ear
@@ -99,6 +101,15 @@ def test_times_of_a_queue_as_a_group_sees_it(place: Bench) -> None:
     ]
     assert code(place.ask(QuerySpans(1, "nothing", "g"))) is ErrorCode.TOPIC_NOT_FOUND
     assert code(place.ask(QuerySpans(1, "T", "nobody"))) is ErrorCode.GROUP_NOT_FOUND
+
+
+def test_when_queues_were_written_last(place: Bench) -> None:
+    times = stored_ms(place)
+    [event] = place.ask(QueryTopicState(1, "T"))
+    assert isinstance(event, TopicState)
+    assert event.queues == [(0, 0, 4, times[3]), (1, 0, 0, -1)]
+    assert event.per_second > 0
+    assert code(place.ask(QueryTopicState(1, "nothing"))) is ErrorCode.TOPIC_NOT_FOUND
 
 
 def test_peeking_takes_nothing(place: Bench) -> None:

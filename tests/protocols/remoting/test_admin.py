@@ -7,11 +7,11 @@ import json
 import pytest
 
 from domain.admin import ChangeTopic, TopicChange
-from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryBounds, QueryGroup, QueryTopic
+from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryGroup, QueryTopic
 from domain.errors import ErrorCode, Failure
-from domain.event import Bounds, Done, GroupFound, GroupList, Refused, TopicFound, TopicList
+from domain.event import Done, GroupFound, GroupList, Refused, TopicFound, TopicList
 from domain.inspect import Figures, Progress, QueryFigures, QueryProgress
-from domain.statistics import PolicyFound, QueryPolicy
+from domain.statistics import PolicyFound, QueryPolicy, QueryTopicState, TopicState
 from domain.topic import Durability, Group, Topic
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
 
@@ -89,12 +89,12 @@ def test_deleting_topics_and_groups() -> None:
 def test_statistics_are_keyed_by_raw_queues() -> None:
     conn = connection()
     command = one(conn, request(202, {"topic": "T"}))
-    assert isinstance(command, QueryBounds)
-    assert command.queue_id == -1
-    conn.answer(Bounds(command.ticket, [(0, 1, 5), (1, 0, 0)]), 1)
+    assert isinstance(command, QueryTopicState)
+    assert command.topic == "T"
+    conn.answer(TopicState(command.ticket, [(0, 1, 5, 17), (1, 0, 0, -1)], 0.5), 1)
     assert reply(conn).body == (
-        b'{"offsetTable":{{"brokerName":"b-a","queueId":0,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":5,"minOffset":1},'
-        b'{"brokerName":"b-a","queueId":1,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}},"topicPutTps":0.0}'
+        b'{"offsetTable":{{"brokerName":"b-a","queueId":0,"topic":"T"}:{"lastUpdateTimestamp":17,"maxOffset":5,"minOffset":1},'
+        b'{"brokerName":"b-a","queueId":1,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}},"topicPutTps":0.5}'
     )
 
 
