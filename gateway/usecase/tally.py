@@ -42,12 +42,12 @@ class Window:
         self._rows = [[0, 0, 0] for _ in range(slots)]
         self._at = -1
 
-    def add(self, count: int, size: int, tick: int) -> None:
-        """`count` messages of `size` bytes went by at once."""
+    def add(self, count: int, size: int, times: int, tick: int) -> None:
+        """`count` messages of `size` bytes went by, `times` times."""
         row = self._turn(tick)
         row[0] += count
         row[1] += size
-        row[2] += 1
+        row[2] += times
 
     def sum(self, tick: int, slots: int) -> tuple[int, int, int]:
         """(messages, bytes, times) in the latest `slots` slots, the one under way among them."""
@@ -68,22 +68,58 @@ class Window:
 
 @final
 class Counter:
-    """One thing that is counted: a minute, an hour and a day of it, and all."""
+    """One thing that is counted: a minute, an hour and a day of it, and all.
 
-    __slots__ = ("day", "hour", "minute", "total")
+    What goes by in one tick is three additions; the windows get it when the tick is over, or when somebody looks.
+    """
+
+    __slots__ = ("_count", "_day", "_hour", "_minute", "_size", "_tick", "_times", "_total")
 
     def __init__(self) -> None:
-        self.minute = Window(1, 7)
-        self.hour = Window(60, 7)
-        self.day = Window(360, 25)
-        self.total = 0
+        self._minute = Window(1, 7)
+        self._hour = Window(60, 7)
+        self._day = Window(360, 25)
+        self._total = 0
+        self._tick = 0
+        self._count = 0
+        self._size = 0
+        self._times = 0
 
     def add(self, count: int, size: int, tick: int) -> None:
         """`count` messages of `size` bytes went by at once."""
-        self.total += count
-        self.minute.add(count, size, tick)
-        self.hour.add(count, size, tick)
-        self.day.add(count, size, tick)
+        if tick != self._tick:
+            self.settle(tick)
+        self._count += count
+        self._size += size
+        self._times += 1
+
+    def settle(self, tick: int) -> None:
+        """Give the windows what they have not got yet."""
+        if self._times:
+            for window in (self._minute, self._hour, self._day):
+                window.add(self._count, self._size, self._times, self._tick)
+            self._total += self._count
+            self._count = self._size = self._times = 0
+        self._tick = tick
+
+    def total(self) -> int:
+        """All messages."""
+        return self._total + self._count
+
+    def minute(self, tick: int) -> Window:
+        """The last minute."""
+        self.settle(tick)
+        return self._minute
+
+    def hour(self, tick: int) -> Window:
+        """The last hour."""
+        self.settle(tick)
+        return self._hour
+
+    def day(self, tick: int) -> Window:
+        """The last day."""
+        self.settle(tick)
+        return self._day
 
 
 @final
@@ -114,16 +150,18 @@ class Tally:
             counter = Counter()
             if self._has_room(self._put):
                 self._put[topic] = counter
-        size = sum(map(len, records))
-        counter.add(len(records), size, self._tick)
-        self._all_put.add(len(records), size, self._tick)
+        count = len(records)
+        size = len(records[0]) if count == 1 else sum(map(len, records))
+        counter.add(count, size, self._tick)
+        self._all_put.add(count, size, self._tick)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases are not counted."""
 
     def pulled(self, group: str, topic: str, records: Sequence[bytes]) -> None:
         """`group` has been given messages, as records."""
-        self._gone(group, topic, len(records), sum(map(len, records)))
+        count = len(records)
+        self._gone(group, topic, count, len(records[0]) if count == 1 else sum(map(len, records)))
 
     def received(self, group: str, topic: str, messages: Sequence[Leased]) -> None:
         """`group` has been given messages, on lease."""
@@ -140,25 +178,25 @@ class Tally:
 
     def per_second(self, group: str) -> float:
         """Messages a second that `group` was given in the last minute, over all topics."""
-        found = [counter.minute.sum(self._tick, 7)[0] for (_, name), counter in self._got.items() if name == group]
+        found = [counter.minute(self._tick).sum(self._tick, 7)[0] for (_, name), counter in self._got.items() if name == group]
         return sum(found) / self._seconds(1, 7)
 
     def put_per_second(self, topic: str) -> float:
         """Messages a second that came into `topic` in the last minute."""
         counter = self._put.get(topic)
-        return counter.minute.sum(self._tick, 7)[0] / self._seconds(1, 7) if counter is not None else 0.0
+        return counter.minute(self._tick).sum(self._tick, 7)[0] / self._seconds(1, 7) if counter is not None else 0.0
 
     def figures(self) -> dict[str, float]:
         """Totals, and messages a second over 10 s, a minute and ten minutes, for both directions."""
         found: dict[str, float] = {}
         for name, counter in (("put", self._all_put), ("got", self._all_got)):
             yesterday, today = self._mornings[name]
-            found[f"{name}_total"] = counter.total
+            found[f"{name}_total"] = counter.total()
             found[f"{name}_before_yesterday_total"] = yesterday
             found[f"{name}_before_today_total"] = today
-            found[f"{name}_per_second_10s"] = counter.minute.sum(self._tick, 2)[0] / self._seconds(1, 2)
-            found[f"{name}_per_second_60s"] = counter.minute.sum(self._tick, 7)[0] / self._seconds(1, 7)
-            found[f"{name}_per_second_600s"] = counter.hour.sum(self._tick, 2)[0] / self._seconds(60, 2)
+            found[f"{name}_per_second_10s"] = counter.minute(self._tick).sum(self._tick, 2)[0] / self._seconds(1, 2)
+            found[f"{name}_per_second_60s"] = counter.minute(self._tick).sum(self._tick, 7)[0] / self._seconds(1, 7)
+            found[f"{name}_per_second_600s"] = counter.hour(self._tick).sum(self._tick, 2)[0] / self._seconds(60, 2)
         return found
 
     def _query(self, session: Session, command: QueryRates) -> None:
@@ -174,9 +212,12 @@ class Tally:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"The stats <{command.name}> <{command.key}> not exist")
             session.answer(Refused(command.ticket, failure))
             return
+        tick = self._tick
         rates = [
-            self._rate(counter.minute, at, 1, 7), self._rate(counter.hour, at, 60, 7), self._rate(counter.day, at, 360, 25),
-        ]  # fmt: skip
+            self._rate(counter.minute(tick), at, 1, 7),
+            self._rate(counter.hour(tick), at, 60, 7),
+            self._rate(counter.day(tick), at, 360, 25),
+        ]
         session.answer(Rates(command.ticket, *rates))
 
     def _rate(self, window: Window, at: int, ticks: int, slots: int) -> Rate:
@@ -194,7 +235,7 @@ class Tally:
             return True
         if self._full_at != self._tick:
             self._full_at = self._tick
-            for key in [key for key, counter in counters.items() if counter.day.sum(self._tick, 25)[2] == 0]:
+            for key in [key for key, counter in counters.items() if counter.day(self._tick).sum(self._tick, 25)[2] == 0]:
                 del counters[key]  # type: ignore[arg-type]
         return len(counters) < COUNTERS_MAX
 
@@ -205,7 +246,7 @@ class Tally:
         if day != self._day:
             self._day = day
             self._mornings = {
-                "put": (self._mornings["put"][1], self._all_put.total),
-                "got": (self._mornings["got"][1], self._all_got.total),
+                "put": (self._mornings["put"][1], self._all_put.total()),
+                "got": (self._mornings["got"][1], self._all_got.total()),
             }
         self._clock.call_at(self._began_ns + (self._tick + 1) * TICK_NS, self._next)

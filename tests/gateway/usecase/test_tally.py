@@ -27,12 +27,12 @@ def ask(place: Tally, name: str, key: str) -> Rates | Refused:
 def test_a_window_forgets_what_is_older_than_its_slots() -> None:
     window = Window(2, 3)
     for tick in range(6):
-        window.add(1, 10, tick)
+        window.add(1, 10, 1, tick)
     assert window.sum(5, 3) == (6, 60, 6)
     assert window.sum(5, 1) == (2, 20, 2)
     assert window.sum(6, 3) == (4, 40, 4)
     assert window.sum(1_000, 3) == (0, 0, 0)
-    window.add(5, 5, 1_000)
+    window.add(5, 5, 1, 1_000)
     assert window.sum(1_000, 3) == (5, 5, 1)
 
 
