@@ -26,6 +26,7 @@ from gateway.access.gate import Gate
 from gateway.access.start import start as start_access
 from gateway.config import Config, nearest
 from gateway.observe import metrics
+from gateway.observe.facts import facts
 from gateway.observe.figures import Ledger
 from gateway.observe.lag import Lags
 from gateway.pump import Pump, PumpHouse
@@ -39,7 +40,7 @@ from gateway.runtime.tls import TlsContexts
 from gateway.transport import Handler
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
-from gateway.usecase.latest import LatestValues
+from gateway.usecase.latest import SPACE, LatestValues
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import Policy
 from gateway.usecase.query import Querying
@@ -106,6 +107,7 @@ class Parts:
     datagrams: Mapping[str, DatagramAdapter]
     missing: Mapping[str, str]
     watches: Watches
+    sessions: Sessions
 
 
 def part_names() -> list[str]:
@@ -165,7 +167,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
     if MQTT in streams:
         streams[WEBSOCKET] = WebSocketAdapter({"/mqtt": streams[MQTT]})
-    return Parts(store, handler, access, gate, streams, datagrams, missing, watches)
+    return Parts(store, handler, access, gate, streams, datagrams, missing, watches, sessions)
 
 
 def _load(group: str, config: Config, base: Setting, missing: dict[str, str], applications: Sequence[object]) -> dict[str, Any]:
@@ -249,6 +251,7 @@ class Node:
             self._disk.close()
             raise
         self._ready_ns = self._clock.monotonic_ns()
+        self.parts.sessions.facts.source = self._facts
         self.ready = True
 
     async def _prepared(self) -> None:
@@ -320,6 +323,15 @@ class Node:
         refused = self.parts.access.refused if self.parts.access is not None else {}
         figures = self.parts.store.figures()
         return metrics.text(self._ledger.all(), figures, self._lags.look(), up_s, expired, refused, self._counters())
+
+    def _facts(self) -> dict[str, str]:
+        sessions = self.parts.sessions
+        counts = {
+            "clients/connected": sessions.attached,
+            "subscriptions/count": sessions.interests,
+            "retained messages/count": self.parts.store.state.size(SPACE)[0],
+        }
+        return facts(self._ledger.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
 
     def _counters(self) -> dict[str, int]:
         mqtt = self.parts.streams.get(MQTT)

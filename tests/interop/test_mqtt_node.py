@@ -10,11 +10,12 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.interop.node import Node
+from tests.interop.test_mqtt import until
 
 
 def test_a_node_that_stops_tells_its_clients_and_has_counted_their_messages(tmp_path: Path) -> None:
     reasons: list[int] = []
-    got: list[bytes] = []
+    got: list[Any] = []
     ready, heard, gone = threading.Event(), threading.Event(), threading.Event()
     with Node(tmp_path, "--durability", "page") as node:
         client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5, reconnect_on_failure=False)
@@ -43,6 +44,12 @@ def test_a_node_that_stops_tells_its_clients_and_has_counted_their_messages(tmp_
         assert 'headgate_messages_out_total{protocol="mqtt"} 4' in lines
         assert "headgate_mqtt_lost_total 0" in lines
         assert "headgate_watch_dropped_total 0" in lines
+        facts: dict[str, Any] = {}
+        client.on_message = lambda client, data, message: facts.update({message.topic: message.payload})
+        client.subscribe("$SYS/broker/#", 0)
+        until(lambda: "$SYS/broker/version" in facts)
+        assert facts["$SYS/broker/clients/connected"] == b"1"
+        assert facts["$SYS/broker/messages/received"] == b"4"
         assert node.stop() == 0
         assert gone.wait(10)
     client.loop_stop()

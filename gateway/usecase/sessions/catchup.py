@@ -15,6 +15,7 @@ from domain.record import Record
 from domain.session import AT_MOST_ONCE, Delivery, Parcel, Taken
 from gateway.routing.routes import is_routed, path_in, topic_of_filter
 from gateway.usecase.latest import value_at
+from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
 from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
 
@@ -27,7 +28,10 @@ PLACES_PER_TURN_MAX: Final = 512
 class CatchUp:
     """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow) -> None:
+    def __init__(
+        self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow, facts: Facts
+    ) -> None:
+        self._facts = facts
         self._store = store
         self._metadata = metadata
         self._state = state
@@ -218,7 +222,7 @@ class CatchUp:
             if not subscriber.latest:
                 return
             path, interest = subscriber.latest[0]
-            data = value_at(self._state, path, self._clock.wall_ms())
+            data = self._facts.value(path) or value_at(self._state, path, self._clock.wall_ms())
             if data is None or subscriber.interests.get(interest.pattern) is not interest:
                 subscriber.latest.popleft()
                 continue

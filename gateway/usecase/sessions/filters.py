@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from domain.errors import ErrorCode, Failure
@@ -23,6 +24,7 @@ from gateway.session import Session
 from gateway.usecase.latest import paths_under
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.outflow import Outflow
 from gateway.usecase.sessions.shares import Shares
 from gateway.usecase.sessions.subscriber import Subscriber
@@ -43,7 +45,9 @@ class Filters:
         outflow: Outflow,
         catch_up: CatchUp,
         shares: Shares,
+        facts: Facts,
     ) -> None:
+        self._facts = facts
         self._shares = shares
         self._store = store
         self._metadata = metadata
@@ -139,7 +143,7 @@ class Filters:
         self._store.bounds(place[0], place[1], bounds)
 
     def _show_latest(self, subscriber: Subscriber, interest: Interest) -> None:
-        for path in paths_under(self._state, interest.pattern):
+        for path in chain(self._facts.paths_under(interest.pattern), paths_under(self._state, interest.pattern)):
             if len(subscriber.latest) >= LATEST_PATHS_MAX:
                 return
             subscriber.latest.append((path, interest))

@@ -45,6 +45,7 @@ class Outflow:
         self._state = state
         self._clock = clock
         self._routes: Routes[tuple[Subscriber, Interest], list[Reach]] = Routes(fold)
+        self._roots: dict[str, int] = {}
         self._busy: dict[Subscriber, None] = {}
         self._dirty: dict[Subscriber, None] = {}
         self.high = 0
@@ -56,12 +57,24 @@ class Outflow:
 
     # Filters
 
+    def listens(self, root: str) -> bool:
+        """True when some filter of an attached session may match paths below `root`, whose first level is no wildcard."""
+        return self._roots.get(root.partition("/")[0], 0) > 0
+
     def connect(self, subscriber: Subscriber, interest: Interest) -> None:
         """Deliver by this filter from now on."""
+        root = interest.pattern.partition("/")[0]
+        self._roots[root] = self._roots.get(root, 0) + 1
         self._routes.insert(interest.pattern, (subscriber, interest))
 
     def disconnect(self, subscriber: Subscriber, interest: Interest) -> None:
         """No longer."""
+        root = interest.pattern.partition("/")[0]
+        left = self._roots.get(root, 0) - 1
+        if left > 0:
+            self._roots[root] = left
+        else:
+            self._roots.pop(root, None)
         self._routes.remove(interest.pattern, (subscriber, interest))
 
     # Live

@@ -34,6 +34,7 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.absence import Absences, will_ms
 from gateway.usecase.sessions.catchup import CatchUp
 from gateway.usecase.sessions.claims import Claims
+from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
 from gateway.usecase.sessions.outflow import Outflow
@@ -69,8 +70,9 @@ class Sessions:
         claims = Claims(store, clock, dead_letters)
         self._outflow = Outflow(state, clock, claims.settle)
         self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims)
-        self._catch_up = CatchUp(store, metadata, state, clock, self._outflow)
-        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares)
+        self.facts = Facts(clock, self._outflow)
+        self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts)
+        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares, self.facts)
         self._inflow = Inflow(state, sending)
         self._absences = Absences(clock, self._due)
         self._known: dict[str, Subscriber] = {}
@@ -89,6 +91,11 @@ class Sessions:
             Confirm: self._confirm,
             Take: self._take,
         }
+
+    @property
+    def interests(self) -> int:
+        """How many filters of attached sessions there are, shared ones not among them."""
+        return self._outflow.interests
 
     @property
     def attached(self) -> int:

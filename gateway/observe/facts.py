@@ -1,0 +1,22 @@
+"""What the node says of itself to MQTT clients, under `$SYS/broker/`; the names are those of other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+
+from gateway.observe.figures import Figures
+
+
+def facts(protocols: Iterable[Figures], counts: Mapping[str, int], up_s: int) -> dict[str, str]:
+    """Facts by path: sums over all protocols, and `counts` as they are."""
+    figures = list(protocols)
+    return {
+        "version": f"headgate {version('headgate')}",
+        "uptime": f"{up_s} seconds",
+        "messages/received": str(sum(one.messages_in for one in figures)),
+        "messages/sent": str(sum(one.messages_out for one in figures)),
+        "bytes/received": str(sum(one.bytes_in for one in figures)),
+        "bytes/sent": str(sum(one.bytes_out for one in figures)),
+        **{name: str(count) for name, count in counts.items()},
+    }

@@ -1,0 +1,58 @@
+"""What the node says of itself under `$SYS/broker/`: values that nobody can publish, and that are in no log.
+
+They are like latest values to whoever subscribes, and come again every INTERVAL_NS when they have changed. Filters that begin
+with a wildcard do not match them (MQTT 5, 4.7.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from domain import record
+from domain.address import OTHER_PATHS_TOPIC
+from domain.filter.path import matches
+from domain.limits import SECOND_NS
+from domain.message import LOCAL_HOST, Message
+from domain.ports import Clock
+from gateway.usecase.sessions.outflow import Outflow
+
+ROOT: Final = "$SYS/broker/"
+INTERVAL_NS: Final = 10 * SECOND_NS
+
+Source = Callable[[], Mapping[str, str]]
+"""Facts by their path below ROOT, as they are now."""
+
+
+class Facts:
+    """`source` is set by whoever knows; until then there are no facts."""
+
+    def __init__(self, clock: Clock, outflow: Outflow) -> None:
+        self._clock = clock
+        self._outflow = outflow
+        self._told: dict[str, str] = {}
+        self.source: Source = dict
+        clock.call_at(clock.monotonic_ns() + INTERVAL_NS, self._tell)
+
+    def paths_under(self, pattern: str) -> Iterator[str]:
+        """Paths of facts that `pattern` matches."""
+        if pattern.startswith("$SYS"):
+            yield from (ROOT + name for name in sorted(self.source()) if matches(pattern, ROOT + name))
+
+    def value(self, path: str) -> bytes | None:
+        """A fact as a record."""
+        text = self.source().get(path.removeprefix(ROOT)) if path.startswith(ROOT) else None
+        return None if text is None else self._record(path, text)
+
+    def _record(self, path: str, text: str) -> bytes:
+        stored = f"originMqttTopic\x01{path}\x02qosLevel\x010\x02mqttRetain\x01true\x02".encode()
+        now_ms = self._clock.wall_ms()
+        return record.encode(Message(OTHER_PATHS_TOPIC, text.encode(), stored, born_ms=now_ms), 0, 0, now_ms, LOCAL_HOST)
+
+    def _tell(self) -> None:
+        if self._outflow.listens(ROOT):
+            for name, text in self.source().items():
+                if self._told.get(name) != text:
+                    self._told[name] = text
+                    self._outflow.arrived(OTHER_PATHS_TOPIC, 0, [self._record(ROOT + name, text)])
+        self._clock.call_at(self._clock.monotonic_ns() + INTERVAL_NS, self._tell)
