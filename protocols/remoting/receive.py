@@ -68,7 +68,9 @@ def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
     topic, ordered = ticket.about
     messages = event.messages
     if not messages:
-        return ticket.reply(codes.POLLING_TIMEOUT, remark="no message before the time was up")
+        # Clients read the header of this answer too, and log an error for each number that it lacks.
+        nothing = {"popTime": str(event.pop_ms), "invisibleTime": str(event.invisible_ms), "reviveQid": "0", "restNum": "0"}
+        return ticket.reply(codes.POLLING_TIMEOUT, nothing, remark="no message before the time was up")
     start, listed = pop.offsets(messages)
     first = messages[0].receipt
     fields = {

@@ -55,8 +55,10 @@ def test_more_than_32_messages_are_refused() -> None:
     assert reply(conn).code == codes.INVALID_PARAMETER
 
 
-def test_nothing_before_the_time_was_up_is_210() -> None:
-    assert answered([])[0] == codes.POLLING_TIMEOUT
+def test_nothing_before_the_time_was_up_is_210_with_every_number_of_the_header() -> None:
+    code, found, body = answered([])
+    assert (code, body) == (codes.POLLING_TIMEOUT, b"")
+    assert found == {"popTime": "1000", "invisibleTime": "60000", "reviveQid": "0", "restNum": "0"}
 
 
 def test_one_segment_for_each_retry_flag_and_queue() -> None:
