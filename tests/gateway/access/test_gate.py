@@ -10,6 +10,8 @@ from typing import Any
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 import domain
 from domain.access import (
@@ -270,6 +272,25 @@ def test_credentials(scene: Scene) -> None:
     assert [code(Token(token(exp=900))), code(Token(token(nbf=2_000))), code(Token(token(exp="x")))] == [no] * 3
     assert [code(Token(token(SECRET + "!"))), code(Token(token(sub="a/b"))), code(Token("x.y")), code(Token(""))] == [no] * 4
     assert code(Token(jwt.encode({"sub": "root"}, "", "none"))) == no
+
+
+def test_tokens_of_a_public_key_and_no_other_algorithm() -> None:
+    private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = private.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    scene = Scene({"jwt_public_key": public.decode(), "jwt_audience": "headgate", "jwt_user_claim": "name"})
+    claims = {"name": "carol", "aud": "headgate"}
+
+    def user(text: str) -> str:
+        found = scene.access.authenticate(Token(text), HOST)
+        return found.user if isinstance(found, Principal) else ""
+
+    assert user(jwt.encode(claims, private, "RS256")) == "carol"
+    assert user(jwt.encode({**claims, "aud": "other"}, private, "RS256")) == ""
+    assert user(jwt.encode({**claims, "name": 7}, private, "RS256")) == ""
+    assert user(jwt.encode(claims, private, "RS512")) == ""
+    assert user(jwt.encode(claims, SECRET, "HS256")) == ""
 
 
 def test_a_token_that_runs_out_ends_its_principal(scene: Scene) -> None:

@@ -1,0 +1,74 @@
+"""The settings of access: what turns it on, what is refused, and what is never shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from domain.errors import ConfigError
+from gateway.access.config import read
+from gateway.access.start import start
+from gateway.config import load
+from tests.gateway.access.memory import MemoryState
+
+ADMIN = "root:s3cret"
+
+
+def test_an_admin_controls_access_and_opens_other_addresses(tmp_path: Path) -> None:
+    assert load({"host": "0.0.0.0", "admin": ADMIN}, {}, ["access"]).controlled
+    assert load({}, {"HEADGATE_ADMIN": ADMIN}, ["access"]).controlled
+    file = tmp_path / "admin"
+    file.write_text(ADMIN + "\n")
+    assert load({"admin_file": str(file)}, {}, ["access"]).admin == ADMIN
+    assert not load({}, {}, ["access"]).controlled
+    off = {"HEADGATE_ACCESS_ENABLED": "false", "HEADGATE_ADMIN": ADMIN}
+    assert not load({}, off, ["access"]).controlled
+    with pytest.raises(ConfigError, match="--admin NAME:PASSWORD"):
+        load({"host": "0.0.0.0"}, off, ["access"])
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load({"admin_file": str(tmp_path / "nothing")}, {}, ["access"])
+
+
+def test_secrets_are_not_shown() -> None:
+    config = load({"admin": ADMIN}, {"HEADGATE_ACCESS_JWT_SECRET": "s3cret" * 8}, ["access"])
+    assert not any("s3cret" in value for _, value, _ in config.rows())
+
+
+@pytest.mark.parametrize("admin", ["root", ":s3cret", "root:", "a b:s3cret", "a/b:s3cret"])
+def test_what_is_no_admin_is_refused_without_its_password(admin: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        start({}, admin, True, MemoryState(), lambda: 0)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_access_without_anybody_is_refused() -> None:
+    with pytest.raises(ConfigError, match="nobody is known"):
+        start({}, "", True, MemoryState(), lambda: 0)
+
+
+def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
+    state = MemoryState()
+    start({}, ADMIN, True, state, lambda: 0)
+    book, access = start({}, "root:other", True, state, lambda: 0)
+    assert access is not None
+    assert book.users["root"].password == "other"
+    assert book.users["root"].privileged
+    again, none = start({}, "", False, state, lambda: 0)
+    assert none is None
+    assert again.users == book.users
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"enable": True}, {"enabled": "yes"}, {"anonymous": 1}, {"jwt_secret": "short"}, {"rules": {"filter": "a"}},
+        {"rules": [{"filter": "a/#/b"}]}, {"policies": [{"subject": "alice", "resource": "*", "actions": ["All"]}]},
+        {"policies": [{"subject": "User:alice", "resource": "x", "actions": ["All"]}]},
+        {"policies": [{"subject": "User:alice", "resource": "*", "actions": "All"}]},
+        {"policies": [{"subject": "User:alice", "resource": "*", "actions": ["All"], "more": 1}]},
+    ],
+)  # fmt: skip
+def test_what_is_no_setting_is_refused(table: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        read(table)
