@@ -55,6 +55,8 @@ def announce(node: Node, compiled: str) -> None:
     lines = [f"  {name:<11} {address:<24} {about}" for name, address, about in node.lines()]
     print("\n".join(["Headgate is ready.", *lines]))
     print(f"  durability  {level.value}: an acknowledged message survives {level.survives}")
+    access = node.parts.access
+    print(f"  access      {'everybody who reaches a port' if access is None else f'controlled, {len(access.book.users)} users'}")
     print(f"  data        {node.config.data}")
     print(f"  running     {compiled}", flush=True)
     for name, why in node.parts.missing.items():
