@@ -26,7 +26,7 @@ var endpoint, topic, group string
 
 func main() {
 	endpoint, topic, group = os.Args[2], os.Args[3], os.Args[4]
-	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay}
+	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact}
 	if err := scenarios[os.Args[1]](); err != nil {
 		fmt.Println("FAILED", os.Args[1], err)
 		os.Exit(1)
@@ -183,10 +183,12 @@ func pushed(listener func(*client.MessageView) client.ConsumerResult) error {
 	return consumer.Start()
 }
 
-func until(holds func() bool) error {
-	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+func until(holds func() bool) error { return within(patience, holds) }
+
+func within(limit time.Duration, holds func() bool) error {
+	for end := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("not within %v", patience)
+			return fmt.Errorf("not within %v", limit)
 		}
 	}
 	return nil
