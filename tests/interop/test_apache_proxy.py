@@ -1,0 +1,104 @@
+"""Apache's own proxy 5.5.0 in CLUSTER mode, a node being its name server and its broker. The Go SDK speaks gRPC to the proxy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.grpc_setup import ROOT, make_group, make_topic
+from tests.interop.node import Node
+from tests.interop.test_grpc_go import client, run
+
+pytestmark = pytest.mark.interop
+PEER = ROOT / "benchmarks" / "apache"
+JARS = ROOT / ".deps" / "apache"
+FETCH_S = 400
+START_S = 60
+
+__all__ = ["client"]
+
+
+@pytest.fixture(scope="module")
+def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the proxy's jars: those that the benchmarks have fetched, else Maven's."""
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed: Apache's proxy was not run")
+    if any(JARS.glob("rocketmq-proxy-5.5.0.jar")):
+        return JARS
+    if shutil.which("mvn") is None:
+        pytest.skip("mvn is not installed: Apache's proxy was not run")
+    folder = tmp_path_factory.mktemp("apache")
+    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(fetch, cwd=PEER, capture_output=True, text=True, timeout=FETCH_S, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"Maven cannot fetch rocketmq-proxy 5.5.0, so it was not run: {done.stdout[-300:]}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, jars: Path, client: Path) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory, jars: Path, node: Node) -> Iterator[int]:
+    """A running proxy -> its gRPC port."""
+    folder = tmp_path_factory.mktemp("proxy")
+    grpc, remoting = free_port(), free_port()
+    settings = {
+        "rocketMQClusterName": "DefaultCluster", "proxyMode": "CLUSTER", "namesrvAddr": f"127.0.0.1:{node.port('nameserver')}",
+        "grpcServerPort": grpc, "remotingListenPort": remoting,
+    }  # fmt: skip
+    (folder / "conf").mkdir()
+    (folder / "conf" / "rmq-proxy.json").write_text(json.dumps(settings))
+    command = [
+        "java", "-Xms256m", "-Xmx512m", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", f"{jars}/*",
+        "org.apache.rocketmq.proxy.ProxyStartup",
+    ]  # fmt: skip
+    with (folder / "output.txt").open("wb") as output:
+        environment = {**os.environ, "RMQ_PROXY_HOME": str(folder)}
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=environment)
+    try:
+        end = time.monotonic() + START_S
+        while b"startup successfully" not in (folder / "output.txt").read_bytes():
+            text = (folder / "output.txt").read_text(errors="replace")
+            if process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"{text[-4000:]}\n{node.text()[-2000:]}")
+            time.sleep(0.1)
+        yield grpc
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind", "tls"),
+    [("simple", "NORMAL", False), ("push", "NORMAL", True), ("fifo", "FIFO", True), ("delay", "DELAY", True),
+     ("transact", "TRANSACTION", True)],
+)  # fmt: skip
+def test_a_grpc_client_of_the_proxy(
+    client: Path, node: Node, proxy: int, scenario: str, kind: str, tls: bool, tmp_path: Path
+) -> None:
+    topic = f"proxied-{scenario}"
+    make_topic(node, topic, kind)
+    make_group(node, f"{topic}-group", orderly=kind == "FIFO")
+    run(client, scenario, proxy, topic, tmp_path, tls)
