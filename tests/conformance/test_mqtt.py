@@ -1,4 +1,4 @@
-"""Statements of MQTT 5.0 (OASIS) on WebSocket and shared subscriptions, by their numbers; others are in tests/protocols/mqtt."""
+"""Statements of MQTT 5.0 (OASIS) on WebSocket and shared subscriptions, by number; others are in tests/protocols/mqtt."""
 
 from __future__ import annotations
 
