@@ -1,4 +1,4 @@
-"""Apache's own proxy 5.5.0 in CLUSTER mode, a node being its name server and its broker. The Go SDK speaks gRPC to the proxy."""
+"""Apache's own proxy 5.5.0 in CLUSTER mode, a node being its name server and broker. The Go SDK speaks gRPC to the proxy."""
 
 from __future__ import annotations
 
