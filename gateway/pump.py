@@ -290,7 +290,7 @@ class Pump:
             self._mark()
 
     def _handle(self, command: Command) -> None:
-        if isinstance(command, Send | SendOnce):
+        if isinstance(command, (Send, SendOnce)):
             self._figures.messages_in += len(command.messages)
         elif type(command) is Disconnected:
             if self._over:
