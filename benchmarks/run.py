@@ -3,8 +3,9 @@
     python -m benchmarks.run remoting-send --durability page --rounds 3
     python -m benchmarks.run --list
 
-Every round starts each server afresh, warms it up (Apache's JVM with as many messages as are counted), then counts: user and system time of all server processes over the
-messages that were answered. A row that is lost is printed like a row that is won.
+Every round starts each server afresh, warms it up (Apache's JVM with as many messages as are counted), then counts: user
+and system time of all server processes over the messages that were answered. A row that is lost is printed like a row that
+is won.
 """
 
 from __future__ import annotations
