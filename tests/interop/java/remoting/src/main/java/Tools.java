@@ -115,6 +115,7 @@ public final class Tools {
         SendResult last = send(producer, 20);
         until("all consumed", 60, () -> SEEN.size() >= 20);
         consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+        producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
         String client = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
         PrintStream out = System.out;
         PrintStream error = System.err;
