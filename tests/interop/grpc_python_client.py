@@ -28,7 +28,8 @@ WAIT_S = 45.0
 
 
 def configuration(endpoint: str) -> ClientConfiguration:
-    return ClientConfiguration(endpoint, Credentials(os.environ.get("CLIENT_ACCESS_KEY", ""), os.environ.get("CLIENT_SECRET_KEY", "")))
+    credentials = Credentials(os.environ.get("CLIENT_ACCESS_KEY", ""), os.environ.get("CLIENT_SECRET_KEY", ""))
+    return ClientConfiguration(endpoint, credentials)
 
 
 def produce(endpoint: str, topic: str, count: int, **more: Any) -> list[str]:
