@@ -137,7 +137,7 @@ def test_sql92_filter_selects_by_property(channel: grpc.Channel) -> None:
 
 def test_what_is_not_served_says_so(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        method(channel, "EndTransaction", pb.HeartbeatResponse)(pb.HeartbeatRequest())
+        method(channel, "GetOffset", pb.HeartbeatResponse)(pb.HeartbeatRequest())
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
