@@ -54,8 +54,10 @@ def up(
     config: File = None,
 ) -> None:
     """Start everything in one process."""
-    options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
-    options |= {"admin": admin, "admin_file": admin_file, "client_ca": client_ca}
+    options = _options(
+        data, host, advertise, port_offset, port, durability, insecure, certificate, key,
+        admin, admin_file, client_ca,
+    )  # fmt: skip
     from gateway.runtime.compiled import activate
 
     compiled = activate()
@@ -81,8 +83,10 @@ def show(
     config: File = None,
 ) -> None:
     """Print what would be in force, and where each value is from."""
-    options = _options(data, host, advertise, port_offset, port, durability, insecure, certificate, key)
-    options |= {"admin": admin, "admin_file": admin_file, "client_ca": client_ca}
+    options = _options(
+        data, host, advertise, port_offset, port, durability, insecure, certificate, key,
+        admin, admin_file, client_ca,
+    )  # fmt: skip
     rows = _load(options, config).rows()
     width = max(len(name) for name, _, _ in rows)
     middle = max(len(value) for _, value, _ in rows)
@@ -108,6 +112,9 @@ def _options(
     insecure: bool | None,
     certificate: str | None,
     key: str | None,
+    admin: str | None,
+    admin_file: str | None,
+    client_ca: str | None,
 ) -> dict[str, object]:
     options: dict[str, object] = {
         "data": data,
@@ -118,6 +125,9 @@ def _options(
         "insecure": insecure,
         "certificate": certificate,
         "key": key,
+        "admin": admin,
+        "admin_file": admin_file,
+        "client_ca": client_ca,
     }
     for assignment in port or ():
         name, equals, number = assignment.partition("=")

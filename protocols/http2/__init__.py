@@ -7,8 +7,8 @@ from typing import final
 
 from protocols.adapter import Connection, Peer, Setting
 from protocols.http2.application import ApplicationFactory
+from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
-from protocols.http2.engine import choose
 
 
 @final

@@ -5,7 +5,6 @@ Two engines keep it, `engine_nghttp2` (libnghttp2, by a thin binding) and `engin
 
 from __future__ import annotations
 
-import os
 from typing import Final, Protocol
 
 from protocols.http2.application import Headers, Reply
@@ -69,30 +68,8 @@ class EngineFactory(Protocol):
         """A new connection that advertises `streams_max` and has its SETTINGS in `outgoing`."""
 
 
-def choose() -> tuple[str, EngineFactory]:
-    """The engine of this process and its name: nghttp2 where its binding was built, else h2.
-
-    HEADGATE_PURE=1 forces h2; HEADGATE_REQUIRE_COMPILED=1 raises ImportError instead of falling back.
-    """
-    if os.environ.get("HEADGATE_PURE") == "1":
-        return "h2", _h2()
-    try:
-        from protocols.http2 import engine_nghttp2
-    except ImportError:
-        if os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1":
-            raise
-        return "h2", _h2()
-    return "nghttp2", engine_nghttp2.Session
-
-
-def _h2() -> EngineFactory:
-    from protocols.http2 import engine_h2
-
-    return engine_h2.Session
-
-
 __all__ = [
     "CANCEL", "CONNECTION_WINDOW_BYTES", "ENHANCE_YOUR_CALM", "EVENT_DATA", "EVENT_ENDED", "EVENT_FATAL", "EVENT_HEADERS",
     "EVENT_RESET", "FLOW_CONTROL_ERROR", "HEADER_LIST_BYTES_MAX", "INTERNAL_ERROR", "NO_ERROR", "PROTOCOL_ERROR",
-    "REFUSED_STREAM", "SETTINGS_TIMEOUT", "STREAM_WINDOW_BYTES", "Engine", "EngineEvent", "EngineFactory", "Headers", "choose",
+    "REFUSED_STREAM", "SETTINGS_TIMEOUT", "STREAM_WINDOW_BYTES", "Engine", "EngineEvent", "EngineFactory", "Headers",
 ]  # fmt: skip

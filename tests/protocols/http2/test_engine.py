@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from domain.command import Command
 from protocols.http2 import engine_h2
+from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
-from protocols.http2.engine import EngineFactory, choose
+from protocols.http2.engine import EngineFactory
 from protocols.http2.frame import ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR, FrameOutline
 from tests.protocols.http2.peer import EMPTY_SETTINGS, ENGINES, PEER, PREFACE, Notebooks, both_engines, frame
 

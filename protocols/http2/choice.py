@@ -1,0 +1,25 @@
+"""Which engine this process uses."""
+
+from __future__ import annotations
+
+import os
+
+from protocols.http2.engine import EngineFactory
+
+
+def choose() -> tuple[str, EngineFactory]:
+    """The engine of this process and its name: nghttp2 where its binding was built, else h2.
+
+    HEADGATE_PURE=1 forces h2; HEADGATE_REQUIRE_COMPILED=1 raises ImportError instead of falling back.
+    """
+    if os.environ.get("HEADGATE_PURE") != "1":
+        try:
+            from protocols.http2 import engine_nghttp2
+        except ImportError:
+            if os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1":
+                raise
+        else:
+            return "nghttp2", engine_nghttp2.Session
+    from protocols.http2 import engine_h2  # only where it is used: h2 costs the start and memory
+
+    return "h2", engine_h2.Session
