@@ -25,6 +25,7 @@ PORTS: Final[Mapping[str, int]] = {
     "mqtt": 1883,
     "mqtts": 8883,
     "websocket": 8083,
+    "websockets": 8084,
     "coap": 5683,
     "admin": 8088,
 }

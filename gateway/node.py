@@ -25,6 +25,7 @@ from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.start import start as start_access
 from gateway.config import Config, nearest
+from gateway.listeners import ABOUT, DATAGRAM, LABELS, SECURE, SPEAKS
 from gateway.observe import metrics
 from gateway.observe.facts import facts
 from gateway.observe.figures import Ledger
@@ -61,28 +62,6 @@ from store.engine import LogStore, open_store
 PROTOCOLS: Final = "gateway.protocols"
 APPLICATIONS: Final = "gateway.applications"
 HTTP2: Final = "http2"
-
-SPEAKS: Final[Mapping[str, tuple[str, ...] | None]] = {
-    "nameserver": ("remoting",),
-    "remoting": ("remoting",),
-    "grpc": ("http2",),
-    "http": None,
-    "mqtt": ("mqtt",),
-    "mqtts": ("mqtt",),
-    "websocket": ("websocket",),
-}
-"""Stream listener -> the protocols that it recognises; None: all of them. Every one of them also takes TLS."""
-
-DATAGRAM: Final = ("coap",)
-"""Datagram listeners; the protocol has the listener's name."""
-
-LABELS: Final[Mapping[tuple[str, str], str]] = {
-    ("grpc", "http2"): "grpc",
-    ("http", "http1"): "http",
-    ("http", "http2"): "http",
-    ("websocket", "http1"): "websocket",
-}
-"""(listener, protocol) -> the name under which its connections are counted, where it is not the protocol's own."""
 
 TABLES: Final[Mapping[str, str]] = {"http1": "http"}
 """Protocols that share another one's table of the configuration."""
@@ -200,19 +179,6 @@ def _table(kind: type, config: Config, name: str, apart: Sequence[str]) -> dict[
     return found
 
 
-ABOUT: Final[Mapping[str, str]] = {
-    "nameserver": "RocketMQ nameserver",
-    "remoting": "RocketMQ remoting",
-    "grpc": "RocketMQ gRPC",
-    "http": "HTTP/1.1, HTTP/2, CloudEvents, and every stream protocol above and below",
-    "mqtt": "MQTT 3.1.1 and 5.0",
-    "mqtts": "MQTT over TLS",
-    "websocket": "MQTT over WebSocket, path /mqtt",
-    "coap": "CoAP (UDP)",
-    "admin": "/healthz /readyz /metrics",
-}
-
-
 @final
 class Node:
     """One process: listeners, pumps and the store, from `start` to `stop`."""
@@ -285,7 +251,7 @@ class Node:
             speaks = SPEAKS[name]
             found = self.parts.streams.items()
             adapters = {protocol: adapter for protocol, adapter in found if speaks is None or protocol in speaks}
-            if name == WEBSOCKET and adapters:
+            if SPEAKS[name] == (WEBSOCKET,) and adapters:
                 # Any other path gets an answer too.
                 adapters[HTTP1] = adapters[WEBSOCKET]
             if adapters:
@@ -299,7 +265,7 @@ class Node:
     def _pump_of(self, listener: str, adapters: Mapping[str, Adapter], tls: TlsContexts) -> Callable[[], Pump]:
         """What makes the pumps of one listener."""
         secure = tls.secure(adapters)
-        plain = {} if listener == "mqtts" else adapters
+        plain = {} if listener in SECURE else adapters
         labels = {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
 
         def connect(peer: Peer, now: int) -> Opening:

@@ -17,7 +17,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from tests.interop.node import Node
 
 PROJECT = Path(__file__).parent / "javascript" / "mqtt"
-PLACES = [("ws", "websocket"), ("wss", "websocket"), ("ws", "http"), ("wss", "http")]
+PLACES = [("ws", "websocket"), ("wss", "websocket"), ("wss", "websockets"), ("ws", "http"), ("wss", "http")]
 """Scheme, and the listener that it is spoken to."""
 
 

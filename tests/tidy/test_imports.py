@@ -22,6 +22,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.pump", ("domain", "protocols.adapter", "gateway.session", "gateway.observe", "gateway.transport")),
     ("gateway.transport", ("domain", "protocols.adapter", "gateway.session")),
     ("gateway.config", ("domain",)),
+    ("gateway.listeners", ()),
     ("gateway.session", ("domain",)),
     ("gateway.observe", ("domain", "gateway.observe")),
     ("gateway.usecase.nameserver", ("domain", "gateway.usecase", "gateway.session", "nameserver")),
