@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
+from domain.retry import DEFAULT, RetryPolicy
+
 PERM_WRITE: Final = 2
 PERM_READ: Final = 4
 PERM_READ_WRITE: Final = 6
@@ -46,14 +48,12 @@ class Topic:
     created_ms: int = 0
 
 
-CUSTOMIZED_BACKOFF_S: Final = (
-    1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One consumer group. `retry_max` redeliveries after the first delivery, then the dead-letter topic."""
+    """One consumer group. `retry_max` redeliveries after the first delivery, then the dead-letter topic.
+
+    retry   how long a message that was not handled waits
+    """
 
     name: str
     orderly: bool = False
@@ -62,5 +62,6 @@ class Group:
     broadcast_enable: bool = True
     retry_max: int = 16
     retry_queues: int = 1
+    retry: RetryPolicy = DEFAULT
     attributes: dict[str, str] = field(default_factory=dict)
     created_ms: int = 0

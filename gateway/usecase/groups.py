@@ -41,6 +41,10 @@ class Groups:
             QueryRequestMode: self._mode,
         }
 
+    def find(self, name: str) -> Group | None:
+        """One group as it is now."""
+        return self._metadata.group(name)
+
     def ensure(self, name: str, then: Then) -> None:
         """Hand `then` the group, made first when policy allows. GROUP_ILLEGAL, GROUP_NOT_FOUND, or what the store refused."""
         group = self._metadata.group(name)

@@ -121,7 +121,8 @@ class Receiving:
     def deliverable(self, command: Receive, group: Group, messages: list[Leased]) -> list[Leased]:
         """Messages to be delivered. Expired ones are settled; those whose attempts are used up go to the dead-letter topic."""
         now = self._clock.wall_ms()
-        most = group.retry_max + 1
+        # A call may have waited while a tool changed its group.
+        most = (self._groups.find(command.group) or group).retry_max + 1
         kept: list[Leased] = []
         expired: dict[str, list[Receipt]] = {}
         for message in messages:
@@ -221,7 +222,7 @@ class _Call:
 
     def _complete(self, result: LeaseResult) -> None:
         command = self.command
-        kept = self._receiving.deliverable(command, self._group, result.messages)
+        kept = self._receiving.deliverable(command, self._group, result.messages) if result.messages else []
         if kept or (command.wait_ms <= 0 and not result.messages and not result.unfinished):
             self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.rest))
         elif self._place is not None and not result.messages and not result.unfinished:

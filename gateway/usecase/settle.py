@@ -15,6 +15,7 @@ from domain.message import Placed
 from domain.ports import MessageStore
 from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
 from domain.record import Record
+from domain.retry import DEFAULT
 from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.deadletter import copy_of, leased_topic
@@ -102,8 +103,12 @@ class Settling:
             changes[properties.DLQ_ORIGIN_MESSAGE_ID] = origin_id
             message = copy_of(record, address.dead_letter_topic(group.name), reconsume_times=times, changes=changes)
         else:
-            level = command.delay_level if command.delay_level > 0 else 3 + times
-            changes[properties.DELAY] = str(min(level, _LEVELS))
+            if command.delay_level <= 0 and group.retry != DEFAULT:
+                changes[properties.TIMER_DELAY_MS] = str(group.retry.delay_ms(times))
+            else:
+                # The default policy is the list of levels, and a level is what RocketMQ's tools know to show.
+                level = command.delay_level if command.delay_level > 0 else 3 + times
+                changes[properties.DELAY] = str(min(level, _LEVELS))
             message = copy_of(record, address.retry_topic(group.name), reconsume_times=times + 1, changes=changes)
 
         def stored(result: list[Placed] | Failure) -> None:

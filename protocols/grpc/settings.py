@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from domain import limits
-from domain.topic import CUSTOMIZED_BACKOFF_S, Group
+from domain.retry import EXPONENTIAL
+from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 
 PRODUCER_ATTEMPTS: Final = 3
@@ -42,7 +43,14 @@ def for_consumer(sent: pb.Settings, group: Group) -> pb.Settings:
     policy = merged.backoff_policy
     policy.Clear()
     policy.max_attempts = group.retry_max + 1
-    for seconds in CUSTOMIZED_BACKOFF_S:
-        policy.customized_backoff.next.add().seconds = seconds
+    retry = group.retry
+    if retry.kind == EXPONENTIAL:
+        backoff = policy.exponential_backoff
+        backoff.initial.FromMilliseconds(retry.initial_ms)
+        backoff.max.FromMilliseconds(retry.max_ms)
+        backoff.multiplier = retry.multiplier
+    else:
+        for step_ms in retry.steps_ms:
+            policy.customized_backoff.next.add().FromMilliseconds(step_ms)
     merged.metric.on = False
     return merged

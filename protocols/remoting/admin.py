@@ -21,7 +21,7 @@ from domain.command import (
 )
 from domain.event import Event, GroupFound, GroupList, Refused, TopicFound, TopicList
 from domain.topic import Group, Topic
-from protocols.remoting import bean, codes, fastjson
+from protocols.remoting import bean, codes, fastjson, retry_policy
 from protocols.remoting.bean import Bean
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
@@ -213,6 +213,7 @@ def _group(config: Bean) -> Group:
         broadcast_enable=bean.flag(config, "consumeBroadcastEnable", True),
         retry_max=max(0, min(bean.number(config, "retryMaxTimes", 16), 1_000_000)),
         retry_queues=max(0, min(bean.number(config, "retryQueueNums", 1), 65_536)),
+        retry=retry_policy.read(bean.table(config, "groupRetryPolicy")),
         attributes=attributes,
     )
 
@@ -237,7 +238,7 @@ def _group_config(group: Group) -> Mapping[str, object]:
         "consumeMessageOrderly": group.orderly,
         "consumeTimeoutMinute": 15,
         "groupName": group.name,
-        "groupRetryPolicy": {"type": "CUSTOMIZED"},
+        "groupRetryPolicy": retry_policy.written(group.retry),
         "groupSysFlag": 0,
         "notifyConsumerIdsChangedEnable": True,
         "retryMaxTimes": group.retry_max,

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from domain.errors import Failure
 from domain.ports import StateChange
+from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Durability, Group, Topic
 from store.state.view import GROUP, TOPIC, Append, answering
 
@@ -37,7 +38,13 @@ def encode_group(group: Group) -> bytes:
 def decode_group(value: bytes) -> Group:
     """State value -> Group; fields of a later version are left out."""
     fields: dict[str, Any] = json.loads(value)
-    return Group(**{name: fields[name] for name in Group.__dataclass_fields__ if name in fields})
+    known = {name: fields[name] for name in Group.__dataclass_fields__ if name in fields}
+    if "retry" in known:
+        told = known["retry"]
+        policy = {name: told[name] for name in RetryPolicy.__dataclass_fields__ if name in told}
+        policy["steps_ms"] = tuple(policy.get("steps_ms", DEFAULT.steps_ms))
+        known["retry"] = RetryPolicy(**policy)
+    return Group(**known)
 
 
 @final

@@ -24,6 +24,7 @@ from domain.event import Done, Extended, GroupFound, Received, Refused, Sent, Se
 from domain.message import Placed
 from domain.property import decode
 from domain.receipt import parse
+from domain.retry import RetryPolicy
 from domain.topic import Group, Topic
 from protocols.grpc import settings
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -242,6 +243,25 @@ def test_consumer_settings_carry_what_its_group_says(engine: EngineFactory) -> N
     assert told.subscription.subscriptions[0].topic.name == "t"
     assert told.backoff_policy.max_attempts == 5
     assert [step.seconds for step in told.backoff_policy.customized_backoff.next][:3] == [1, 5, 10]
+
+
+@both_engines
+@pytest.mark.parametrize(
+    ("policy", "steps_ms"),
+    [(RetryPolicy(steps_ms=(1_500, 60_000)), [1_500, 60_000]), (RetryPolicy("EXPONENTIAL", initial_ms=250, max_ms=9_000), [])],
+)
+def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, policy: RetryPolicy, steps_ms: list[int]) -> None:
+    stage = Stage(engine)
+    stream = stage.open_telemetry()
+    stage.tell(stream, consumer(pb.PUSH_CONSUMER))
+    _, query = stage.take_all()
+    assert isinstance(query, QueryGroup)
+    stage.give(GroupFound(query.ticket, Group("g", retry=policy)))
+    told = pb.TelemetryCommand.FromString(stage.messages(stream)[0]).settings.backoff_policy
+    assert [step.ToMilliseconds() for step in told.customized_backoff.next] == steps_ms
+    backoff = told.exponential_backoff
+    if not steps_ms:
+        assert (backoff.initial.ToMilliseconds(), backoff.max.ToMilliseconds(), backoff.multiplier) == (250, 9_000, 2)
 
 
 @both_engines

@@ -11,6 +11,7 @@ from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, Put
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused, TopicFound, TopicList
 from domain.inspect import Figures, Progress, QueryFigures, QueryProgress
+from domain.retry import RetryPolicy
 from domain.statistics import PolicyFound, QueryPolicy, QueryTopicState, TopicState
 from domain.topic import Durability, Group, Topic
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
@@ -108,6 +109,48 @@ def test_the_progress_of_a_group() -> None:
         b'{"consumeTps":0.0,"offsetTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:'
         b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":5}}}'
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "policy"),
+    [
+        ({"type": "CUSTOMIZED"}, RetryPolicy()),
+        ({"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1, 2, 700]}}, RetryPolicy(steps_ms=(1, 2, 700))),
+        (
+            {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 100, "max": 9000, "multiplier": 3}},
+            RetryPolicy("EXPONENTIAL", initial_ms=100, max_ms=9000, multiplier=3),
+        ),
+        (
+            {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 5000, "max": 7200000, "multiplier": 2}},
+            RetryPolicy("EXPONENTIAL"),
+        ),
+    ],
+)
+def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given(told: object, policy: RetryPolicy) -> None:
+    conn = connection()
+    command = one(conn, request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()))
+    assert isinstance(command, PutGroup)
+    assert command.group.retry == policy
+    asked = one(conn, request(352, {"group": "g"}))
+    assert isinstance(asked, QueryGroup)
+    conn.answer(GroupFound(asked.ticket, command.group), 1)
+    assert json.loads(reply(conn).body)["groupRetryPolicy"] == told
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"type": "LINEAR"},
+        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": []}},
+        {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [0]}},
+        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": -1}},
+        {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"multiplier": 0}},
+    ],
+)
+def test_a_retry_policy_that_makes_no_sense_is_refused(told: object) -> None:
+    conn = connection()
+    assert conn.receive(request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()), 1) == []
+    assert reply(conn).code == 29
 
 
 def test_groups() -> None:

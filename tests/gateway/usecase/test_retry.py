@@ -1,0 +1,102 @@
+"""Retries of a group: its policy decides when, its limit how often, on every path and from the next delivery on."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import property as properties
+from domain.command import Acknowledge, Heartbeat, Membership, Pull, PutGroup, PutTopic, Receive, SendBack, Subscription
+from domain.event import Done, Pulled, Received
+from domain.message import Message
+from domain.record import Record
+from domain.retry import DEFAULT, RetryPolicy
+from domain.topic import Group, Topic
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.test_dispatcher import Bench, bench
+
+__all__ = ["bench"]
+
+EXPONENTIAL = RetryPolicy("EXPONENTIAL", initial_ms=200, max_ms=1_000)
+
+
+def test_delays_by_policy() -> None:
+    assert [DEFAULT.delay_ms(times) for times in (-1, 0, 1, 15, 16, 99)] == [
+        10_000, 10_000, 30_000, 7_200_000, 7_200_000, 7_200_000,
+    ]  # fmt: skip
+    assert [EXPONENTIAL.delay_ms(times) for times in (0, 1, 2, 3, 500)] == [200, 400, 800, 1_000, 1_000]
+    assert [RetryPolicy(steps_ms=(1, 2, 3, 4)).delay_ms(times) for times in (0, 1, 2)] == [3, 4, 4]
+    assert RetryPolicy(steps_ms=(7,)).delay_ms(0) == 7
+
+
+def returned(bench: Bench) -> list[Record]:
+    [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
+    assert isinstance(event, Pulled)
+    return [Record(record) for record in event.records]
+
+
+@pytest.mark.parametrize(("policy", "delay_ms"), [(EXPONENTIAL, 200), (RetryPolicy(steps_ms=(1, 2, 700)), 700)])
+def test_what_is_given_back_waits_as_the_policy_says(bench: Bench, policy: RetryPolicy, delay_ms: int) -> None:
+    bench.ask(PutGroup(1, Group("g", retry=policy)))
+    placed = bench.send("t", "a").placed[0]
+    bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
+    assert bench.ask(SendBack(1, "g", placed.physical_offset, 0)) == [Done(1)]
+    bench.clock.run_for(delay_ms - 60)
+    assert returned(bench) == []
+    bench.clock.run_for(150)
+    [record] = returned(bench)
+    assert record.reconsume_times == 1
+    assert record.store_ms >= placed.store_ms + delay_ms
+    assert b"TIMER" not in record.properties
+
+
+def test_a_changed_policy_counts_at_once(bench: Bench) -> None:
+    bench.ask(PutGroup(1, Group("g", retry=EXPONENTIAL)))
+    placed = bench.send("t", "a").placed[0]
+    bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
+    bench.ask(SendBack(1, "g", placed.physical_offset, 0))
+    bench.clock.run_for(300)
+    bench.ask(PutGroup(1, Group("g", retry=RetryPolicy("EXPONENTIAL", initial_ms=10_000), retry_max=2)))
+    bench.ask(SendBack(1, "g", returned(bench)[0].physical_offset, 0))
+    bench.clock.run_for(19_000)
+    assert len(returned(bench)) == 1
+    bench.clock.run_for(2_000)
+    record = returned(bench)[1]
+    assert record.reconsume_times == 2
+    assert bench.ask(SendBack(1, "g", record.physical_offset, 0)) == [Done(1)]
+    [letter] = bench.receive("undertaker", "%DLQ%g").messages
+    stored = Record(letter.record).properties
+    assert properties.text(stored, properties.DLQ_ORIGIN_TOPIC) == "t"
+    assert properties.text(stored, properties.DLQ_ORIGIN_MESSAGE_ID) == placed.message_id
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ordered: bool) -> None:
+    bench.ask(PutGroup(1, Group("g", orderly=ordered)))
+    bench.ask(PutTopic(1, Topic("t", 1, 1)))
+    bench.handler.sending.submit([Message("t", b"poison"), Message("t", b"next")], None)
+    bench.clock.run_for(20)
+    receive = Receive(1, "g", "t", 1, 100, from_first=True, ordered=ordered)
+    ear = Ear()
+    [first] = bench.ask(receive, ear)
+    assert isinstance(first, Received)
+    assert bench.ask(Receive(2, "g", "t", 1, 60_000, 5_000, from_first=True, ordered=True), ear, ms=10) == [] or not ordered
+    bench.ask(PutGroup(1, Group("g", orderly=ordered, retry_max=0)))
+    bench.clock.run_for(500)
+    heard = [event for event in ear.take() if isinstance(event, Received)]
+    if not ordered:
+        later = bench.ask(Receive(3, "g", "t", 1, 60_000, 500, from_first=True), ms=600)
+        heard += [event for event in later if isinstance(event, Received)]
+    assert [Record(each.record).body for event in heard for each in event.messages] == [b"next"]
+    [letter] = bench.receive("undertaker", "%DLQ%g").messages
+    assert Record(letter.record).body == b"poison"
+    assert properties.text(Record(letter.record).properties, properties.DLQ_ORIGIN_TOPIC) == "t"
+    receipts = [each.receipt for event in heard for each in event.messages]
+    bench.ask(Acknowledge(1, "g", "t", receipts))
+
+
+def test_a_policy_survives_a_restart_of_the_store(bench: Bench) -> None:
+    group = Group("g", retry=RetryPolicy(steps_ms=(5, 6, 7)), retry_max=2)
+    bench.ask(PutGroup(1, group))
+    stored = bench.store.metadata.group("g")
+    assert stored is not None
+    assert (stored.retry, stored.retry_max) == (group.retry, 2)
