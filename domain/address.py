@@ -17,6 +17,7 @@ RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 
 _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
+_NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _FIRST_LEVEL = re.compile(r"[A-Za-z0-9_-]{1,127}\Z")
 SYSTEM_TOPICS: Final[frozenset[str]] = frozenset(
     {
@@ -31,6 +32,15 @@ UNSENDABLE_TOPICS: Final[frozenset[str]] = frozenset(
     }
 )  # fmt: skip
 _SYSTEM_FOLDED: Final[frozenset[str]] = frozenset(name.lower() for name in SYSTEM_TOPICS)
+
+
+_SYSTEM_GROUPS: Final[frozenset[str]] = frozenset(
+    {
+        "DEFAULT_PRODUCER", "DEFAULT_CONSUMER", "TOOLS_CONSUMER", "SCHEDULE_CONSUMER", "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL",
+    }
+)  # fmt: skip
 
 
 def is_system_topic(name: str) -> bool:
@@ -68,6 +78,40 @@ def pop_retry_topic(group: str, topic: str) -> str:
 def dead_letter_topic(group: str) -> str:
     """Where messages of `group` go when their attempts are used up."""
     return DLQ_PREFIX + group
+
+
+def in_namespace(space: str, name: str) -> str:
+    """The stored form of a topic or group that a client names inside a namespace: `space%name`, behind a %RETRY% or %DLQ%.
+
+    Names of the system are everybody's and stay, as do names that have the namespace already (RocketMQ's NamespaceUtil). ""
+    for a namespace that cannot be one: with a % in it, it could be mistaken for another.
+    """
+    if not _NAMESPACE.match(space):
+        return ""
+    prefix, bare = _derived(name)
+    if not bare or bare.startswith(f"{space}%") or is_system_topic(name) or is_system_group(name):
+        return name
+    return f"{prefix}{space}%{bare}"
+
+
+def out_of_namespace(space: str, name: str) -> str:
+    """The name by which a client inside `space` knows what is stored as `name`; unchanged when it is not of that namespace."""
+    prefix, bare = _derived(name)
+    own = f"{space}%"
+    return prefix + bare[len(own) :] if bare.startswith(own) else name
+
+
+def _derived(name: str) -> tuple[str, str]:
+    """%RETRY% or %DLQ% or nothing, and what follows."""
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if name.startswith(prefix):
+            return prefix, name[len(prefix) :]
+    return "", name
+
+
+def is_system_group(name: str) -> bool:
+    """True for groups that RocketMQ's own tools and brokers use (MixAll.isSysConsumerGroup)."""
+    return name in _SYSTEM_GROUPS or name.startswith("CID_RMQ_SYS_")
 
 
 def topic_of_path(path: str) -> str:

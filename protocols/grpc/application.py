@@ -12,12 +12,14 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.principal import GATEWAY
+from domain.relay import ClientAnswered, Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer, Setting
 from protocols.grpc import client, consume, framing, produce, route, settle, status, transaction
 from protocols.grpc.access import Caller
 from protocols.grpc.call import Call, Verb
 from protocols.grpc.framing import FramingError, Messages
+from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
@@ -47,8 +49,8 @@ class GrpcApplication:
     """One connection's calls. Implements `protocols.http2.application.Application`, and `Desk` for the verbs."""
 
     __slots__ = (
-        "_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "peer", "renewals", "sessions",
-        "setting",
+        "_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "inquiries", "peer", "renewals",
+        "sessions", "setting",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
@@ -57,6 +59,7 @@ class GrpcApplication:
         self.peer = peer
         self._caller = None if setting.authority is None else Caller(setting.authority, peer)
         self.renewals = Renewals(self)
+        self.inquiries = Inquiries()
         self._reply = reply
         self._calls: dict[int, Call] = {}
         self._owed: list[Command] = []
@@ -97,6 +100,9 @@ class GrpcApplication:
             Messages(encoding == b"gzip", MESSAGE_BYTES_MAX),
         )
         self._calls[stream_id] = call
+        space = fields.get(b"x-mq-namespace")
+        if space:
+            call.namespace = space.decode("latin-1")
         if verb.streaming or wait >= 0:
             call.language = fields.get(b"x-mq-language", b"OTHER").decode("latin-1")[:32]
             call.version = fields.get(b"x-mq-client-version", b"").decode("latin-1")[:32]
@@ -170,7 +176,9 @@ class GrpcApplication:
             if type(event) is CheckTransaction:
                 stream = self.telemetry(event.client_id)
                 if stream is not None:
-                    self.push(stream, transaction.question(event))
+                    self.push(stream, transaction.question(event, self.sessions.find(event.client_id)))
+            elif type(event) is Inquiry:
+                self._inquire(event, now)
             return
         subject = ticket[1]
         if type(subject) is Call:
@@ -178,6 +186,15 @@ class GrpcApplication:
                 subject.verb.finish(self, subject, event, now)
         else:
             self.renewals.extended(subject, event, now)
+
+    def _inquire(self, event: Inquiry, now: int) -> None:
+        """Put a question to a client, or say at once why it cannot be put."""
+        stream = self.telemetry(event.client_id)
+        asked = self.inquiries.ask(event, self.sessions.find(event.client_id) if stream is not None else None, now)
+        if isinstance(asked, ClientAnswered):
+            self.owe(asked)
+        elif stream is not None:
+            self.push(stream, asked)
 
     def deadline(self) -> int | None:
         """When leases are due; now, when a command is owed."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, final
 
+from domain.address import in_namespace
 from domain.command import Command
 from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer, Setting
 from protocols.grpc.framing import Messages
+from protocols.grpc.inquiry import Inquiries
+from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
 
@@ -19,14 +22,15 @@ class Call:
     """One stream of the service.
 
     deadline    monotonic ns by grpc-timeout, -1: none
+    namespace   the metadata x-mq-namespace, for resources that name none themselves
     origin      stored properties that tell where its messages come from
     principal   who makes it, None where access is not controlled
     state       what the verb keeps between its command and the event
     """
 
     __slots__ = (
-        "client_id", "deadline", "language", "messages", "origin", "principal", "request", "state", "stream_id", "verb",
-        "version",
+        "client_id", "deadline", "language", "messages", "namespace", "origin", "principal", "request", "state", "stream_id",
+        "verb", "version",
     )  # fmt: skip
 
     def __init__(self, stream_id: int, verb: Verb, client_id: str, origin: bytes, deadline: int, messages: Messages) -> None:
@@ -38,9 +42,16 @@ class Call:
         self.messages = messages
         self.language = "OTHER"
         self.version = ""
+        self.namespace = ""
         self.principal: Principal | None = None
         self.request: bytes | None = None
         self.state: object = None
+
+    def named(self, resource: pb.Resource) -> str:
+        """The stored name of a topic or group; one in a namespace that cannot be one has none, "", which no check lets pass."""
+        space: str = resource.resource_namespace or self.namespace
+        name: str = resource.name
+        return in_namespace(space, name) if space else name
 
 
 class Desk(Protocol):
@@ -50,6 +61,7 @@ class Desk(Protocol):
     peer: Peer
     sessions: Sessions
     renewals: Renewals
+    inquiries: Inquiries
 
     def ticket(self, call: Call) -> object:
         """What a command of `call` carries."""

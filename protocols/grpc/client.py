@@ -23,24 +23,24 @@ _CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER)
 
 
 def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """One command of the client. Settings are answered with merged settings each time; the rest asks for nothing."""
+    """One command of the client. Settings are answered with merged settings each time; the rest answers us."""
     command = pb.TelemetryCommand.FromString(body)
     if not command.HasField("settings"):
-        return ()
+        return desk.inquiries.answered(command, now)
     sent = command.settings
     if len(body) > SETTINGS_BYTES_MAX:
         desk.fail(call, framing.INVALID_ARGUMENT, f"settings of {len(body)} bytes, {SETTINGS_BYTES_MAX} are allowed")
         return ()
     kind = sent.WhichOneof("pub_sub")
-    refusal = _refusal(desk, sent, kind)
+    refusal = _refusal(desk, call, sent, kind)
     if refusal is not None:
         desk.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
-    client = Client(call.client_id, sent, now)
+    client = Client(call, sent, now, desk.setting.wall_ms(), f"{desk.peer.host}:{desk.peer.port}")
     if not desk.sessions.put(client, now):
         desk.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
         return ()
-    heartbeat = client.heartbeat(desk.ticket(call), call.language, wait=False)
+    heartbeat = client.heartbeat(desk.ticket(call), wait=False)
     if kind == "publishing":
         desk.push(call, _told(settings.for_producer(sent)))
         return (heartbeat,)
@@ -72,7 +72,7 @@ def _told(merged: pb.Settings) -> bytes:
     return cast(bytes, command.SerializeToString())
 
 
-def _refusal(desk: Desk, sent: pb.Settings, kind: str | None) -> Refusal | None:
+def _refusal(desk: Desk, call: Call, sent: pb.Settings, kind: str | None) -> Refusal | None:
     """What is wrong with settings (ClientActivity)."""
     if kind is None:
         return Refusal(pb.BAD_REQUEST, "settings without publishing or subscription")
@@ -80,16 +80,16 @@ def _refusal(desk: Desk, sent: pb.Settings, kind: str | None) -> Refusal | None:
         return Refusal(pb.UNRECOGNIZED_CLIENT_TYPE, f"client type {sent.client_type} with {kind} is not served")
     if kind == "publishing":
         for topic in sent.publishing.topics:
-            refusal = translate_in.topic_of(topic.name)
+            refusal = translate_in.topic_of(call.named(topic))
             if refusal is not None:
                 return refusal
         return None
     for entry in sent.subscription.subscriptions:
-        refusal = translate_in.topic_of(entry.topic.name)
+        refusal = translate_in.topic_of(call.named(entry.topic))
         found = filter_of(desk, entry.expression)
         if refusal is not None or isinstance(found, Refusal):
             return refusal or cast(Refusal, found)
-    return translate_in.group_of(sent.subscription.group.name)
+    return translate_in.group_of(call.named(sent.subscription.group))
 
 
 def begin_heartbeat(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
@@ -100,7 +100,7 @@ def begin_heartbeat(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
         desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     client.seen_ns = now
-    beat = client.heartbeat(desk.ticket(call), call.language, wait=True)
+    beat = client.heartbeat(desk.ticket(call), wait=True)
     if beat.producers and desk.telemetry(call.client_id) is None:
         beat.producers = []  # questions to a producer go by its Telemetry stream, which is another connection's
     return (beat,)

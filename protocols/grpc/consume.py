@@ -49,8 +49,8 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """
     request = pb.ReceiveMessageRequest.FromString(body)
     client = desk.sessions.find(call.client_id)
-    group, queue = request.group.name, request.message_queue
-    topic = queue.topic.name
+    group, queue = call.named(request.group), request.message_queue
+    topic = call.named(queue.topic)
     wait_ns = _wait_ns(call, client, request, now)
     refusal = wait_ns if isinstance(wait_ns, Refusal) else translate_in.topic_of(topic) or translate_in.group_of(group)
     renew: bool = request.auto_renew

@@ -22,7 +22,7 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     if count == 0:
         desk.refuse(call, pb.MESSAGE_CORRUPTED, "the request has no messages")
         return ()
-    topic = sent[0].topic.name
+    topic = call.named(sent[0].topic)
     refusal = translate_in.topic_of(topic)
     if refusal is not None:
         desk.refuse(call, *refusal)
@@ -31,7 +31,7 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     messages: list[Message] = []
     size = 0
     for one in sent:
-        if count > 1 and one.topic.name != topic:
+        if count > 1 and call.named(one.topic) != topic:
             desk.refuse(call, pb.MESSAGE_CORRUPTED, "the messages of one request have different topics")
             return ()
         message = translate_in.message(topic, one, call.origin, desk.peer, wall_ms)

@@ -21,6 +21,7 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "FIFO": (pb.FIFO,),
     "DELAY": (pb.DELAY,),
     "TRANSACTION": (pb.TRANSACTION,),
+    "PRIORITY": (pb.PRIORITY,),
     "MIXED": _EVERYTHING,
 }
 
@@ -28,12 +29,13 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
 def begin_route(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One QueryTopic, which makes the topic where policy allows."""
     request = pb.QueryRouteRequest.FromString(body)
-    refusal = translate_in.topic_of(request.topic.name)
+    topic = call.named(request.topic)
+    refusal = translate_in.topic_of(topic)
     if refusal is not None:
         desk.refuse(call, *refusal)
         return ()
     call.state = request
-    return (QueryTopic(desk.ticket(call), request.topic.name, create=True),)
+    return (QueryTopic(desk.ticket(call), topic, create=True),)
 
 
 def finish_route(desk: Desk, call: Call, event: Event, now: int) -> None:
@@ -111,7 +113,7 @@ class _Pair:
 def begin_assignment(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """QueryTopic and QueryGroup."""
     request = pb.QueryAssignmentRequest.FromString(body)
-    topic, group = request.topic.name, request.group.name
+    topic, group = call.named(request.topic), call.named(request.group)
     refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
     if refusal is not None:
         desk.refuse(call, *refusal)

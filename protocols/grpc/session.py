@@ -5,7 +5,9 @@ A client may use several connections; so this is the adapter's, not a connection
 
 from __future__ import annotations
 
-from typing import Final, final
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, final
 
 from domain import limits
 from domain.command import Heartbeat, Membership, Subscription
@@ -13,10 +15,31 @@ from domain.filter.expression import SQL92, TAG, Expressions
 from domain.receipt import Receipt
 from protocols.grpc.messages import messaging_pb2 as pb
 
+if TYPE_CHECKING:
+    from protocols.grpc.call import Call
+
 CLIENTS_MAX: Final = 100_000
 RENEWED_MAX: Final = 10_000
 SILENCE_NS: Final = 120 * limits.SECOND_NS
 SWEEP_NS: Final = 60 * limits.SECOND_NS
+
+LANGUAGES: Final[Mapping[str, str]] = {
+    **{name: name for name in ("JAVA", "CPP", "DOTNET", "PYTHON", "RUBY", "PHP", "RUST", "NODE_JS")},
+    "GOLANG": "GO",
+}
+"""Metadata x-mq-language -> RocketMQ's LanguageCode. What tools have no name for is OTHER."""
+V5_0_0: Final = 413
+HIGHER_VERSION: Final = 0x7FFF
+_NUMBERS = re.compile(r"[vV]?5\.(\d)\.(\d)(?!\d)")
+
+
+def ordinal(version: str) -> int:
+    """`5.2.0` -> its ordinal in RocketMQ's MQVersion, which has two names a release and ten releases a minor version.
+
+    Versions that are not in it are higher than all that are, which is how tools show them.
+    """
+    found = _NUMBERS.match(version)
+    return V5_0_0 + 2 * (int(found[1]) * 10 + int(found[2])) if found is not None else HIGHER_VERSION
 
 
 @final
@@ -42,18 +65,31 @@ class Lease:
 
 @final
 class Client:
-    """One client: its kind (`ClientType`), its group ("" for producers), and its topics."""
+    """One client: its kind (`ClientType`), its group ("" for producers), and its topics, by their stored names.
 
-    __slots__ = ("client_id", "fifo", "group", "kind", "leases", "request_timeout_ns", "seen_ns", "subscriptions", "topics")
+    language, version, address   as tools show them: RocketMQ's name, MQVersion ordinal, "host:port" of its Telemetry stream
+    since_ms                     wall clock of its first settings
+    """
 
-    def __init__(self, client_id: str, settings: pb.Settings, now: int) -> None:
-        self.client_id = client_id
+    __slots__ = (
+        "_resources", "address", "client_id", "fifo", "group", "kind", "language", "leases", "request_timeout_ns", "seen_ns",
+        "since_ms", "subscriptions", "topics", "version",
+    )  # fmt: skip
+
+    def __init__(self, call: Call, settings: pb.Settings, now: int, wall_ms: int = 0, address: str = "") -> None:
+        self.client_id = call.client_id
         self.kind: int = settings.client_type
-        self.group: str = settings.subscription.group.name
-        self.topics: list[str] = [topic.name for topic in settings.publishing.topics]
+        self.language = LANGUAGES.get(call.language, "OTHER")
+        self.version = ordinal(call.version)
+        self.address = address
+        self.since_ms = wall_ms
+        self.group: str = call.named(settings.subscription.group)
+        self._resources = {call.named(topic): topic for topic in settings.publishing.topics}
+        self._resources.update((call.named(entry.topic), entry.topic) for entry in settings.subscription.subscriptions)
+        self.topics: list[str] = [call.named(topic) for topic in settings.publishing.topics]
         self.subscriptions = [
             Subscription(
-                entry.topic.name, entry.expression.expression or "*", SQL92 if entry.expression.type == pb.SQL else TAG
+                call.named(entry.topic), entry.expression.expression or "*", SQL92 if entry.expression.type == pb.SQL else TAG
             )
             for entry in settings.subscription.subscriptions
         ]
@@ -62,13 +98,24 @@ class Client:
         self.seen_ns = now
         self.leases: dict[str, Lease] = {}
 
-    def heartbeat(self, ticket: object, language: str, wait: bool) -> Heartbeat:
+    @property
+    def consume_type(self) -> str:
+        """RocketMQ's ConsumeType."""
+        return "CONSUME_PASSIVELY" if self.kind == pb.PUSH_CONSUMER else "CONSUME_ACTIVELY"
+
+    def resource(self, topic: str) -> pb.Resource:
+        """A stored topic as the client names it."""
+        return self._resources.get(topic) or pb.Resource(name=topic)
+
+    def heartbeat(self, ticket: object, wait: bool) -> Heartbeat:
         """The client lives, in the domain's words. A producer's group is its topic, as RocketMQ's proxy has it."""
-        if not self.group:
-            return Heartbeat(ticket, self.client_id, producers=self.topics, language=language, wait=wait)
-        kind = "CONSUME_PASSIVELY" if self.kind == pb.PUSH_CONSUMER else "CONSUME_ACTIVELY"
-        member = Membership(self.group, consume_type=kind, subscriptions=list(self.subscriptions))
-        return Heartbeat(ticket, self.client_id, consumers=[member], language=language, wait=wait)
+        producers = [] if self.group else self.topics
+        consumers = []
+        if self.group:
+            consumers.append(Membership(self.group, consume_type=self.consume_type, subscriptions=list(self.subscriptions)))
+        return Heartbeat(
+            ticket, self.client_id, producers, consumers, self.language, self.version, wait=wait, address=self.address
+        )
 
     def hold(self, lease: Lease, now: int) -> bool:
         """Keep `lease` findable by its handle. False: too many are kept already."""
@@ -116,6 +163,7 @@ class Sessions:
         known = self._clients.get(client.client_id)
         if known is not None:
             client.leases = known.leases
+            client.since_ms = known.since_ms
             for lease in client.leases.values():
                 lease.client = client
         elif len(self._clients) >= CLIENTS_MAX:

@@ -37,7 +37,7 @@ def _checked(desk: Desk, call: Call, topic: str, group: str) -> bool:
 def begin_ack(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Entries with a readable handle -> one Acknowledge; the others are answered for without it."""
     request = pb.AckMessageRequest.FromString(body)
-    topic, group = request.topic.name, request.group.name
+    topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(desk, call, topic, group):
         return ()
     entries: list[tuple[bytes, bytes, bool]] = []
@@ -94,7 +94,7 @@ def _answer_ack(
 def begin_change(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One Extend; 0 makes the message visible at once."""
     request = pb.ChangeInvisibleDurationRequest.FromString(body)
-    topic, group = request.topic.name, request.group.name
+    topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(desk, call, topic, group):
         return ()
     call.state = request.receipt_handle
@@ -129,7 +129,7 @@ def _refuse_change(desk: Desk, call: Call, code: int, text: str) -> None:
 def begin_forward(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One DeadLetter."""
     request = pb.ForwardMessageToDeadLetterQueueRequest.FromString(body)
-    topic, group = request.topic.name, request.group.name
+    topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(desk, call, topic, group):
         return ()
     found = _receipt(desk, call, request.receipt_handle)

@@ -13,6 +13,7 @@ from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndT
 from protocols.grpc import status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.session import Client
 
 _OUTCOMES: Final[dict[int, str]] = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
 _HOSTS: Final = translate_out.Hosts()
@@ -21,7 +22,7 @@ _HOSTS: Final = translate_out.Hosts()
 def begin_end(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One EndTransaction. The producer group is the topic, as RocketMQ's proxy has it."""
     request = pb.EndTransactionRequest.FromString(body)
-    topic = request.topic.name
+    topic = call.named(request.topic)
     refusal = translate_in.topic_of(topic)
     if refusal is not None:
         desk.refuse(call, *refusal)
@@ -45,11 +46,12 @@ def finish_end(desk: Desk, call: Call, event: Event, now: int) -> None:
 def begin_recall(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One RecallMessage."""
     request = pb.RecallMessageRequest.FromString(body)
-    refusal = translate_in.topic_of(request.topic.name)
+    topic = call.named(request.topic)
+    refusal = translate_in.topic_of(topic)
     if refusal is not None:
         desk.refuse(call, *refusal)
         return ()
-    return (RecallMessage(desk.ticket(call), request.topic.name, request.recall_handle),)
+    return (RecallMessage(desk.ticket(call), topic, request.recall_handle),)
 
 
 def finish_recall(desk: Desk, call: Call, event: Event, now: int) -> None:
@@ -60,11 +62,11 @@ def finish_recall(desk: Desk, call: Call, event: Event, now: int) -> None:
         desk.reply(call, status.STATUS_OK + wire.text(b"\x12", cast(Recalled, event).message_id.encode()))
 
 
-def question(event: CheckTransaction) -> bytes:
+def question(event: CheckTransaction, client: Client | None) -> bytes:
     """A TelemetryCommand with recover_orphaned_transaction_command: the client answers with EndTransaction, or not at all."""
     record = Record(event.record)
     shown = Leased(event.record, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
-    topic = wire.text(b"\x0a", wire.text(b"\x12", record.topic.encode()))
+    topic = translate_out.topic_field(pb.Resource(name=record.topic) if client is None else client.resource(record.topic))
     message = translate_out.message(topic, shown, "", _HOSTS)
     command = wire.text(b"\x0a", message) + wire.text(b"\x12", event.message_id.encode())
     return status.STATUS_OK + wire.text(b"\x2a", command)

@@ -21,9 +21,7 @@ SYS_ZLIB: Final = 0x301
 ORPHAN_SECONDS_MAX: Final = 3_600
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_UNSERVED: Final[dict[int, str]] = {
-    pb.LITE: "lite topics", pb.PRIORITY: "priorities",
-}  # fmt: skip
+_UNSERVED: Final[dict[int, str]] = {pb.LITE: "lite topics"}
 
 
 class Refusal(NamedTuple):
@@ -36,7 +34,8 @@ class Refusal(NamedTuple):
 def topic_of(name: str) -> Refusal | None:
     """Check a topic's name."""
     if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
-        return Refusal(pb.ILLEGAL_TOPIC, f"topic {name!r}: 1 to 127 of % | a-z A-Z 0-9 _ -, and no name of the system")
+        text = f"topic {name!r}: 1 to 127 of % | a-z A-Z 0-9 _ -, and no name of the system, in a namespace without %"
+        return Refusal(pb.ILLEGAL_TOPIC, text)
     return None
 
 
@@ -129,6 +128,10 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
         if not group.strip() or len(group.encode()) >= limits.MESSAGE_GROUP_BYTES_MAX or _CONTROL.search(group):
             return Refusal(pb.ILLEGAL_MESSAGE_GROUP, f"message group {group!r}: blank, over 63 bytes, or a control character")
         out += f"__SHARDINGKEY\x01{group}\x02"
+    if system.HasField("priority"):
+        if system.priority < 0:
+            return Refusal(pb.BAD_REQUEST, f"the priority is {system.priority}, 0 or more is allowed")
+        out += f"_SYS_MSG_PRIORITY_\x01{system.priority}\x02"
     if system.HasField("trace_context") and properties.is_storable("TRACE_CONTEXT", system.trace_context):
         out += f"TRACE_CONTEXT\x01{system.trace_context}\x02"
     return out

@@ -57,6 +57,8 @@ class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROXY_TIMEOUT: _ClassVar[Code]
     MASTER_PERSISTENCE_TIMEOUT: _ClassVar[Code]
     UNSUPPORTED: _ClassVar[Code]
+    VERIFY_FIFO_MESSAGE_UNSUPPORTED: _ClassVar[Code]
+    FAILED_TO_CONSUME_MESSAGE: _ClassVar[Code]
 
 class Permission(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -165,6 +167,8 @@ NOT_IMPLEMENTED: Code
 PROXY_TIMEOUT: Code
 MASTER_PERSISTENCE_TIMEOUT: Code
 UNSUPPORTED: Code
+VERIFY_FIFO_MESSAGE_UNSUPPORTED: Code
+FAILED_TO_CONSUME_MESSAGE: Code
 PERMISSION_UNSPECIFIED: Permission
 NONE: Permission
 READ: Permission
@@ -700,12 +704,48 @@ class Settings(_message.Message):
     metric: Metric
     def __init__(self, client_type: _Optional[_Union[ClientType, str]] = ..., access_point: _Optional[_Union[Endpoints, _Mapping]] = ..., backoff_policy: _Optional[_Union[RetryPolicy, _Mapping]] = ..., request_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., publishing: _Optional[_Union[Publishing, _Mapping]] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., user_agent: _Optional[_Union[UA, _Mapping]] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ...) -> None: ...
 
+class PrintThreadStackTraceCommand(_message.Message):
+    __slots__ = ("nonce",)
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    nonce: str
+    def __init__(self, nonce: _Optional[str] = ...) -> None: ...
+
+class ThreadStackTrace(_message.Message):
+    __slots__ = ("nonce", "thread_stack_trace")
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    THREAD_STACK_TRACE_FIELD_NUMBER: _ClassVar[int]
+    nonce: str
+    thread_stack_trace: str
+    def __init__(self, nonce: _Optional[str] = ..., thread_stack_trace: _Optional[str] = ...) -> None: ...
+
+class VerifyMessageCommand(_message.Message):
+    __slots__ = ("nonce", "message")
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    nonce: str
+    message: Message
+    def __init__(self, nonce: _Optional[str] = ..., message: _Optional[_Union[Message, _Mapping]] = ...) -> None: ...
+
+class VerifyMessageResult(_message.Message):
+    __slots__ = ("nonce",)
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    nonce: str
+    def __init__(self, nonce: _Optional[str] = ...) -> None: ...
+
 class TelemetryCommand(_message.Message):
-    __slots__ = ("status", "settings", "recover_orphaned_transaction_command")
+    __slots__ = ("status", "settings", "thread_stack_trace", "verify_message_result", "recover_orphaned_transaction_command", "print_thread_stack_trace_command", "verify_message_command")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    THREAD_STACK_TRACE_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_MESSAGE_RESULT_FIELD_NUMBER: _ClassVar[int]
     RECOVER_ORPHANED_TRANSACTION_COMMAND_FIELD_NUMBER: _ClassVar[int]
+    PRINT_THREAD_STACK_TRACE_COMMAND_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_MESSAGE_COMMAND_FIELD_NUMBER: _ClassVar[int]
     status: Status
     settings: Settings
+    thread_stack_trace: ThreadStackTrace
+    verify_message_result: VerifyMessageResult
     recover_orphaned_transaction_command: RecoverOrphanedTransactionCommand
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., recover_orphaned_transaction_command: _Optional[_Union[RecoverOrphanedTransactionCommand, _Mapping]] = ...) -> None: ...
+    print_thread_stack_trace_command: PrintThreadStackTraceCommand
+    verify_message_command: VerifyMessageCommand
+    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., thread_stack_trace: _Optional[_Union[ThreadStackTrace, _Mapping]] = ..., verify_message_result: _Optional[_Union[VerifyMessageResult, _Mapping]] = ..., recover_orphaned_transaction_command: _Optional[_Union[RecoverOrphanedTransactionCommand, _Mapping]] = ..., print_thread_stack_trace_command: _Optional[_Union[PrintThreadStackTraceCommand, _Mapping]] = ..., verify_message_command: _Optional[_Union[VerifyMessageCommand, _Mapping]] = ...) -> None: ...

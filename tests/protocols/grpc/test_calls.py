@@ -205,7 +205,7 @@ def test_producer_settings_are_merged_and_answered_each_time(engine: EngineFacto
         stage.tell(stream, sent)
         heartbeat = stage.take()
         assert isinstance(heartbeat, Heartbeat)
-        assert (heartbeat.client_id, heartbeat.producers, heartbeat.wait) == ("client-1", ["orders"], False)
+        assert (heartbeat.client_id, heartbeat.producers, heartbeat.wait) == ("client-1", ["ns%orders"], False)
         told = pb.TelemetryCommand.FromString(stage.messages(stream)[-1])
         assert len(stage.messages(stream)) == round_
         assert told.status.code == pb.OK
@@ -318,7 +318,7 @@ def test_route_names_the_endpoint_by_which_the_client_came(engine: EngineFactory
     stream = stage.call("QueryRoute", request)
     query = stage.take()
     assert isinstance(query, QueryTopic)
-    assert (query.topic, query.create) == ("t", True)
+    assert (query.topic, query.create) == ("ns%t", True)
     stage.give(TopicFound(query.ticket, Topic("t", read_queues=3, write_queues=2)))
     told = pb.QueryRouteResponse.FromString(stage.messages(stream)[0])
     assert told.status.code == pb.OK

@@ -1,0 +1,154 @@
+"""Questions of tools to a client, put on its Telemetry stream, and what it says to them (RocketMQ's GrpcClientChannel).
+
+    how is it doing         its settings tell; with stacks, print_thread_stack_trace_command is asked for these
+    consume this message    verify_message_command
+    positions, replies      the protocol has no words for them
+
+The answers are RocketMQ's ConsumerRunningInfo and ConsumeMessageDirectlyResult as JSON, which is what tools read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast, final
+
+import orjson
+
+from domain import limits
+from domain.command import Command, Subscription
+from domain.errors import ErrorCode, Failure
+from domain.event import Leased
+from domain.filter.expression import TAG
+from domain.filter.tag import tag_hash
+from domain.receipt import Receipt
+from domain.record import Record
+from domain.relay import ClientAnswered, Inquiry, WantConsumption, WantRunningInfo
+from protocols.grpc import translate_out
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.session import HIGHER_VERSION, V5_0_0, Client
+
+ASKED_MAX: Final = 4_096
+"""Questions that the clients of a connection may leave without an answer before the oldest is forgotten."""
+RESULTS: Final[Mapping[int, str]] = {
+    pb.OK: "CR_SUCCESS",
+    pb.FAILED_TO_CONSUME_MESSAGE: "CR_LATER",
+    pb.MESSAGE_CORRUPTED: "CR_RETURN_NULL",
+}
+"""What a client says of a message -> RocketMQ's CMResult. Everything else says that it did not try."""
+
+_HOSTS: Final = translate_out.Hosts()
+
+
+@final
+class Inquiries:
+    """The questions that the clients of one connection have not answered yet, by their serial, which is the nonce."""
+
+    __slots__ = ("_asked",)
+
+    def __init__(self) -> None:
+        self._asked: dict[int, tuple[Inquiry, Client, int]] = {}
+
+    def ask(self, event: Inquiry, client: Client | None, now: int) -> bytes | ClientAnswered:
+        """A TelemetryCommand that asks it, or the answer where none is needed. `client` None: it has no stream for it here."""
+        about = event.about
+        if client is None:
+            return _unable(event, "has no Telemetry stream on the connection by which it was heard last")
+        if isinstance(about, WantRunningInfo):
+            if not about.stacks:
+                return ClientAnswered(event.serial, running_info(client, ""))
+            command = pb.TelemetryCommand()
+            command.print_thread_stack_trace_command.nonce = str(event.serial)
+        elif isinstance(about, WantConsumption):
+            command = pb.TelemetryCommand()
+            command.verify_message_command.nonce = str(event.serial)
+            command.verify_message_command.message.MergeFromString(_message(client, about.record))
+        else:
+            return _unable(event, "speaks gRPC, which has no words for that question")
+        command.status.code = pb.OK
+        if len(self._asked) >= ASKED_MAX:
+            del self._asked[next(iter(self._asked))]
+        self._asked[event.serial] = (event, client, now)
+        return cast(bytes, command.SerializeToString())
+
+    def answered(self, command: pb.TelemetryCommand, now: int) -> Sequence[Command]:
+        """A client's word -> ClientAnswered, when it answers a question of ours. Node.js answers in the question's field."""
+        kind = command.WhichOneof("command")
+        if kind not in ("thread_stack_trace", "verify_message_result", "verify_message_command"):
+            return ()
+        nonce: str = getattr(command, kind).nonce
+        found = self._asked.pop(int(nonce), None) if nonce.isascii() and nonce.isdigit() and len(nonce) < 20 else None
+        if found is None:
+            return ()
+        event, client, asked_ns = found
+        if isinstance(event.about, WantRunningInfo):
+            if kind != "thread_stack_trace":
+                return (_unable(event, "answered another question"),)
+            return (ClientAnswered(event.serial, running_info(client, command.thread_stack_trace.thread_stack_trace)),)
+        result = RESULTS.get(command.status.code)
+        if result is None:
+            code = command.status.code
+            name = pb.Code.Name(code) if code in pb.Code.values() else str(code)
+            return (_unable(event, f"did not consume it: {name} {command.status.message}".rstrip()),)
+        answer = {
+            "autoCommit": True,
+            "consumeResult": result,
+            "order": client.fifo,
+            "remark": command.status.message,
+            "spentTimeMills": max(0, now - asked_ns) // limits.MILLISECOND_NS,
+        }
+        return (ClientAnswered(event.serial, orjson.dumps(answer)),)
+
+
+def _unable(event: Inquiry, why: str) -> ClientAnswered:
+    return ClientAnswered(event.serial, Failure(ErrorCode.GROUP_OFFLINE, f"the client <{event.client_id}> {why}"))
+
+
+def _message(client: Client, data: bytes) -> bytes:
+    record = Record(data)
+    shown = Leased(data, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
+    return translate_out.message(translate_out.topic_field(client.resource(record.topic)), shown, "", _HOSTS)
+
+
+def running_info(client: Client, stacks: str) -> bytes:
+    """A ConsumerRunningInfo: what the client's settings say. Queues and rates are its own affair, and it tells nobody."""
+    about: dict[str, Any] = {
+        "mqPopTable": {},
+        "mqTable": {},
+        "properties": {
+            "PROP_CLIENT_VERSION": _version(client.version),
+            "PROP_CONSUMEORDERLY": "true" if client.fifo else "false",
+            "PROP_CONSUMER_START_TIMESTAMP": str(client.since_ms),
+            "PROP_CONSUME_TYPE": client.consume_type,
+            "PROP_THREADPOOL_CORE_SIZE": "0",
+        },
+        "statusTable": {},
+        "subscriptionSet": [_subscription(each) for each in client.subscriptions],
+        "userConsumerInfo": {},
+    }
+    if stacks:
+        about["jstack"] = stacks
+    return orjson.dumps(about)
+
+
+def _version(version: int) -> str:
+    """The ordinal's name in RocketMQ's MQVersion."""
+    if version == HIGHER_VERSION:
+        return "HIGHER_VERSION"
+    minor, patch = divmod((version - V5_0_0) // 2, 10)
+    return f"V5_{minor}_{patch}"
+
+
+def _subscription(subscription: Subscription) -> dict[str, Any]:
+    """A SubscriptionData."""
+    text = subscription.expression
+    by_tag = subscription.expression_type == TAG
+    tags = [each.strip() for each in text.split("||") if each.strip()] if by_tag and text != "*" else []
+    return {
+        "classFilterMode": False,
+        "codeSet": [tag_hash(each) for each in tags],
+        "expressionType": subscription.expression_type,
+        "subString": text,
+        "subVersion": subscription.version,
+        "tagsSet": tags,
+        "topic": subscription.topic,
+    }
