@@ -243,7 +243,10 @@ class ListGroups(Command):
 
 @dataclass(slots=True)
 class PutGroup(Command):
-    """Create or change a group -> Done."""
+    """Create or change a group -> Done. Refused GROUP_ILLEGAL, ARGUMENT_ILLEGAL.
+
+    Attributes that the group has and the command does not name stay; `-key` drops one (domain.attribute).
+    """
 
     ticket: object
     group: Group

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from domain.errors import Failure
 from domain.event import Leased
@@ -17,6 +17,10 @@ from domain.message import Message, Placed
 from domain.receipt import Receipt
 from domain.route import BrokerAddresses, Registration, TopicQueues, Version
 from domain.topic import Durability, Group, Topic
+
+
+HIGHEST_QUEUE_FIRST: Final = -2
+"""For MessageStore.lease: all queues, a message of one with a lower number only when those above have none."""
 
 
 class Timer(Protocol):
@@ -209,7 +213,9 @@ class MessageStore(Protocol):
         attempt_id: str,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
-        """Lease free messages of one queue, or of any (-1, in turn). Messages that are not `wanted` are settled in passing.
+        """Lease free messages of one queue, or of any (-1, in turn), or of all by number, the highest first (-2).
+
+        Messages that are not `wanted` are settled in passing.
 
         Redelivered ones carry RECONSUMETIMES patched. An empty result is an answer. Leases survive a restart.
         """

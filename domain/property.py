@@ -29,6 +29,7 @@ TRANSACTION_ID: Final = "__transactionId__"
 CHECK_IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 SHARDING_KEY: Final = "__SHARDINGKEY"
+PRIORITY: Final = "_SYS_MSG_PRIORITY_"
 POP_CK: Final = "POP_CK"
 FIRST_POP_TIME: Final = "1ST_POP_TIME"
 DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
@@ -215,9 +216,16 @@ def user(properties: bytes) -> dict[str, str]:
 
 
 def message_type(properties: bytes) -> str:
-    """NORMAL, FIFO, DELAY or TRANSACTION: what the stored properties make of a message (RocketMQ's TopicMessageType)."""
+    """What the stored properties make of a message, first that fits (RocketMQ's TopicMessageType).
+
+    TRANSACTION, DELAY, FIFO, PRIORITY, LITE, else NORMAL.
+    """
     if find(properties, b"TRAN_MSG") == b"true":
         return "TRANSACTION"
     if any(find(properties, key) for key in (b"DELAY", b"TIMER_DELIVER_MS", b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS")):
         return "DELAY"
-    return "FIFO" if find(properties, b"__SHARDINGKEY") else "NORMAL"
+    if find(properties, b"__SHARDINGKEY"):
+        return "FIFO"
+    if find(properties, b"_SYS_MSG_PRIORITY_"):
+        return "PRIORITY"
+    return "LITE" if find(properties, b"__LITE_TOPIC") else "NORMAL"

@@ -29,7 +29,7 @@ class Durability(enum.Enum):
 class Topic:
     """One topic.
 
-    type            NORMAL, FIFO, DELAY, TRANSACTION or MIXED (RocketMQ's message.type)
+    type            NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY or MIXED (RocketMQ's message.type)
     retention_ms    0: the store's default; retention_bytes 0: no bound of its own
     created_ms      wall clock; 0 for topics that the node makes at start
     """
@@ -46,6 +46,10 @@ class Topic:
     sys_flag: int = 0
     attributes: dict[str, str] = field(default_factory=dict)
     created_ms: int = 0
+
+
+PRIORITY_FACTOR: Final = "priority.factor"
+"""Attribute of a group: of a hundred receives from a PRIORITY topic, how many look at the highest priority first. 100 if absent."""
 
 
 @dataclass(frozen=True, slots=True)

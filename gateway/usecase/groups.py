@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from domain import address
+from domain import address, attribute
 from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup, QueryRequestMode, SetRequestMode
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused, RequestMode
@@ -80,11 +80,15 @@ class Groups:
             return
         known = self._metadata.group(group.name)
         created_ms = known.created_ms if known is not None else self._clock.wall_ms()
+        attributes = attribute.altered(known.attributes if known is not None else {}, group.attributes)
+        if isinstance(attributes, Failure):
+            session.answer(Refused(command.ticket, attributes))
+            return
 
         def put(result: None | Failure) -> None:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
-        self._metadata.put_group(replace(group, created_ms=created_ms), put)
+        self._metadata.put_group(replace(group, created_ms=created_ms, attributes=attributes), put)
 
     def _delete(self, session: Session, command: DeleteGroup) -> None:
         if self._metadata.group(command.group) is None:

@@ -17,6 +17,7 @@ from gateway.usecase.deadletter import DeadLetters, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.priority import PriorityReads
 from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
 
@@ -37,6 +38,7 @@ class Receiving:
         self._dead_letters = dead_letters
         self._clock = clock
         self._parking = Parking(clock)
+        self._priorities = PriorityReads()
         self.tally = tally
         self.expired = 0
         self.wakes = 0
@@ -102,8 +104,9 @@ class Receiving:
     def lease(self, call: _Call) -> None:
         """Lease for one call from the topic itself."""
         command = call.command
+        queue_id = self._priorities.queue_id(self._topics.find(command.topic), call.group, command)
         self._store.lease(
-            command.group, command.topic, command.queue_id, command.limit, command.invisible_ms, command.filter,
+            command.group, command.topic, queue_id, command.limit, command.invisible_ms, command.filter,
             command.from_first, command.ordered, command.attempt_id, call.leased,
         )  # fmt: skip
 
@@ -174,7 +177,7 @@ class _Call:
     """
 
     __slots__ = (
-        "_answered", "_due_ns", "_first", "_group", "_known", "_place", "_receiving", "_waiter", "_wakes", "command",
+        "_answered", "_due_ns", "_first", "_known", "_place", "_receiving", "_waiter", "_wakes", "command", "group",
         "session",
     )  # fmt: skip
 
@@ -182,7 +185,7 @@ class _Call:
         self._receiving = receiving
         self.session = session
         self.command = command
-        self._group = group
+        self.group = group
         self._due_ns = receiving.due_ns(command.wait_ms)
         self._waiter: Waiter | None = None
         self._place: Waiter | None = None
@@ -222,7 +225,7 @@ class _Call:
 
     def _complete(self, result: LeaseResult) -> None:
         command = self.command
-        kept = self._receiving.deliverable(command, self._group, result.messages) if result.messages else []
+        kept = self._receiving.deliverable(command, self.group, result.messages) if result.messages else []
         if kept or (command.wait_ms <= 0 and not result.messages and not result.unfinished):
             self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.rest))
         elif self._place is not None and not result.messages and not result.unfinished:

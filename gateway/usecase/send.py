@@ -16,6 +16,7 @@ from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.identity import MessageIds
 from gateway.usecase.placement import Placement
+from gateway.usecase.priority import prioritize
 from gateway.usecase.topics import Topics
 
 Retain = Callable[[Message], StateChange | Failure]
@@ -133,6 +134,8 @@ class Sending:
             return Failure(ErrorCode.PROPERTIES_TOO_LARGE, f"the properties have {size} bytes when stored, 32,767 are allowed")
         if message.born_ms == 0:
             message.born_ms = self._clock.wall_ms()
+        if b"_SYS_MSG_PRIORITY_\x01" in message.properties:
+            prioritize(topic, message)
         if message.queue_id < 0:
             message.queue_id = self._placement.queue(topic, message)
         elif message.queue_id >= max(topic.read_queues, topic.write_queues):

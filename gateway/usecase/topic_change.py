@@ -13,7 +13,7 @@ from domain.topic import PERM_READ_WRITE, Durability, Topic
 from gateway.session import Session
 from gateway.usecase.handler import UseCase, Verb
 
-TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED")
+TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
 
 
 class TopicChanging:

@@ -132,6 +132,10 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
         if system.priority < 0:
             return Refusal(pb.BAD_REQUEST, f"the priority is {system.priority}, 0 or more is allowed")
         out += f"_SYS_MSG_PRIORITY_\x01{system.priority}\x02"
+    if system.HasField("priority"):
+        if system.priority < 0:
+            return Refusal(pb.BAD_REQUEST, f"the priority is {system.priority}, 0 or more is allowed")
+        out += f"_SYS_MSG_PRIORITY_\x01{system.priority}\x02"
     if system.HasField("trace_context") and properties.is_storable("TRACE_CONTEXT", system.trace_context):
         out += f"TRACE_CONTEXT\x01{system.trace_context}\x02"
     return out

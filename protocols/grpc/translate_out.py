@@ -22,7 +22,9 @@ HOSTS_MAX: Final = 1024
 _RESERVED: Final[frozenset[bytes]] = frozenset(key.encode() for key in properties.RESERVED)
 _IDENTITY: Final = b"\x28\x01"
 _GZIP: Final = b"\x28\x02"
-_TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04")
+_TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04", b"\x30\x05", b"\x30\x06")
+_PRIORITY: Final = 5
+_NUMBER_DIGITS_MAX: Final = 10
 
 
 class Hosts:
@@ -115,6 +117,11 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
             kind = 2
         elif key == b"TRAN_MSG":
             kind = 3
+        elif key == b"_SYS_MSG_PRIORITY_":
+            value = piece[at + 1 :]
+            if value.isdigit() and len(value) < _NUMBER_DIGITS_MAX:
+                out += b"\xb0\x01" + wire.varint(int(value))
+                kind = kind or _PRIORITY
         elif key not in _RESERVED and not key.startswith((b"HG_", b"CE_")):
             user = True
     dead_letter = properties.find(stored, b"DLQ_ORIGIN_TOPIC")

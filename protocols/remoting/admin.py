@@ -201,9 +201,7 @@ def put_groups(_client: Client, frame: Frame) -> Outcome:
 
 def _group(config: Bean) -> Group:
     attributes = {
-        key.removeprefix("+"): value
-        for key, value in bean.table(config, "attributes").items()
-        if isinstance(value, str) and not key.startswith("-")
+        key.removeprefix("+"): value for key, value in bean.table(config, "attributes").items() if isinstance(value, str)
     }
     return Group(
         bean.text(config, "groupName"),

@@ -68,6 +68,11 @@ class LeaseCall:
         self._bytes = 0
         self._broker = broker
 
+    def agree(self, table: LeaseTable) -> None:
+        """Choose a pop time that `table` has not used: no queue is passed over for having been leased from this millisecond."""
+        if table.pop_ms >= self.pop_ms:
+            self.pop_ms = table.pop_ms + 1
+
     def take_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed."""
         table.expire(self.now)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, final
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
 from domain.message import Placed
-from domain.ports import Clock, LeaseResult, StateChange
+from domain.ports import HIGHEST_QUEUE_FIRST, Clock, LeaseResult, StateChange
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
 from store.lease.call import LeaseCall, Source
@@ -80,7 +80,11 @@ class Ledger:
         now = self._clock.wall_ms()
         call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted, ordered, attempt_id)
         wrote = False
-        for queue in self._order(group, topic, queue_id):
+        queues = self._order(group, topic, queue_id)
+        if queue_id == HIGHEST_QUEUE_FIRST:
+            for queue in queues:
+                call.agree(self._table(group, queue, from_first))
+        for queue in queues:
             table = self._table(group, queue, from_first)
             if call.take_from(table, queue):
                 wrote = True
@@ -102,6 +106,8 @@ class Ledger:
         ids = sorted(entry.queues)
         if not ids:
             return []
+        if queue_id == HIGHEST_QUEUE_FIRST:
+            return [entry.queues[queue] for queue in reversed(ids)]
         turn = self._turns.get((group, topic), 0)
         self._turns[group, topic] = turn + 1
         at = turn % len(ids)

@@ -1,0 +1,90 @@
+"""Attributes of groups and topics that are more than text: which there are, and what they may be.
+
+RocketMQ's SubscriptionGroupAttributes, TopicAttributes and AttributeUtil.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from domain.errors import ErrorCode, Failure
+
+_LONG_MAX: Final = (1 << 63) - 1
+EXPIRATION: Final = "lite.topic.expiration"
+"""Of a topic: minutes without a message after which a lite topic goes; below 1: never."""
+_MONTH_MINUTES: Final = 30 * 24 * 60
+BIND_TOPIC: Final = "lite.bind.topic"
+MODEL: Final = "lite.sub.model"
+RESET_EXCLUSIVE: Final = "lite.sub.reset.offset.exclusive"
+RESET_UNSUBSCRIBE: Final = "lite.sub.reset.offset.unsubscribe"
+CLIENT_QUOTA: Final = "lite.sub.client.quota"
+EVENTS_MAX: Final = "lite.sub.client.max.event.cnt"
+WILDCARD: Final = "lite.sub.wildcard"
+
+
+class Kind(NamedTuple):
+    """What a value may be: a whole number within bounds, one of some words, or with neither any text."""
+
+    low: int = 0
+    high: int = -1
+    words: tuple[str, ...] = ()
+
+    def fault(self, value: str) -> str:
+        """Why `value` cannot be one, "" when it can."""
+        if self.words:
+            return "" if value in self.words else f"is none of {', '.join(self.words)}"
+        if self.high < self.low:
+            return "" if 0 < len(value) <= 256 else "has no text, or more than 256 characters"
+        digits = value.removeprefix("-")
+        if not digits.isascii() or not digits.isdigit() or len(digits) > 19 or not self.low <= int(value) <= self.high:
+            return f"is no whole number from {self.low} to {self.high}"
+        return ""
+
+
+_FLAG: Final = Kind(words=("true", "false"))
+_TEXT: Final = Kind()
+GROUP: Final[Mapping[str, Kind]] = {
+    "priority.factor": Kind(0, 100),
+    BIND_TOPIC: Kind(),
+    MODEL: Kind(words=("Shared", "Exclusive")),
+    RESET_EXCLUSIVE: _FLAG,
+    RESET_UNSUBSCRIBE: _FLAG,
+    CLIENT_QUOTA: Kind(-1, _LONG_MAX),
+    EVENTS_MAX: Kind(10, _LONG_MAX),
+    WILDCARD: Kind(),
+}
+"""Attributes of a group that are looked at here; others are kept as text."""
+TOPIC: Final[Mapping[str, Kind]] = {EXPIRATION: Kind(-1, _MONTH_MINUTES)}
+"""Attributes of a topic that are looked at; others are kept as text."""
+
+
+def altered(known: Mapping[str, str], change: Mapping[str, str]) -> dict[str, str] | Failure:
+    """A group's attributes with `change` made: `key` or `+key` sets one, `-key` drops it. ARGUMENT_ILLEGAL."""
+    kept = dict(known)
+    for key, value in change.items():
+        name = key[1:] if key[:1] in ("+", "-") else key
+        if key.startswith("-"):
+            kept.pop(name, None)
+            continue
+        fault = GROUP.get(name, _TEXT).fault(value)
+        if fault:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"attribute {name}: {value[:80]!r} {fault}")
+        kept[name] = value
+    return kept
+
+
+def faulty(attributes: Mapping[str, str]) -> Failure | None:
+    """Why a topic cannot have these attributes, None when it can."""
+    for name, kind in TOPIC.items():
+        if name in attributes:
+            fault = kind.fault(attributes[name])
+            if fault:
+                return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"attribute {name}: {attributes[name][:80]!r} {fault}")
+    return None
+
+
+def number(attributes: Mapping[str, str], name: str, absent: int) -> int:
+    """A whole number that has been checked when it was set."""
+    value = attributes.get(name, "")
+    return int(value) if value.lstrip("-").isdigit() else absent
