@@ -47,7 +47,7 @@ FOLDERS = {
     "store/log": ("batch", "cache", "commit", "reader"),
     "store/queue": ("index", "queue", "row"),
     "store/state": ("keys",),
-    "gateway": ("pump",),
+    "gateway": ("house", "pump"),
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("placement", "send"),
     "gateway/usecase/sessions": ("outflow", "subscriber"),

@@ -25,12 +25,13 @@ from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.start import start as start_access
 from gateway.config import Config, nearest
+from gateway.house import PumpHouse
 from gateway.listeners import ABOUT, DATAGRAM, LABELS, SECURE, SPEAKS
 from gateway.observe import metrics
 from gateway.observe.facts import facts
 from gateway.observe.figures import Ledger
 from gateway.observe.lag import Lags
-from gateway.pump import Pump, PumpHouse
+from gateway.pump import Pump
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.datagram import DatagramPump

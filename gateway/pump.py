@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast, final
+from typing import Final, cast, final
 
 from domain import limits
-from domain.address import host_bytes
 from domain.command import Command, Disconnected, Send
-from domain.event import Event, Sent
-from domain.ports import Clock, Timer
+from domain.errors import Failure
+from domain.event import Event, Refused, Sent
+from domain.refusal import Reason
 from domain.session import SendOnce
-from gateway.observe.figures import Figures, Ledger
+from gateway.house import Alarm, PumpHouse, Visit, excuse, peer_of, write
+from gateway.observe.figures import Figures
 from gateway.session import Session
-from gateway.transport import Handler, Opening, Transport
+from gateway.transport import Opening, Transport
 from protocols.adapter import Connection, Peer
 
 LINGER_NS: Final = 2 * limits.SECOND_NS
@@ -31,60 +32,8 @@ STALL_NS: Final = 60 * limits.SECOND_NS
 """How long a peer may leave its answers unread before it is dropped."""
 HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
 """How long a peer that has finished sending may wait for its answers."""
-JOIN_BYTES_MAX: Final = 64 * 1024
-"""Up to here joining pieces is cheaper than handing them to the kernel one by one."""
 
 log = logging.getLogger("headgate.pump")
-
-
-@final
-class Turn:
-    """The pumps with something to write, each flushed once at the end of the loop's turn."""
-
-    __slots__ = ("_call_soon", "_pumps")
-
-    def __init__(self, clock: Clock) -> None:
-        self._call_soon = clock.call_soon
-        self._pumps: list[Any] = []
-
-    def add(self, pump: Any) -> None:
-        """Flush `pump` (anything with a `flush`) at the end of this turn."""
-        if not self._pumps:
-            self._call_soon(self.flush)
-        self._pumps.append(pump)
-
-    def flush(self) -> None:
-        """Flush all, in the order in which they were added."""
-        pumps, self._pumps = self._pumps, []
-        for pump in pumps:
-            pump.flush()
-
-
-@final
-class PumpHouse:
-    """What all pumps of a node share, and the pumps themselves in the order of their arrival.
-
-    connections_max   stream connections open at once; one more is closed at once and counted
-    hang_up           ends our side of a connection; the pump goes on reading, and drops, until the peer has ended its own
-    """
-
-    __slots__ = ("clock", "connections_max", "handler", "hang_up", "ledger", "pumps", "turn")
-
-    def __init__(
-        self,
-        handler: Handler,
-        clock: Clock,
-        ledger: Ledger,
-        connections_max: int,
-        hang_up: Callable[[Any], None] | None = None,
-    ) -> None:
-        self.hang_up = hang_up
-        self.handler = handler
-        self.clock = clock
-        self.ledger = ledger
-        self.connections_max = connections_max
-        self.turn = Turn(clock)
-        self.pumps: dict[Pump, None] = {}
 
 
 @final
@@ -96,9 +45,9 @@ class Pump:
     """
 
     __slots__ = (
-        "_clock", "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_house", "_labels",
-        "_now", "_opening", "_over", "_paused", "_stalled", "_timer", "_timer_at", "_transport", "_turn",
-        "_watchdog", "session",
+        "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_house", "_labels",
+        "_now", "_opening", "_over", "_paused", "_refused", "_rest", "_stalled", "_timer",
+        "_transport", "_turn", "_visit", "_watchdog", "session",
     )  # fmt: skip
 
     def __init__(
@@ -110,7 +59,6 @@ class Pump:
     ) -> None:
         self._house = house
         self._handler = house.handler
-        self._clock = house.clock
         self._turn = house.turn
         self._now = house.clock.monotonic_ns
         self._figures: Figures = house.ledger.of(protocol)
@@ -119,13 +67,11 @@ class Pump:
         self._opening: Opening | None = None
         self._connection: Connection
         self._transport: Transport | None = None
-        self._timer: Timer | None = None
-        self._timer_at = 0
-        self._watchdog: Timer | None = None
-        self._dirty = False
-        self._paused = False
-        self._held = False
-        self._stalled = False
+        self._timer = Alarm(house.clock, self._due)
+        self._watchdog = Alarm(house.clock, self.abort)
+        self._dirty = self._paused = self._held = self._refused = self._stalled = False
+        self._visit = Visit(house)
+        self._rest = Alarm(house.clock, self._rested)
         self._over = False
         self._ended = False
         self.session = Session(protocol, self)
@@ -135,16 +81,12 @@ class Pump:
     def connection_made(self, transport: Transport) -> None:
         """The socket is there: make the connection and arm its handshake deadline."""
         now = self._now()
-        host, port = transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
-        local_host, local_port = transport.get_extra_info("sockname", ("127.0.0.1", 0))[:2]
+        peer = peer_of(transport)
         self._transport = transport
-        if len(self._house.pumps) >= self._house.connections_max:
-            self._over = True
-            self._figures.refused("connections-max")
-            transport.abort()
+        if self._turned_away("connections-max" if self._house.full else self._visit.enter(peer.host, now)):
             return
         try:
-            self._connection = self._connect(Peer(host, port, host_bytes(host, port), local_host, local_port), now)
+            self._connection = self._connect(peer, now)
         except Exception:  # an adapter's bug costs its own connection and nobody else anything
             self._ended = True
             self._fault("connect")
@@ -160,10 +102,13 @@ class Pump:
         """Bytes from the peer."""
         if self._over:
             return
+        self._refused = False
         try:
             commands = self._connection.receive(data, self._now())
             if self._opening is not None:
                 self._choose(self._opening)
+                if self._over:
+                    return
         except Exception:  # as in `connection_made`
             self._fault("receive")
             return
@@ -193,10 +138,9 @@ class Pump:
         self._transport = None
         if self._house.pumps.pop(self, self) is None:
             self._figures.connections_open -= 1
-        for timer in (self._timer, self._watchdog):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._watchdog = None
+        self._visit.leave()
+        for alarm in (self._timer, self._watchdog, self._rest):
+            alarm.end()
 
     def pause_writing(self) -> None:
         """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""
@@ -210,9 +154,7 @@ class Pump:
         if self._over:
             self._watch(LINGER_NS)
             return
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-            self._watchdog = None
+        self._watchdog.end()
         self._mark()
 
     # What the session calls
@@ -221,6 +163,7 @@ class Pump:
         """Give `event` to the connection; its bytes are written at the end of this turn."""
         if type(event) is not Sent:
             self._figures.answered(event)
+            self._refused = type(event) is Refused
         try:
             self._connection.answer(event, self._now())
         except Exception:  # as in `connection_made`
@@ -231,16 +174,22 @@ class Pump:
 
     def close(self) -> None:
         """End the session, and close the socket when what is queued has been written."""
-        if not self._over:
-            self._handle(Disconnected("closed-by-node"))
-            self._mark()
+        self._end("closed-by-node")
 
     def drain(self) -> None:
         """The node stops: the connection says so where its protocol has words for it, and ends."""
-        verb = getattr(self._connection, "drain", None)
-        if verb is not None and not self._over:
-            self._drive(verb)
+        self._say("drain")
         self.close()
+
+    def expel(self, failure: Failure) -> None:
+        """Access has ended: the connection says so where its protocol has words for it, and ends."""
+        self._say("expel", failure)
+        self._end(Reason.REVOKED.value)
+
+    def rest(self, until_ns: int) -> None:
+        """Read nothing more before `until_ns`. What is read already is carried out."""
+        if not self._over and self._rest.prolong(until_ns):
+            self._set_reading(False)
 
     def abort(self) -> None:
         """Close the socket now."""
@@ -264,18 +213,29 @@ class Pump:
         try:
             over = self._over or connection.closed
             if over or not self._stalled:
-                self._write(transport, connection.outgoing())
+                write(transport, connection.outgoing(), self._figures)
             if not over:
                 deadline = connection.deadline()
-                if deadline is not None and (self._timer is None or deadline < self._timer_at):
-                    self._arm(deadline)
+                if deadline is not None and (not self._timer.on or deadline < self._timer.when):
+                    self._timer.begin(deadline)
         except Exception:  # as in `connection_made`
             self._fault("outgoing")
             return
         if over:
             self._finish(transport)
         elif connection.reading is self._paused:
-            self._set_reading(connection.reading and not self._stalled and not self._held)
+            self._set_reading(connection.reading and not self._stalled and not self._held and not self._rest.on)
+
+    def _end(self, reason: str) -> None:
+        if not self._over:
+            self._handle(Disconnected(reason))
+            self._mark()
+
+    def _say(self, name: str, *arguments: object) -> None:
+        """A verb that not every connection has."""
+        verb = getattr(self._connection, name, None)
+        if verb is not None and not self._over:
+            self._drive(verb, *arguments)
 
     def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
         """What happens seldom: the end of the stream, a deadline."""
@@ -296,7 +256,7 @@ class Pump:
             if self._over:
                 return
             self._over = True
-            self._figures.disconnected(command.reason)
+            self._figures.disconnected(command.reason, self._refused)
         try:
             self._handler.handle(self.session, command)
             if self._over:
@@ -304,35 +264,24 @@ class Pump:
         except Exception:  # a use case's bug is treated like an adapter's
             self._fault("handle")
 
+    def _turned_away(self, reason: str) -> bool:
+        """Not a word is said: whoever is not let in costs as little as possible. "" lets in."""
+        if reason:
+            self._over = True
+            self._figures.refused(reason)
+            self.abort()
+        return self._over
+
     def _choose(self, opening: Opening) -> None:
         """The opening may have found out who is speaking: drive that connection and count under its name."""
         self._connection = opening.chosen
         if opening.protocol == "" or self._labels is None:
             return
-        label = self._labels[opening.protocol]
-        before, after = self._figures, self._house.ledger.of(label)
-        before.connections_open -= 1
-        before.connections_opened -= 1
-        after.connections_open += 1
-        after.connections_opened += 1
-        self._figures = after
-        self.session.protocol = label
+        if self._turned_away(self._visit.enter(opening.peer.host, self._now())):
+            return
+        label = self.session.protocol = self._labels[opening.protocol]
+        self._figures = self._house.ledger.moved(self._figures, label)
         self._opening = None
-
-    def _write(self, transport: Transport, parts: Sequence[bytes]) -> None:
-        count = len(parts)
-        if count == 0:
-            return
-        if count == 1:
-            self._figures.bytes_out += len(parts[0])
-            transport.write(parts[0])
-            return
-        size = sum(map(len, parts))
-        self._figures.bytes_out += size
-        if size <= JOIN_BYTES_MAX:
-            transport.write(b"".join(parts))
-        else:
-            transport.writelines(parts)
 
     def _finish(self, transport: Transport) -> None:
         """All is said. To close while the peer still sends would reset the connection, and take our last words with it."""
@@ -354,30 +303,28 @@ class Pump:
             self._paused = not reading
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
-    def _arm(self, deadline: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = deadline
-        self._timer = self._clock.call_at(deadline, self._due)
+    def _rested(self) -> None:
+        excuse(self._connection, self._now())
+        self._mark()
 
     def _due(self) -> None:
         """The timer went off; deadlines that moved on in the meantime are only re-armed for."""
-        self._timer = None
         if self._over or self._transport is None:
             return
+        if self._rest.on:
+            excuse(self._connection, self._now())
         deadline = self._connection.deadline()
         if deadline is None:
             return
         if deadline > self._now():
-            self._arm(deadline)
+            self._timer.begin(deadline)
             return
         self._drive(self._connection.expire)
 
     def _watch(self, limit_ns: int) -> None:
         """Drop the connection when it is still there after `limit_ns`."""
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-        self._watchdog = None if self._transport is None else self._clock.call_at(self._now() + limit_ns, self.abort)
+        if self._transport is not None:
+            self._watchdog.begin(self._now() + limit_ns)
 
     def _fault(self, where: str) -> None:
         """A bug of ours: once in the log with its traceback, counted, and the connection is over."""
@@ -385,6 +332,6 @@ class Pump:
         self._figures.refused("adapter-fault")
         if not self._over:
             self._over = True
-            self._figures.disconnected("adapter-fault")
+            self._figures.disconnected("adapter-fault", True)
             self.session.end()
         self.abort()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from domain.errors import Failure
 from domain.event import Event
 from domain.principal import Principal
 
@@ -17,6 +18,12 @@ class Shell(Protocol):
 
     def close(self) -> None:
         """Close the connection after what is queued."""
+
+    def rest(self, until_ns: int) -> None:
+        """Read nothing more of this connection before monotonic `until_ns`."""
+
+    def expel(self, failure: Failure) -> None:
+        """Access has ended: say so in the protocol's words, and close."""
 
 
 class Session:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from domain.command import Command
+from domain.refusal import Reason
 from gateway.session import Session
-from protocols.adapter import Connection
+from protocols.adapter import Connection, Peer
 
 
 class Handler(Protocol):
@@ -42,6 +43,16 @@ class Transport(Protocol):
         """`peername` and `sockname`."""
 
 
+class Door(Protocol):
+    """Who may have a connection (`gateway.guard.door.Door`)."""
+
+    def enter(self, host: str, now: int) -> Reason | None:
+        """Somebody from `host`: None, and it is counted until `leave`; or why not."""
+
+    def leave(self, host: str) -> None:
+        """Somebody who had entered has gone."""
+
+
 class Opening(Protocol):
     """A connection that does not know its protocol yet (`protocols.registry.Opening`)."""
 
@@ -52,3 +63,7 @@ class Opening(Protocol):
     @property
     def chosen(self) -> Connection:
         """The connection to drive from now on."""
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end; behind a proxy that is known when the protocol is."""

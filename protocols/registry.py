@@ -158,6 +158,11 @@ class Opening:
         self.chosen: Connection = self
 
     @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+        return self._peer
+
+    @property
     def protocol(self) -> str:
         """The name of the protocol, "" while undecided."""
         return self._name if self._inner is None else self._inner.protocol

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import final
 
 from domain.event import Delivered, Event, Pulled, Received, Refused
+from domain.refusal import NO_REFUSALS, Reason, reason_of
 from domain.session import Deliveries
 
 
@@ -13,8 +14,8 @@ from domain.session import Deliveries
 class Figures:
     """What one protocol has done since the start.
 
-    Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by reason: the reasons of
-    `Disconnected`, the codes of `Refused`, and the runtime's own (`unrecognised`, `adapter-fault`, `connections-max`).
+    Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by word: the codes of `Refused`, the
+    words of `Disconnected` that are no ordinary end, and the runtime's own. `domain.refusal` says which reason a word means.
     `dropped` is a datagram endpoint's own count of what came to nothing.
     """
 
@@ -58,9 +59,33 @@ class Figures:
         """Count one refused command."""
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
-    def disconnected(self, reason: str) -> None:
-        """Count one ended connection by its reason."""
+    def disconnected(self, reason: str, told: bool = False) -> None:
+        """Count one ended connection by its reason, among the refusals too when it is one. `told`: that is counted already."""
         self.disconnects[reason] = self.disconnects.get(reason, 0) + 1
+        if not told:
+            found = reason_of(reason)
+            if found is None or found.refusal:
+                self.refused(reason)
+
+    def by_reason(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Adapters' words summed up under the names of the closed list. A word that nobody entered there is a fault of ours."""
+        found: dict[str, int] = {}
+        for word, count in counts.items():
+            name = (reason_of(word) or Reason.INTERNAL).value
+            found[name] = found.get(name, 0) + count
+        return found
+
+    def all_refusals(self) -> dict[str, int]:
+        """Refused commands and connections, and what a datagram port refused itself, by the names of the closed list."""
+        dropped = {word: count for word, count in self.dropped.items() if word not in NO_REFUSALS}
+        found = self.by_reason(self.refusals)
+        for name, count in self.by_reason(dropped).items():
+            found[name] = found.get(name, 0) + count
+        return found
+
+    def all_disconnects(self) -> dict[str, int]:
+        """Ended connections by the names of the closed list."""
+        return self.by_reason(self.disconnects)
 
 
 @final
@@ -78,6 +103,15 @@ class Ledger:
         if figures is None:
             figures = self._protocols[protocol] = Figures(protocol)
         return figures
+
+    def moved(self, before: Figures, protocol: str) -> Figures:
+        """The figures that an open connection belongs to from now on, since its protocol has been found out."""
+        after = self.of(protocol)
+        before.connections_open -= 1
+        before.connections_opened -= 1
+        after.connections_open += 1
+        after.connections_opened += 1
+        return after
 
     def all(self) -> list[Figures]:
         """All figures, by protocol name."""

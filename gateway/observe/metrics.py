@@ -19,11 +19,12 @@ _PLAIN: Final = (
 )
 COUNTERS: Final = {
     "mqtt_lost_total": "QoS 0 messages refused, or shed because an MQTT client did not read",
+    "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
 }
 _BY_REASON: Final = (
-    ("refusals_total", "refusals", "Refused commands, by code"),
-    ("disconnects_total", "disconnects", "Ended connections, by reason"),
+    ("refusals_total", "all_refusals", "Refused commands and connections, by reason"),
+    ("disconnects_total", "all_disconnects", "Ended connections, by reason"),
     ("dropped_total", "dropped", "Datagrams and requests that came to nothing, by reason"),
 )
 
@@ -52,7 +53,8 @@ def text(
     for name, attribute, about in _BY_REASON:
         _head(lines, name, "counter", about)
         for one in figures:
-            counts: Mapping[str, int] = getattr(one, attribute)
+            found = getattr(one, attribute)
+            counts: Mapping[str, int] = found() if callable(found) else found
             lines += [
                 f"headgate_{name}{_labels(protocol=one.protocol, reason=reason)} {count}"
                 for reason, count in sorted(counts.items())

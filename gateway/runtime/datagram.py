@@ -10,9 +10,10 @@ from typing import Final, final
 
 from domain.address import host_bytes
 from domain.command import Command, Disconnected, Send
+from domain.errors import Failure
 from domain.event import Delivered, Event, Pulled, Received, Refused
 from domain.ports import Timer
-from gateway.pump import PumpHouse
+from gateway.house import PumpHouse
 from gateway.session import Session
 from protocols.adapter import Endpoint, Peer
 
@@ -88,6 +89,12 @@ class DatagramPump:
         self._handler.handle(self.session, Disconnected("closed-by-node"))
         self.session.end()
         self._socket.close()
+
+    def rest(self, until_ns: int) -> None:
+        """Nothing: what one peer sends too much of is refused, since the socket is that of all peers."""
+
+    def expel(self, failure: Failure) -> None:
+        """Nothing: every datagram is judged by itself."""
 
     def pause(self) -> None:
         """Take no more datagrams: the node is about to stop."""

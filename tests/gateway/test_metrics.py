@@ -19,17 +19,24 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
     mqtt = ledger.of("mqtt")
     mqtt.messages_in = 3
     mqtt.refused("topic-illegal")
-    mqtt.disconnected('say "no"\n')
+    mqtt.disconnected("frame-length")
+    mqtt.disconnected("goodbye")
+    mqtt.disconnected("a word that nobody knows")
     ledger.of("coap").bytes_out = 7
     store = {"log_syncs_total": 2, "leases": 1.5}
-    text = metrics.text(ledger.all(), store, [("g", "t", 9)], 1.25, 4, {"not-allowed": 3}, {"mqtt_lost_total": 7})
+    text = metrics.text(ledger.all(), store, [("g\"\n", "t", 9)], 1.25, 4, {"not-allowed": 3}, {"mqtt_lost_total": 7})
     assert 'headgate_access_refusals_total{reason="not-allowed"} 3' in text
     lines = text.splitlines()
     assert 'headgate_messages_in_total{protocol="mqtt"} 3' in lines
     assert 'headgate_bytes_out_total{protocol="coap"} 7' in lines
     assert 'headgate_refusals_total{protocol="mqtt",reason="topic-illegal"} 1' in lines
-    assert 'headgate_disconnects_total{protocol="mqtt",reason="say \\"no\\"\\n"} 1' in lines
-    assert 'headgate_group_lag{group="g",topic="t"} 9' in lines
+    assert 'headgate_disconnects_total{protocol="mqtt",reason="malformed"} 1' in lines
+    assert 'headgate_disconnects_total{protocol="mqtt",reason="goodbye"} 1' in lines
+    assert 'headgate_disconnects_total{protocol="mqtt",reason="internal"} 1' in lines
+    assert 'headgate_refusals_total{protocol="mqtt",reason="malformed"} 1' in lines
+    assert 'headgate_refusals_total{protocol="mqtt",reason="internal"} 1' in lines
+    assert 'reason="goodbye"' not in "".join(line for line in lines if "refusals" in line)
+    assert 'headgate_group_lag{group="g\\"\\n",topic="t"} 9' in lines
     assert "# TYPE headgate_store_log_syncs_total counter" in lines
     assert "headgate_store_leases 1.5" in lines
     assert "headgate_messages_expired_total 4" in lines

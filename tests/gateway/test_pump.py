@@ -12,8 +12,9 @@ from domain.event import Delivered, Done, Refused, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.session import Deliveries, Delivery, Parcel, SendOnce
+from gateway.house import PumpHouse
 from gateway.observe.figures import Figures, Ledger
-from gateway.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS, Pump, PumpHouse
+from gateway.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS, Pump
 from protocols.adapter import Peer
 from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler, ScriptedConnection
 

@@ -11,9 +11,10 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import ReadResult, Timer
 from domain.record import Record
 from gateway.config import Config
+from gateway.house import PumpHouse
 from gateway.node import Parts, compose
 from gateway.observe.figures import Ledger as Figures
-from gateway.pump import Pump, PumpHouse
+from gateway.pump import Pump
 from gateway.session import Session
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link, Party

@@ -1,0 +1,58 @@
+"""The door of the stream ports: who may have a connection."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.limits import SECOND_NS
+from domain.refusal import Reason
+from gateway.guard.bucket import Bucket, Buckets, Rate
+from gateway.guard.config import LimitsConfig
+from gateway.guard.flapping import Flapping
+
+
+@final
+class Door:
+    """Counts connections by address. There is one only where something limits them."""
+
+    __slots__ = ("_address_rate", "_all_rate", "_flapping", "_inside", "_most")
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        self._inside: dict[str, int] = {}
+        self._most = limits.connections_per_address
+        burst, keys = limits.burst_s, limits.keys_max
+        self._all_rate = Bucket(Rate(limits.connects_per_s, burst)) if limits.connects_per_s else None
+        each = limits.address_connects_per_s
+        self._address_rate: Buckets[str] | None = Buckets(Rate(each, burst), keys) if each else None
+        often = limits.flapping_address_connects
+        window, hold = limits.flapping_window_s * SECOND_NS, limits.flapping_hold_s * SECOND_NS
+        self._flapping: Flapping[str] | None = Flapping(often, window, hold, keys) if often else None
+
+    def enter(self, host: str, now: int) -> Reason | None:
+        """A connection from `host`: None, and it is counted until `leave`; or why it may not be."""
+        if self._flapping is not None and self._flapping.connect(host, now):
+            return Reason.FLAPPING
+        count = self._inside.get(host, 0)
+        if self._most and count >= self._most:
+            return Reason.ADDRESS_CONNECTIONS
+        for bucket in (self._all_rate, None if self._address_rate is None else self._address_rate.of(host)):
+            if bucket is not None and bucket.wait_ns(now):
+                return Reason.CONNECT_RATE
+        if self._all_rate is not None:
+            self._all_rate.take(1, now)
+        if self._address_rate is not None:
+            self._address_rate.of(host).take(1, now)
+        self._inside[host] = count + 1
+        return None
+
+    def leave(self, host: str) -> None:
+        """A connection that had been let in is over."""
+        count = self._inside[host] - 1
+        if count:
+            self._inside[host] = count
+        else:
+            del self._inside[host]
+
+    def inside(self, host: str) -> int:
+        """Connections from `host`."""
+        return self._inside.get(host, 0)

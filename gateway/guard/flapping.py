@@ -1,0 +1,46 @@
+"""Clients that connect again and again are held off for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar, final
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@final
+class Flapping(Generic[Key]):
+    """More than `connects` within `window_ns` of the first of them: refused for `hold_ns`, whatever is tried meanwhile.
+
+    At most `keys_max` keys are remembered; the one that was seen the longest time ago is forgotten first.
+    """
+
+    __slots__ = ("_connects", "_hold_ns", "_keys_max", "_seen", "_window_ns")
+
+    def __init__(self, connects: int, window_ns: int, hold_ns: int, keys_max: int) -> None:
+        self._connects = connects
+        self._window_ns = window_ns
+        self._hold_ns = hold_ns
+        self._keys_max = keys_max
+        self._seen: dict[Key, tuple[int, int, int]] = {}
+
+    def connect(self, key: Key, now: int) -> int:
+        """Somebody comes: 0 to let them in, else for how many ns they are held off still."""
+        began, count, held_until = self._seen.pop(key, (now, 0, 0))
+        if held_until <= now:
+            if held_until or now - began > self._window_ns:
+                began, count, held_until = now, 0, 0
+            count += 1
+            if count > self._connects:
+                held_until = now + self._hold_ns
+        if len(self._seen) >= self._keys_max:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = (began, count, held_until)
+        return max(0, held_until - now)
+
+    def held(self, now: int) -> int:
+        """How many are held off."""
+        return sum(held_until > now for _, _, held_until in self._seen.values())
+
+    def __len__(self) -> int:
+        return len(self._seen)

@@ -1,0 +1,67 @@
+"""The closed list of reasons: every code is in it, and every word that an adapter ends a connection with."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from domain.errors import ErrorCode
+from domain.refusal import NO_REFUSALS, WORDS, Reason, reason_of
+from protocols.coap import message
+from protocols.mqtt import status
+from protocols.remoting.connection import REASONS_CLOSED
+
+ROOT = Path(__file__).parents[2]
+ENDS = {"Disconnected", "_end", "_over", "refused", "disconnected", "count", "overload", "_turned_away"}
+"""Calls whose first words are reasons."""
+
+
+def test_every_error_code_is_a_reason_of_the_same_name() -> None:
+    assert {code.name: code.value for code in ErrorCode}.items() <= {reason.name: reason.value for reason in Reason}.items()
+
+
+def test_every_word_of_mqtt_and_remoting_is_known() -> None:
+    assert [word for word in (*status.CLOSED, *REASONS_CLOSED) if reason_of(word) is None] == []
+
+
+def test_every_code_of_coap_that_refuses_is_known() -> None:
+    codes = {message.name(value) for key, value in vars(message).items() if key.isupper() and isinstance(value, int)}
+    refusals = {code for code in codes if code[:2] in ("4.", "5.") and len(code) == 4}
+    assert len(refusals) > 10
+    assert [code for code in refusals if reason_of(code) is None] == []
+
+
+def literals() -> set[tuple[str, str]]:
+    """(place, word) of every reason that is written where it is used, and of every constant for one."""
+    found: set[tuple[str, str]] = set()
+    for path in sorted(p for top in ("protocols", "gateway") for p in (ROOT / top).rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if "usecase" in place or "connectors" in place:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name not in ENDS:
+                continue
+            for argument in node.args:
+                for part in ast.walk(argument):
+                    word = part.value if isinstance(part, ast.Constant) else None
+                    if isinstance(word, str) and word.replace("-", "").isalnum():
+                        found.add((place, word))
+    return found
+
+
+def test_every_close_and_refusal_in_the_adapters_names_one() -> None:
+    found = literals()
+    assert len(found) > 30
+    assert [one for one in sorted(found) if reason_of(one[1]) is None and one[1] not in NO_REFUSALS] == []
+
+
+def test_words_are_no_names_of_reasons() -> None:
+    assert set(WORDS).isdisjoint(reason.value for reason in Reason)
+
+
+def test_status_of_http_is_one_reason_whatever_the_number() -> None:
+    assert reason_of("refused-413") is reason_of("refused-400") is Reason.REQUEST_REFUSED
+    assert reason_of("never heard of") is None
