@@ -95,6 +95,8 @@ class Attach(Command):
     fresh        forget what is known of the client
     expiry_s     how long the session outlives its connection; 0: not at all, EXPIRY_NEVER
     window       slots: how many deliveries above AT_MOST_ONCE may be unconfirmed, 1 to SLOT_MAX
+    packet_bytes_max  the largest delivery, as the client counts it, that the client takes; 0: any
+    address      "host:port" of the client, "" when it is not known; tools show it
     """
 
     ticket: object
@@ -103,6 +105,8 @@ class Attach(Command):
     expiry_s: int
     window: int
     will: Will | None = None
+    packet_bytes_max: int = 0
+    address: str = ""
 
 
 @dataclass(slots=True)
@@ -165,6 +169,16 @@ class Take(Command):
     """The client has taken these EXACTLY_ONCE deliveries over: they will not come again -> Taken. The slots stay occupied."""
 
     slots: list[int]
+
+
+@dataclass(slots=True)
+class Decline(Command):
+    """These deliveries, above AT_MOST_ONCE, cannot be given to this client: they are too large for it. No answer.
+
+    One that came to the session as a member of a group goes to another member; the others count as confirmed.
+    """
+
+    items: list[Delivery]
 
 
 @final

@@ -44,7 +44,7 @@ from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.latest import SPACE, LatestValues
 from gateway.usecase.nameserver import NameServer
-from gateway.usecase.policy import Policy
+from gateway.usecase.policy import STRATEGIES, Policy
 from gateway.usecase.query import Querying
 from gateway.usecase.recall import Recalling
 from gateway.usecase.sessions.sessions import Sessions
@@ -108,6 +108,9 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         clock,
         StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings),
     )
+    policy = Policy(**_table(Policy, config, "policy", ()))
+    if policy.share_strategy not in STRATEGIES:
+        raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
     handler = Dispatcher(
         store=store,
         metadata=store.metadata,
@@ -116,7 +119,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         entropy=entropy,
         cluster=config.cluster,
         broker=config.broker,
-        policy=Policy(**_table(Policy, config, "policy", ())),
+        policy=policy,
     )
     keys = Settings(store.state)
     handler.add(
@@ -128,7 +131,16 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         deciding := Deciding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(
-            store, store.metadata, store.state, clock, handler.sending, handler.receiving, handler.groups, handler.dead_letters
+            store,
+            store.metadata,
+            store.state,
+            clock,
+            handler.sending,
+            handler.receiving,
+            handler.groups,
+            handler.dead_letters,
+            handler.registry,
+            policy,
         ),
         LatestValues(store.state, clock),
     )
@@ -303,7 +315,8 @@ class Node:
     def _counters(self) -> dict[str, int]:
         mqtt = self.parts.streams.get(MQTT)
         lost = {"mqtt_lost_total": mqtt.lost} if isinstance(mqtt, MqttAdapter) else {}
-        return {**lost, "watch_dropped_total": self.parts.watches.dropped}
+        oversize = self.parts.sessions.oversize
+        return {**lost, "share_oversize_total": oversize, "watch_dropped_total": self.parts.watches.dropped}
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""

@@ -233,6 +233,6 @@ TABLE: Final[dict[type[Command], Needs]] = {
 """Send, SendOnce and Subscribe are looked at one by one in the gate: they carry many of what they are about."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
-    {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Take, relay.ClientAnswered}
+    {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Decline, session.Take, relay.ClientAnswered}
 )
 """Goodbyes, words about deliveries that were granted before, and answers to questions of ours: they pass without asking."""

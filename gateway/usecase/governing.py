@@ -12,9 +12,9 @@ from domain.event import Done, Refused
 from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from gateway.session import Session
 from gateway.usecase.handler import Verb
-from gateway.usecase.policy import Policy
+from gateway.usecase.policy import STRATEGIES, Policy
 
-CHANGEABLE: Final = ("create_topics", "create_groups", "queues")
+CHANGEABLE: Final = ("create_topics", "create_groups", "queues", "share_strategy")
 """What of the policy tools see and change; the rest of it is the configuration's alone."""
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
@@ -34,7 +34,7 @@ class Governing:
         session.answer(PolicyFound(command.ticket, values))
 
     def _change(self, session: Session, command: ChangePolicy) -> None:
-        changes: dict[str, bool | int] = {}
+        changes: dict[str, bool | int | str] = {}
         for name, text in command.changes.items():
             value = self._read(name, text)
             if isinstance(value, Failure):
@@ -45,7 +45,7 @@ class Governing:
             setattr(self._policy, name, value)
         session.answer(Done(command.ticket))
 
-    def _read(self, name: str, text: str) -> bool | int | Failure:
+    def _read(self, name: str, text: str) -> bool | int | str | Failure:
         if name not in CHANGEABLE:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy that can be changed")
         if isinstance(getattr(self._policy, name), bool):
@@ -53,6 +53,8 @@ class Governing:
             if flag is None:
                 return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false, not {text[:40]}")
             return flag
+        if name == "share_strategy":
+            return text if text in STRATEGIES else Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {STRATEGIES}")
         if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= limits.QUEUES_PER_TOPIC_MAX:
             return int(text)
         return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is 1 to {limits.QUEUES_PER_TOPIC_MAX}, not {text[:40]}")

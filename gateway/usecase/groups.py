@@ -14,7 +14,7 @@ from domain.ports import Clock, MessageStore, Metadata, State, StateChange
 from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.handler import Verb
-from gateway.usecase.policy import Policy
+from gateway.usecase.policy import LEAST, STRATEGIES, STRATEGY, Policy
 
 Then = Callable[[Group | Failure], None]
 _MODES = "mode"
@@ -76,6 +76,10 @@ class Groups:
         group = command.group
         if not address.is_group(group.name):
             failure = Failure(ErrorCode.GROUP_ILLEGAL, f"group {group.name!r}: 1 to 120 of the characters % | a-z A-Z 0-9 _ -")
+            session.answer(Refused(command.ticket, failure))
+            return
+        if group.attributes.get(STRATEGY, LEAST) not in STRATEGIES:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"attribute {STRATEGY} is one of {', '.join(STRATEGIES)}")
             session.answer(Refused(command.ticket, failure))
             return
         known = self._metadata.group(group.name)

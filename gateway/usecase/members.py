@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,13 +23,17 @@ SWEEP_NS: Final = 10 * limits.SECOND_NS
 
 @dataclass(slots=True)
 class Member:
-    """One client's part in one consumer group, and the session that last spoke for it."""
+    """One client's part in one consumer group, and the session that last spoke for it.
+
+    lasting   its protocol has no heartbeats: it goes with its session only
+    """
 
     session: Session
     membership: Membership
     language: str
     version: int
     seen_ns: int
+    lasting: bool = False
 
 
 @dataclass(slots=True)
@@ -119,6 +123,20 @@ class Registry:
         if known is None or _topics(known.membership) != _topics(membership):
             self._tell(membership.group)
 
+    def enrol(self, session: Session, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
+        """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""
+        heartbeat = Heartbeat(None, client_id, consumers=list(memberships), wait=False, address=client)
+        wanted = {membership.group for membership in memberships}
+        for group in sorted(self._members):
+            known = self._members[group].get(client_id)
+            if known is not None and known.session is session and group not in wanted:
+                self._drop(group, client_id)
+        if memberships:
+            self._follow(session, heartbeat)
+        for membership in memberships:
+            self._join(session, heartbeat, membership)
+            self._members[membership.group][client_id].lasting = True
+
     def _prepare_retry(self, group: Group | Failure) -> None:
         """Queue-level consumers subscribe to their retry topic at once, so it must have a route before the first retry."""
         if isinstance(group, Group):
@@ -190,7 +208,7 @@ class Registry:
         now = self._clock.monotonic_ns()
         for group in sorted(self._members):
             for client_id, member in sorted(self._members.get(group, {}).items()):
-                if now - member.seen_ns > SILENCE_NS:
+                if not member.lasting and now - member.seen_ns > SILENCE_NS:
                     self._drop(group, client_id)
         self._clock.call_at(now + SWEEP_NS, self._sweep)
 

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+STRATEGY: Final = "share.strategy"
+"""Attribute of a group: how its messages are shared out among sessions that are members, one of STRATEGIES."""
+LEAST: Final = "least-inflight"
+STICKY: Final = "sticky"
+ROUND_ROBIN: Final = "round-robin"
+STRATEGIES: Final = (LEAST, STICKY, ROUND_ROBIN)
 
 
 @dataclass(slots=True)
@@ -13,6 +21,7 @@ class Policy:
     queues                         of a topic made that way
     latest_max, latest_bytes_max   latest (retained) values that are kept, and bytes of them with their paths; one more is
                                    refused, removing one and putting a smaller one in its place never is
+    share_strategy                 how shared subscriptions share out where the group does not say: one of STRATEGIES
     """
 
     create_topics: bool = True
@@ -20,3 +29,4 @@ class Policy:
     queues: int = 8
     latest_max: int = 1_000_000
     latest_bytes_max: int = 1024 * 1024 * 1024
+    share_strategy: str = LEAST

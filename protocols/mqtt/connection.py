@@ -18,6 +18,7 @@ from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
 from domain.session import (
     Attached,
     Confirm,
+    Decline,
     Deliveries,
     Detach,
     Released,
@@ -110,7 +111,7 @@ class MqttConnection:
         if isinstance(event, Deliveries):
             self._output.deliver(event.items, self._wall_ms())
             if self._output.oversize:
-                self._pending.append(Confirm(self._output.oversize))
+                self._pending.append(Decline(self._output.oversize))
                 self._output.oversize = []
         elif isinstance(event, (Sent, Done)):
             if inbound is not None and isinstance(event.ticket, Run):
@@ -267,7 +268,7 @@ class MqttConnection:
         if not isinstance(packet, Connect):
             raise PacketError(NOT_MQTT, "the first packet is not a CONNECT")
         terms = Terms(packet, self._config, self._entropy)
-        command: Command = handshake.attach(self, packet, terms, self._config, self._peer.born_host)
+        command: Command = handshake.attach(self, packet, terms, self._config, self._peer)
         if self._authority is not None:
             command.principal = handshake.identify(self._authority, packet, self._peer)
         self._terms = terms

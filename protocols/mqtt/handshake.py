@@ -69,10 +69,14 @@ class Terms:
         self.problem_info = given.number(props.REQUEST_PROBLEM, 1) == 1
 
 
-def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, born_host: bytes) -> Attach:
+def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, peer: Peer) -> Attach:
     """The command for a CONNECT whose terms are good. PacketError for a will that could not be published."""
     window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
-    return Attach(ticket, terms.client_id, packet.clean, terms.expiry_s, window, _will(packet, terms, born_host))
+    will = _will(packet, terms, peer.born_host)
+    host = f"[{peer.host}]" if ":" in peer.host else peer.host
+    return Attach(
+        ticket, terms.client_id, packet.clean, terms.expiry_s, window, will, terms.packet_bytes_max, f"{host}:{peer.port}"
+    )
 
 
 def identify(authority: Authority, packet: Connect, peer: Peer) -> Principal:

@@ -16,7 +16,7 @@ class Output:
     alias_maximum      aliases that the client takes; the first topics that it is sent get one each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
     dropped            QoS 0 deliveries shed because the client did not read, oldest first
-    oversize           slots of deliveries that were too large, or unreadable: to be confirmed on the client's behalf
+    oversize           deliveries above QoS 0 that were too large, or unreadable: to be declined on the client's behalf
     """
 
     __slots__ = (
@@ -34,7 +34,7 @@ class Output:
         self.packet_bytes_max = 0
         self.version = 4
         self.dropped = 0
-        self.oversize: list[int] = []
+        self.oversize: list[Delivery] = []
 
     def put(self, packet: bytes) -> None:
         """One packet that must arrive."""
@@ -82,7 +82,7 @@ class Output:
         if alias > 0:
             del self._aliases[item.parcel.path]
         if item.slot:
-            self.oversize.append(item.slot)
+            self.oversize.append(item)
         else:
             self.dropped += 1
 

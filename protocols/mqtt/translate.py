@@ -9,7 +9,7 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.address import is_path, topic_of_path
-from domain.limits import BODY_BYTES_MAX
+from domain.limits import BODY_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
 from domain.session import Parcel
 from protocols.compression import plain
@@ -20,6 +20,8 @@ from protocols.mqtt.wire import V5, PacketError, put_varint, text
 
 STORED_BYTES_MAX: Final = 32_500
 """Of the 32,767 bytes that all properties of a message may have, some are left for what the gateway adds."""
+MESSAGE_GROUP: Final = "messageGroup"
+"""The user property that names the message group: messages of one are in one queue, in order."""
 _FORBIDDEN: Final = ("\x01", "\x02")
 
 
@@ -112,6 +114,8 @@ def _user_form(pairs: list[tuple[str, str]]) -> bytes:
     for key, value in pairs:
         if properties.is_storable(key, value) and not properties.is_reserved(key) and keys.count(key) == 1:
             out.append(properties.entry(key, value))
+            if key == MESSAGE_GROUP and 0 < len(value.encode()) <= MESSAGE_GROUP_BYTES_MAX:
+                out.append(properties.entry(properties.SHARDING_KEY, value))
     return b"".join(out)
 
 

@@ -19,8 +19,9 @@ CHANGEABLE: Final[Mapping[str, str]] = {
     "autoCreateTopicEnable": "create_topics",
     "autoCreateSubscriptionGroup": "create_groups",
     "defaultTopicQueueNums": "queues",
+    "shareStrategy": "share_strategy",
 }
-"""Names of Apache's BrokerConfig -> our policy's."""
+"""Names of Apache's BrokerConfig, and one of our own, -> our policy's."""
 CHANGES_BYTES_MAX: Final = 65_536
 
 

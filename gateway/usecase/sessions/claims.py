@@ -53,13 +53,13 @@ class Claims:
         self._settling.setdefault((claim.group, claim.topic), []).append(claim.receipt)
 
     def give_back(self, claims: Iterable[Claim]) -> None:
-        """Free at once for whoever comes next."""
-        found: dict[tuple[str, str], list[Receipt]] = {}
+        """Free for whoever comes next, each after its delay."""
+        found: dict[tuple[str, str, int], list[Receipt]] = {}
         for claim in claims:
             if self._ends(claim, RETURNED):
-                found.setdefault((claim.group, claim.topic), []).append(claim.receipt)
-        for (group, topic), receipts in found.items():
-            self._store.extend(group, topic, receipts, 0, _ignore)
+                found.setdefault((claim.group, claim.topic, claim.delay_ms), []).append(claim.receipt)
+        for (group, topic, delay_ms), receipts in found.items():
+            self._store.extend(group, topic, receipts, delay_ms, _ignore)
 
     def bury(self, claim: Claim) -> None:
         """Nobody else may have it, and its client will not come back for it: to the dead-letter topic."""

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from domain import property as properties
 from domain.command import Receive
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received, Refused
 from domain.filter.path import matches
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.record import Record
-from domain.session import AT_MOST_ONCE, Interest
+from domain.session import Interest
 from gateway.routing.routes import path_in
 from gateway.routing.wanted import wanted_paths
 from gateway.session import Session
 from gateway.usecase.deadletter import leased_topic
+from gateway.usecase.policy import STICKY
 from gateway.usecase.sessions.claims import LEASE_MS
+from gateway.usecase.sessions.strategy import Member, Owners, choose, fits, room_of
 from gateway.usecase.sessions.subscriber import Claim, Subscriber
 
-CLAIMS_MAX: Final = 64
-"""Messages of groups that one session may have unconfirmed: what a member holds is what the others do not get."""
 REMEMBERED_MAX: Final = 1_024
-
-Member = tuple[Subscriber, Interest]
+PENDING_MAX: Final = 64
+"""Sticky: messages that may wait for members without room while more is asked for; otherwise one that waits holds up all."""
 
 
 class Desk(Protocol):
@@ -34,11 +34,20 @@ class Desk(Protocol):
     def receive(self, session: Session, command: Receive) -> None:
         """The Receive verb."""
 
+    def strategy(self, group: str) -> str:
+        """How the group's messages are shared out now."""
+
+    def after_answers(self, then: Callable[[], None]) -> None:
+        """Call `then` when every lease that is being written has been answered."""
+
     def hold(self, claim: Claim) -> None:
         """A lease has come."""
 
     def give_back(self, claims: Sequence[Claim]) -> None:
         """Nobody here wants these."""
+
+    def unfit(self, claim: Claim) -> None:
+        """No member here can take it: it is too large for each of them."""
 
     def hand(self, member: Member, claim: Claim, record: bytes, path: str) -> None:
         """Deliver to a member, who has room."""
@@ -65,6 +74,12 @@ class Call:
     def close(self) -> None:
         """There is no connection behind it."""
 
+    def rest(self, until_ns: int) -> None:
+        """Nothing is read for it."""
+
+    def expel(self, failure: Failure) -> None:
+        """It has no access of its own: its members have."""
+
     def end(self) -> None:
         """Take it out of the queue of those who wait, if it waits."""
         self.over = True
@@ -74,59 +89,109 @@ class Call:
 
 
 @final
-class Line:
-    """Asks for messages, as any receiver does, while a member has room; hands each to the member with the fewest.
+class Waiting:
+    """A message that has been leased and not yet handed out. `declined`: members that it was too large for."""
 
-    Invariant: there is at most one Call that is not over, and none while messages wait in `_pending`.
+    __slots__ = ("claim", "declined", "path", "record")
+
+    def __init__(self, claim: Claim, record: bytes, path: str) -> None:
+        self.claim = claim
+        self.record = record
+        self.path = path
+        self.declined: set[Subscriber] | None = None
+
+
+@final
+class Line:
+    """Asks for messages, as any receiver does, while a member has room; hands each to the member that the strategy names.
+
+    Invariant: there is at most one Call that is not over, and none while as many messages wait as may.
+    Sticky keeps the order of a message group: what a member leaves behind, and all that was leased behind it, goes back
+    in one step before anything is asked for again.
     """
 
-    __slots__ = ("_call", "_desk", "_members", "_pending", "_remembered", "group", "topic")
+    __slots__ = ("_call", "_desk", "_members", "_owners", "_pending", "_remembered", "_resting", "group", "topic")
 
     def __init__(self, desk: Desk, group: str, topic: str) -> None:
         self.group = group
         self.topic = topic
         self._desk = desk
         self._members: dict[Subscriber, dict[str, Interest]] = {}
-        self._pending: deque[tuple[Claim, bytes, str]] = deque()
+        self._pending: deque[Waiting] = deque()
         self._remembered: dict[str, list[Member]] = {}
+        self._owners = Owners()
         self._call: Call | None = None
+        self._resting = 0
+
+    @property
+    def deserted(self) -> bool:
+        """Nobody is here any more."""
+        return not self._members
 
     def join(self, subscriber: Subscriber, interest: Interest) -> None:
         """A member comes, or subscribes by one more filter, or by the same one anew."""
+        before = self._patterns()
         self._members.setdefault(subscriber, {})[interest.pattern] = interest
-        self._changed()
+        self._remembered.clear()
+        if self._patterns() != before:
+            self._end_call()
+        self.pump()
 
-    def leave(self, subscriber: Subscriber, pattern: str) -> bool:
-        """A member drops a filter; True when the line has no members any more, and has let go of everything."""
+    def leave(self, subscriber: Subscriber, pattern: str) -> list[Claim]:
+        """A member drops a filter; the leases that go back with those of the member. The caller then calls `pump`."""
+        before = self._patterns()
         patterns = self._members.get(subscriber, {})
         patterns.pop(pattern, None)
+        self._remembered.clear()
+        back: list[Claim] = []
         if not patterns:
             self._members.pop(subscriber, None)
-        self._changed()
-        return not self._members
+            self._owners.lose(subscriber)
+            if self.deserted or self._desk.strategy(self.group) == STICKY:
+                back = [waiting.claim for waiting in self._pending]
+                self._pending.clear()
+                self._end_call()
+        if self._patterns() != before:
+            self._end_call()
+        return back
 
-    def _changed(self) -> None:
-        self._remembered.clear()
-        if self._call is not None:
-            # Those who wait with the old filter would settle what the new one wants.
-            self._call.end()
-            self._call = None
+    def _patterns(self) -> dict[str, None]:
+        return {pattern: None for patterns in self._members.values() for pattern in patterns}
+
+    def _end_call(self) -> None:
+        """Those who wait with the old filter would settle what the new one wants."""
+        if self._call is None:
+            return
+        self._call.end()
+        self._call = None
+        if self._desk.strategy(self.group) == STICKY and not self.deserted:
+            # Its lease may be under way, and of the topic's retries after it: both go back before others are taken.
+            self._resting += 1
+            self._desk.after_answers(lambda: self._desk.after_answers(self._rested))
+
+    def _rested(self) -> None:
+        self._resting -= 1
         self.pump()
 
     def pump(self) -> None:
         """Something has changed: hand out what waits, and ask for more if there is room."""
-        self._hand_out()
-        if self._call is not None or self._pending:
+        if self._resting:
             return
-        room = min(RECEIVE_MESSAGES_MAX, sum(_room(member, self._members[member]) for member in self._members))
+        strategy = self._desk.strategy(self.group)
+        self._hand_out(strategy)
+        if self._call is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
+            return
+        members = self._members
+        room = min(
+            RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
+        )  # fmt: skip
         if room > 0:
-            patterns = [pattern for patterns in self._members.values() for pattern in patterns]
             call = self._call = Call(self)
             self._desk.receive(
                 call.session,
                 Receive(
                     call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
-                    filter=wanted_paths(self.topic, patterns), from_first=True,
+                    filter=wanted_paths(self.topic, self._patterns()), from_first=True,
                 ),
             )  # fmt: skip
 
@@ -142,29 +207,48 @@ class Line:
             for claim, message in zip(taken, event.messages, strict=True):
                 self._desk.hold(claim)
                 origin = properties.find(Record(message.record).properties, b"originMqttTopic")
-                self._pending.append((claim, message.record, path_in(self.topic, origin)))
+                self._pending.append(Waiting(claim, message.record, path_in(self.topic, origin)))
             self.pump()
         elif isinstance(event, Refused) and not call.over:
             self._desk.refused(self, event.failure.code)
 
     def _claim(self, message: Leased, invisible_ms: int) -> Claim:
         receipt = message.receipt
-        return Claim(self.group, leased_topic(self.group, self.topic, receipt), receipt, receipt.pop_ms + invisible_ms)
+        topic = leased_topic(self.group, self.topic, receipt)
+        return Claim(self.group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
 
-    def _hand_out(self) -> None:
+    def decline(self, subscriber: Subscriber, claim: Claim, record: bytes, path: str) -> None:
+        """It turned out to be too large for the member that it was handed to: another one, if there is one."""
+        waiting = Waiting(claim, record, path)
+        waiting.declined = {subscriber}
+        self._desk.hold(claim)
+        self._pending.appendleft(waiting)
+        self.pump()
+
+    def _hand_out(self, strategy: str) -> None:
         unwanted: list[Claim] = []
         for _ in range(len(self._pending)):
-            claim, record, path = self._pending.popleft()
-            candidates = self._matching(path)
-            member = self._next(candidates)
+            waiting = self._pending.popleft()
+            wanting = self._matching(waiting.path)
+            candidates = self._able(wanting, waiting)
+            member = choose(strategy, self._owners, candidates, waiting.record)
             if member is not None:
-                self._desk.hand(member, claim, record, path)
+                self._desk.hand(member, waiting.claim, waiting.record, waiting.path)
             elif candidates:
-                self._pending.append((claim, record, path))
+                self._pending.append(waiting)
+            elif wanting:
+                self._desk.unfit(waiting.claim)
             else:
-                unwanted.append(claim)
+                unwanted.append(waiting.claim)
         if unwanted:
             self._desk.give_back(unwanted)
+
+    @staticmethod
+    def _able(wanting: list[Member], waiting: Waiting) -> list[Member]:
+        """Those who can take the message; the list itself where that is everybody, so that its order is remembered."""
+        declined = waiting.declined or ()
+        able = [member for member in wanting if member[0] not in declined and fits(member, waiting.record)]
+        return wanting if len(able) == len(wanting) else able
 
     def _matching(self, path: str) -> list[Member]:
         """Members that want `path`, each with the filter that promises most."""
@@ -179,30 +263,3 @@ class Line:
                 self._remembered.clear()
             self._remembered[path] = found
         return found
-
-    @staticmethod
-    def _next(candidates: list[Member]) -> Member | None:
-        """The one with the fewest messages unconfirmed, of several the one that has waited longest; None: all are full."""
-        best = -1
-        for at, (subscriber, interest) in enumerate(candidates):
-            if _free(subscriber, interest) and (best < 0 or subscriber.claims < candidates[best][0].claims):
-                best = at
-        if best < 0:
-            return None
-        member = candidates.pop(best)
-        candidates.append(member)
-        return member
-
-
-def _free(subscriber: Subscriber, interest: Interest) -> bool:
-    """True when the member can be handed one more."""
-    return interest.level == AT_MOST_ONCE or (subscriber.claims < CLAIMS_MAX and not subscriber.full)
-
-
-def _room(subscriber: Subscriber, patterns: dict[str, Interest]) -> int:
-    """How many messages the member can be handed."""
-    if any(interest.level == AT_MOST_ONCE for interest in patterns.values()):
-        return RECEIVE_MESSAGES_MAX
-    if subscriber.full:
-        return 0
-    return max(0, min(CLAIMS_MAX - subscriber.claims, subscriber.window - len(subscriber.in_flight)))

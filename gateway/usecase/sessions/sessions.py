@@ -15,6 +15,7 @@ from domain.session import (
     Attach,
     Attached,
     Confirm,
+    Decline,
     Detach,
     Release,
     SendOnce,
@@ -28,6 +29,8 @@ from gateway.session import Session
 from gateway.usecase.deadletter import DeadLetters
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
+from gateway.usecase.members import Registry
+from gateway.usecase.policy import Policy
 from gateway.usecase.receive import Receiving
 from gateway.usecase.send import Sending
 from gateway.usecase.sessions import snapshot
@@ -46,7 +49,7 @@ BASELINE_MARGIN_MS: Final = 10_000
 
 
 class Sessions:
-    """Attach, Detach, Subscribe, Unsubscribe, SendOnce, Release, Confirm, Take; and the store's listener behind them.
+    """Attach, Detach, Subscribe, Unsubscribe, SendOnce, Release, Confirm, Decline, Take; and the store's listener behind them.
 
     A session that outlives its connection is written to the store before the client hears that it has one.
     """
@@ -61,6 +64,8 @@ class Sessions:
         receiving: Receiving,
         groups: Groups,
         dead_letters: DeadLetters,
+        registry: Registry,
+        policy: Policy,
     ) -> None:
         self._store = store
         self._metadata = metadata
@@ -69,7 +74,7 @@ class Sessions:
         self._sending = sending
         claims = Claims(store, clock, dead_letters)
         self._outflow = Outflow(state, clock, claims.settle)
-        self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims)
+        self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims, registry, policy)
         self.facts = Facts(clock, self._outflow)
         self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts)
         self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares, self.facts)
@@ -90,12 +95,18 @@ class Sessions:
             Release: self._release,
             Confirm: self._confirm,
             Take: self._take,
+            Decline: self._decline,
         }
 
     @property
     def interests(self) -> int:
         """How many filters of attached sessions there are, shared ones not among them."""
         return self._outflow.interests
+
+    @property
+    def oversize(self) -> int:
+        """How often a shared message was too large for every member that was there."""
+        return self._shares.oversize
 
     @property
     def attached(self) -> int:
@@ -129,6 +140,8 @@ class Sessions:
         subscriber.session = session
         subscriber.epoch += 1
         subscriber.window = command.window
+        subscriber.packet_bytes_max = command.packet_bytes_max
+        subscriber.address = command.address
         subscriber.expiry_s = command.expiry_s
         subscriber.will = command.will
         subscriber.lost_ms = 0
@@ -315,10 +328,19 @@ class Sessions:
     def _confirm(self, session: Session, command: Confirm) -> None:
         subscriber = self._attached.get(session)
         if subscriber is not None:
-            self._outflow.confirm(subscriber, command.slots)
-            self._catch_up.catch_up(subscriber)
-            if subscriber.shares:
-                self._shares.pump(subscriber)
+            self._confirmed(subscriber, command.slots)
+
+    def _confirmed(self, subscriber: Subscriber, slots: list[int]) -> None:
+        self._outflow.confirm(subscriber, slots)
+        self._catch_up.catch_up(subscriber)
+        if subscriber.shares:
+            self._shares.pump(subscriber)
+
+    def _decline(self, session: Session, command: Decline) -> None:
+        subscriber = self._attached.get(session)
+        if subscriber is not None:
+            self._shares.decline(subscriber, command.items)
+            self._confirmed(subscriber, [delivery.slot for delivery in command.items])
 
     def _take(self, session: Session, command: Take) -> None:
         subscriber = self._attached.get(session)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain import property as properties
-from domain.command import Receive
+from domain.address import topic_of_path
+from domain.command import Membership, Receive, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.ports import Clock, MessageStore, Metadata
@@ -17,10 +18,14 @@ from domain.topic import Group
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.session import Session
 from gateway.usecase.groups import Groups
+from gateway.usecase.members import Registry
+from gateway.usecase.policy import Policy
 from gateway.usecase.receive import Receiving
+from gateway.usecase.sessions.beginning import Beginning
 from gateway.usecase.sessions.claims import Claims
-from gateway.usecase.sessions.line import Line, Member
+from gateway.usecase.sessions.line import Line
 from gateway.usecase.sessions.outflow import Outflow, level_of
+from gateway.usecase.sessions.strategy import Member, strategy_of
 from gateway.usecase.sessions.subscriber import Claim, Flight, Subscriber
 
 WILD_TOPICS_MAX: Final = 256
@@ -30,7 +35,10 @@ log = logging.getLogger("headgate.sessions")
 
 
 class Shares:
-    """Lines by group and topic. A filter that begins with a wildcard has one in every topic, and joins those that come."""
+    """Lines by group and topic. A filter that begins with a wildcard has one in every topic, and joins those that come.
+
+    oversize   how often a message was too large for every member that was there
+    """
 
     def __init__(
         self,
@@ -41,8 +49,13 @@ class Shares:
         groups: Groups,
         outflow: Outflow,
         claims: Claims,
+        registry: Registry,
+        policy: Policy,
     ) -> None:
         self._store = store
+        self._registry = registry
+        self._policy = policy
+        self._beginning = Beginning(store, metadata)
         self._metadata = metadata
         self._clock = clock
         self._receive = receiving.verbs()[Receive]
@@ -54,6 +67,7 @@ class Shares:
         self._absent: dict[str, dict[Line, None]] = {}
         self._wild: dict[tuple[Subscriber, str], Interest] = {}
         self._known: set[str] = set()
+        self.oversize = 0
 
     # Coming and going
 
@@ -73,7 +87,7 @@ class Shares:
                 if len(topics) > WILD_TOPICS_MAX:
                     done(Failure(ErrorCode.QUOTA, f"a group can follow {WILD_TOPICS_MAX} topics by wildcard"))
                 else:
-                    self._begin(group.name, topics, done)
+                    self._beginning.begin(group.name, topics, done)
 
         self._groups.ensure(interest.group, ready)
 
@@ -84,55 +98,12 @@ class Shares:
             return [topic.name for topic in self._metadata.topics() if is_routed(topic.name)]
         return [name] if self._metadata.topic(name) is not None else []
 
-    def _begin(self, group: str, names: list[str], done: Then) -> None:
-        """Put the group at the end of those topics in which it has no position at all."""
-        ends: list[tuple[str, int, int]] = []
-        left = [1]
-
-        def one_less() -> None:
-            left[0] -= 1
-            if left[0] == 0:
-                if ends:
-                    self._store.commit(group, ends, done)
-                else:
-                    done(None)
-
-        def take(found: list[tuple[str, int, int]] | None) -> None:
-            ends.extend(found or ())
-            one_less()
-
-        for name in names:
-            topic = self._metadata.topic(name)
-            if topic is not None:
-                left[0] += 1
-                self._ends(group, name, max(topic.read_queues, topic.write_queues), take)
-        one_less()
-
-    def _ends(self, group: str, topic: str, queues: int, done: Callable[[list[tuple[str, int, int]] | None], None]) -> None:
-        """(topic, queue, end) of every queue of a topic; None when the group has a position there already."""
-        ends: list[tuple[str, int, int]] = []
-        left = [queues]
-        known = [False]
-
-        def look(queue_id: int) -> None:
-            def position(result: int | Failure) -> None:
-                known[0] = known[0] or not isinstance(result, Failure)
-                self._store.bounds(topic, queue_id, bounds)
-
-            def bounds(result: tuple[int, int] | Failure) -> None:
-                if not isinstance(result, Failure):
-                    ends.append((topic, queue_id, result[1]))
-                left[0] -= 1
-                if left[0] == 0:
-                    done(None if known[0] else ends)
-
-            self._store.offset(group, topic, queue_id, position)
-
-        for queue_id in range(queues):
-            look(queue_id)
-
     def join(self, subscriber: Subscriber, interest: Interest) -> None:
         """The session is a member from now on."""
+        self._join(subscriber, interest)
+        self._enrol(subscriber)
+
+    def _join(self, subscriber: Subscriber, interest: Interest) -> None:
         name = topic_of_filter(interest.pattern)
         if name:
             self._line(interest.group, name).join(subscriber, interest)
@@ -141,6 +112,22 @@ class Shares:
         for topic in self._topics(interest.pattern):
             self._known.add(topic)
             self._join_wild(subscriber, interest, topic)
+
+    def _enrol(self, subscriber: Subscriber) -> None:
+        """What tools and the other members of its groups see of it."""
+        session = subscriber.session
+        if session is None:
+            return
+        groups: dict[str, dict[str, None]] = {}
+        for interest in subscriber.shares.values():
+            topics = groups.setdefault(interest.group, {})
+            name = topic_of_filter(interest.pattern)
+            topics.update(dict.fromkeys([name] if name else self._topics(interest.pattern)))
+        memberships = [
+            Membership(group, consume_type="CONSUME_POP", subscriptions=[Subscription(topic) for topic in topics])
+            for group, topics in groups.items()
+        ]
+        self._registry.enrol(session, subscriber.client_id, subscriber.address, memberships)
 
     def _join_wild(self, subscriber: Subscriber, interest: Interest, topic: str) -> None:
         lines = self._lines.get(interest.group, {})
@@ -158,30 +145,59 @@ class Shares:
 
     def leave(self, subscriber: Subscriber, interest: Interest) -> None:
         """The session has unsubscribed; what is under way to it stays under way."""
+        back, lines = self._leave(subscriber, interest)
+        self._claims.give_back(back)
+        self._enrol(subscriber)
+        for line in lines:
+            line.pump()
+
+    def _leave(self, subscriber: Subscriber, interest: Interest) -> tuple[list[Claim], list[Line]]:
+        """(leases that go back, lines that go on without the member)."""
         self._wild.pop((subscriber, interest.name), None)
         lines = self._lines.get(interest.group, {})
+        back: list[Claim] = []
+        left: list[Line] = []
         for line in list(lines.values()):
-            if line.leave(subscriber, interest.pattern):
+            back += line.leave(subscriber, interest.pattern)
+            if line.deserted:
                 del lines[line.topic]
                 self._forget_absent(line)
+            else:
+                left.append(line)
         if not lines:
             self._lines.pop(interest.group, None)
+        return back, left
 
     def resume(self, subscriber: Subscriber) -> None:
         """The session has got a connection."""
         for interest in subscriber.shares.values():
-            self.join(subscriber, interest)
+            self._join(subscriber, interest)
+        if subscriber.shares:
+            self._enrol(subscriber)
 
     def lose(self, subscriber: Subscriber) -> None:
         """The connection is gone: the others get what it has not confirmed.
 
         Not what it was sent to be delivered exactly once (MQTT 5, 4.8.2): when the session ends with its connection,
-        that goes to the dead-letter topic, unless the client has taken it over.
+        that goes to the dead-letter topic, unless the client has taken it over. All that goes back does so in one step,
+        before the lines ask for more: what comes next is the first of it.
         """
+        back: list[Claim] = []
+        lines: list[Line] = []
         for interest in subscriber.shares.values():
-            self.leave(subscriber, interest)
-        if not subscriber.claims:
-            return
+            more, left = self._leave(subscriber, interest)
+            back += more
+            lines += left
+        if subscriber.shares and subscriber.session is not None:
+            self._registry.enrol(subscriber.session, subscriber.client_id, subscriber.address, ())
+        if subscriber.claims:
+            back += self._ended(subscriber)
+        self._claims.give_back(back)
+        for line in lines:
+            line.pump()
+
+    def _ended(self, subscriber: Subscriber) -> list[Claim]:
+        """Free the slots of what it has from groups; the leases of it that go back."""
         unsent = {delivery.slot for delivery in (*subscriber.outbox, *subscriber.held)}
         back: list[Claim] = []
         for slot, flight in list(subscriber.in_flight.items()):
@@ -195,7 +211,7 @@ class Shares:
                 self._claims.settle(claim)
             else:
                 self._claims.bury(claim)
-        self._claims.give_back(back)
+        return back
 
     def recover(self, subscriber: Subscriber) -> None:
         """The node was killed while this session had a connection: its leases are still there.
@@ -242,6 +258,36 @@ class Shares:
     def receive(self, session: Session, command: Receive) -> None:
         """Desk.receive."""
         self._receive(session, command)
+
+    def strategy(self, group: str) -> str:
+        """Desk.strategy."""
+        found = self._metadata.group(group)
+        return strategy_of(found.attributes if found is not None else {}, self._policy.share_strategy)
+
+    def after_answers(self, then: Callable[[], None]) -> None:
+        """Desk.after_answers: the store answers in the order in which it was asked."""
+        self._store.append([], lambda _: then())
+
+    def unfit(self, claim: Claim) -> None:
+        """Desk.unfit: a failed attempt, as the group's retries go; a member that can take it may have come by the next."""
+        self.oversize += 1
+        group = self._metadata.group(claim.group)
+        claim.delay_ms = group.retry.delay_ms(claim.attempt - 1) if group is not None else 0
+        self._claims.give_back([claim])
+
+    def decline(self, subscriber: Subscriber, items: Sequence[Delivery]) -> None:
+        """Deliveries that are too large for this client: what is a group's goes to another member."""
+        for delivery in items:
+            claim = subscriber.leave(delivery.slot)
+            if claim is None:
+                continue
+            path = delivery.parcel.path
+            for line in self._lines.get(claim.group, {}).values():
+                if line.topic == topic_of_path(path):
+                    line.decline(subscriber, claim, delivery.parcel.record.data, path)
+                    break
+            else:
+                self._claims.give_back([claim])
 
     def give_back(self, claims: Sequence[Claim]) -> None:
         """Desk.give_back."""

@@ -32,13 +32,16 @@ class Claim:
 
     topic      whose queue the receipt speaks of: the group's retry topic, perhaps
     end_ms     wall clock at which the lease ends, unless it is renewed
+    attempt    the how manieth delivery it is
     renewing   it is being moved, and gets another receipt
-    fate       what becomes of it: HELD, SETTLED, RETURNED to the group, or BURIED as a dead letter
+    fate       what becomes of it: HELD, SETTLED, RETURNED to the group after `delay_ms`, or BURIED as a dead letter
     """
 
-    __slots__ = ("end_ms", "fate", "group", "receipt", "renewing", "topic")
+    __slots__ = ("attempt", "delay_ms", "end_ms", "fate", "group", "receipt", "renewing", "topic")
 
-    def __init__(self, group: str, topic: str, receipt: Receipt, end_ms: int) -> None:
+    def __init__(self, group: str, topic: str, receipt: Receipt, end_ms: int, attempt: int = 1) -> None:
+        self.attempt = attempt
+        self.delay_ms = 0
         self.group = group
         self.topic = topic
         self.receipt = receipt
@@ -107,6 +110,7 @@ class Subscriber:
 
     missed          the last offset that came to a lagging queue
     window          slots that may be occupied at once
+    packet_bytes_max  the largest delivery that the connection takes, 0: any; address  its peer, "host:port"
     expiry_s        0: the session ends with its connection and lives in memory only
     baseline_ms     wall clock since when filters that begin with a wildcard count, 0: there are none
     lost_ms         wall clock when the connection ended, 0: it has not, or the session has never been without
@@ -119,15 +123,18 @@ class Subscriber:
     """
 
     __slots__ = (
-        "again", "baseline_ms", "catching_up", "claims", "client_id", "dirty", "epoch", "expiry_s", "flying_bytes", "held",
-        "in_flight", "interests", "lag", "latest", "lost_ms", "missed", "next_slot", "outbox", "positions", "received",
-        "remembered", "session", "shares", "sorting", "taking", "touched", "will", "window",
+        "address", "again", "baseline_ms", "catching_up", "claims", "client_id", "dirty", "epoch", "expiry_s",
+        "flying_bytes", "held", "in_flight", "interests", "lag", "latest", "lost_ms", "missed", "next_slot", "outbox",
+        "packet_bytes_max", "positions", "received", "remembered", "session", "shares", "sorting", "taking", "touched",
+        "will", "window",
     )  # fmt: skip
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
         self.session: Session | None = None
         self.window = 1
+        self.packet_bytes_max = 0
+        self.address = ""
         self.expiry_s = 0
         self.will: Will | None = None
         self.lost_ms = 0

@@ -66,7 +66,7 @@ class Broker:
         )  # fmt: skip
         self.sessions = Sessions(
             store, store.metadata, store.state, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
-            self.handler.dead_letters,
+            self.handler.dead_letters, self.handler.registry, self.policy,
         )  # fmt: skip
         watches = Watches(clock)
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock))

@@ -177,7 +177,8 @@ def test_the_broker_about_itself() -> None:
     conn = connection()
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
-    conn.answer(PolicyFound(asked.ticket, {"create_topics": "true", "create_groups": "false", "queues": "8"}), 1)
+    policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky"}
+    conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
     assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\n" in frame.body

@@ -1,0 +1,121 @@
+"""Which member of a group gets the next message: the strategies of shared subscriptions, each over those who have room.
+
+A group says its own by the attribute `share.strategy`; the policy's `share_strategy` is for those that say nothing. It is
+looked at whenever messages are handed out, so that a change counts from the next message on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from domain import property as properties
+from domain.record import Record
+from domain.session import AT_LEAST_ONCE, AT_MOST_ONCE, Interest
+from gateway.usecase.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
+from gateway.usecase.sessions.subscriber import Subscriber
+
+CLAIMS_MAX: Final = 64
+"""Messages of groups that one session may have unconfirmed: what a member holds is what the others do not get."""
+KEYS_MAX: Final = 16_384
+"""Message groups that one line remembers the members of."""
+
+Member = tuple[Subscriber, Interest]
+
+
+def strategy_of(attributes: Mapping[str, str], default: str) -> str:
+    """The strategy that a group's attributes ask for; `default` where they ask for none that there is."""
+    named = attributes.get(STRATEGY, "")
+    return named if named in STRATEGIES else default
+
+
+def is_free(subscriber: Subscriber, interest: Interest) -> bool:
+    """True when the member can be handed one more."""
+    return interest.level == AT_MOST_ONCE or (subscriber.claims < CLAIMS_MAX and not subscriber.full)
+
+
+def room_of(subscriber: Subscriber, interests: Mapping[str, Interest], most: int) -> int:
+    """How many messages the member can be handed, at most `most`."""
+    if any(interest.level == AT_MOST_ONCE for interest in interests.values()):
+        return most
+    if subscriber.full:
+        return 0
+    return max(0, min(most, CLAIMS_MAX - subscriber.claims, subscriber.window - len(subscriber.in_flight)))
+
+
+def fits(member: Member, record: bytes) -> bool:
+    """True unless the message is known to be too large for the member's Maximum Packet Size.
+
+    The packet holds the body at least, and hardly more than the record and three bytes a property. Between the two only the
+    connection knows. At AT_LEAST_ONCE it may say so afterwards; what cannot be taken back by then needs certainty before.
+    """
+    subscriber, interest = member
+    most = subscriber.packet_bytes_max
+    if most == 0:
+        return True
+    view = Record(record)
+    if interest.level == AT_LEAST_ONCE:
+        return len(view.body) + 4 <= most
+    return len(record) + 3 * view.properties.count(b"\x02") + 8 <= most
+
+
+@final
+class Owners:
+    """Sticky: message group -> the member that has it for as long as it lives. At most KEYS_MAX; the oldest are forgotten."""
+
+    __slots__ = ("_counts", "_owners")
+
+    def __init__(self) -> None:
+        self._owners: dict[bytes, Subscriber] = {}
+        self._counts: dict[Subscriber, int] = {}
+
+    def choose(self, key: bytes, candidates: list[Member]) -> Member | None:
+        """The owner of `key`, made now when there is none: the candidate that owns the fewest. None: it has no room."""
+        owner = self._owners.get(key)
+        for member in candidates:
+            if member[0] is owner:
+                return member if is_free(*member) else None
+        if owner is not None:
+            self._forget(key, owner)
+        free = [member for member in candidates if is_free(*member)]
+        if not free:
+            return None
+        chosen = min(free, key=lambda member: self._counts.get(member[0], 0))
+        if len(self._owners) >= KEYS_MAX:
+            oldest = next(iter(self._owners))
+            self._forget(oldest, self._owners[oldest])
+        self._owners[key] = chosen[0]
+        self._counts[chosen[0]] = self._counts.get(chosen[0], 0) + 1
+        return chosen
+
+    def _forget(self, key: bytes, owner: Subscriber) -> None:
+        del self._owners[key]
+        self._counts[owner] -= 1
+        if self._counts[owner] == 0:
+            del self._counts[owner]
+
+    def lose(self, subscriber: Subscriber) -> None:
+        """The member is gone: what it had goes to whoever is next."""
+        if self._counts.pop(subscriber, 0):
+            self._owners = {key: owner for key, owner in self._owners.items() if owner is not subscriber}
+
+
+def choose(strategy: str, owners: Owners, candidates: list[Member], record: bytes) -> Member | None:
+    """One of `candidates`, who then stands last among them; None: nobody who may have it has room now."""
+    key = properties.find(Record(record).properties, b"__SHARDINGKEY") if strategy == STICKY else b""
+    if key:
+        return owners.choose(key, candidates)
+    best = -1
+    for at, (subscriber, interest) in enumerate(candidates):
+        if not is_free(subscriber, interest):
+            continue
+        if strategy == ROUND_ROBIN:
+            best = at
+            break
+        if best < 0 or subscriber.claims < candidates[best][0].claims:
+            best = at
+    if best < 0:
+        return None
+    member = candidates.pop(best)
+    candidates.append(member)
+    return member
