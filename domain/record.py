@@ -83,6 +83,17 @@ def with_properties(data: bytes, properties: bytes) -> bytes:
     return b"".join((head, data[4:cut], _SHORT.pack(len(properties)), properties))
 
 
+def renamed(data: bytes, topic: str, properties: bytes) -> bytes:
+    """The same record under another topic (1 to 255 characters), with other properties (at most 32,767 bytes)."""
+    record = Record(data)
+    name = topic.encode()
+    wide = len(name) > 127
+    tail = (_SHORT.pack(len(name)) if wide else bytes([len(name)])) + name + _SHORT.pack(len(properties)) + properties
+    magic = MAGIC_V2 if wide else MAGIC_V1
+    head = struct.pack(">II", record.topic_at + len(tail), magic)
+    return b"".join((head, data[8 : record.topic_at], tail))
+
+
 def check(data: bytes) -> bool:
     """True when `data` is one whole, consistent record whose body matches its CRC. Never raises."""
     size = len(data)

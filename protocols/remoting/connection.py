@@ -13,10 +13,11 @@ from domain.principal import Principal
 from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import access, callback, codes, member, send, transaction
+from protocols.remoting import access, callback, codes, member, namespace, send, transaction
 from protocols.remoting.client import Client, Facts
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
+from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import Shapes
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Join, Part, RequestError, Ticket, done
@@ -38,8 +39,8 @@ class RemotingConnection:
     """A client of the name server, of the broker, or of both at once: the codes of the two do not collide."""
 
     __slots__ = (
-        "_active_ns", "_asked", "_began_ns", "_client", "_decoder", "_facts", "_language", "_opaque", "_open", "_out",
-        "_shapes", "closed", "reading",
+        "_active_ns", "_asked", "_began_ns", "_client", "_decoder", "_facts", "_known", "_language", "_opaque", "_open", "_out",
+        "_shapes", "_spaces", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, facts: Facts, peer: Peer, shapes: Shapes, now: int) -> None:
@@ -52,6 +53,8 @@ class RemotingConnection:
         self._opaque = 0
         self._language = 0
         self._asked: dict[int, Inquiry] = {}
+        self._spaces: Namespaces | None = None
+        self._known = False
         self._active_ns = now
         self._began_ns = now
         self.reading = True
@@ -74,7 +77,8 @@ class RemotingConnection:
             if frame.flag & 1 == 0:
                 self._request(frame, commands)
             elif frame.opaque in self._asked:
-                commands.append(callback.answered(self._asked.pop(frame.opaque), frame))
+                said = frame if self._spaces is None else self._spaces.heard(frame)
+                commands.append(callback.answered(self._asked.pop(frame.opaque), said))
         if decoder.fault:
             commands.extend(self._close(decoder.fault))
         elif self._open >= self._facts.config.requests_max:
@@ -88,6 +92,8 @@ class RemotingConnection:
         try:
             if isinstance(principal, Failure):
                 raise RequestError(response_code(principal, code), principal.text)
+            if self._spaces is not None or not self._known or code not in SENDS:
+                frame = self._placed(frame)
             if code in SENDS:
                 outcome = send.read(self._client, frame, self._shapes)
             else:
@@ -110,6 +116,15 @@ class RemotingConnection:
             self._open += frame.flag & 2 == 0
         elif frame.flag & 2 == 0:
             self._out.append(outcome)
+
+    def _placed(self, frame: Frame) -> Frame:
+        """A request in the namespace that it is of. Sends are looked at when one of the requests before had a namespace."""
+        self._known = True
+        if self._spaces is None:
+            if not namespace.of(frame):
+                return frame
+            self._spaces = Namespaces()
+        return self._spaces.inward(frame)
 
     def answer(self, event: Event, now: int) -> None:
         """One reply, unless its request was oneway or waits for more events; or a notice of ours."""
@@ -171,7 +186,7 @@ class RemotingConnection:
         out = self._out
         if out:
             self._out = []
-        return out
+        return out if self._spaces is None else [self._spaces.outward(each) for each in out]
 
     def deadline(self) -> int | None:
         """When the frame that has begun must be complete, or when silence ends the connection."""

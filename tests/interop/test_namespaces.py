@@ -1,0 +1,59 @@
+"""Namespaces with unmodified clients: the same names in different namespaces never meet, whatever the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.interop.node import Node
+from tests.interop.remoting_java import JavaClient, build
+
+pytestmark = pytest.mark.interop
+TOPIC = "Shared"
+COUNT = 6
+BODIES = {"0", "1", "2", "3", "4", "half"}
+CLIENTS = (("v1", "shop"), ("v2", "yard"), ("none", "nowhere"))
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
+    return build(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def seen(java: JavaClient, node: Node) -> dict[str, list[list[str]]]:
+    """What the clients of each kind saw, all of them at once."""
+    nameserver = f"127.0.0.1:{node.port('nameserver')}"
+
+    def run(client: tuple[str, str]) -> list[list[str]]:
+        done = java.run("Namespaced", *client, nameserver, TOPIC, str(COUNT))
+        assert f"OK {client[0]}" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:]
+        return [line.split("\t")[1:] for line in done.stdout.splitlines() if line.startswith("seen\t")]
+
+    with ThreadPoolExecutor(len(CLIENTS)) as pool:
+        return dict(zip((name for name, _ in CLIENTS), pool.map(run, CLIENTS), strict=True))
+
+
+@pytest.mark.parametrize(("version", "namespace"), CLIENTS)
+def test_a_remoting_client_sees_what_was_sent_in_its_namespace(
+    seen: dict[str, list[list[str]]], version: str, namespace: str
+) -> None:
+    assert {topic for topic, _ in seen[version]} == {TOPIC}
+    assert sorted(body for _, body in seen[version]) == sorted(f"{namespace} {each}" for each in BODIES)
+
+
+def test_tools_see_the_stored_names(java: JavaClient, node: Node, seen: dict[str, list[list[str]]]) -> None:
+    text = java.admin("topicList", "-n", f"127.0.0.1:{node.port('nameserver')}")
+    names = set(text.split())
+    assert {"shop%Shared", "yard%Shared", "Shared", "%RETRY%shop%cg", "%RETRY%yard%cg", "%RETRY%cg"} <= names
+    for group in ("shop%cg", "yard%cg", "cg"):
+        said = java.admin("consumerProgress", "-g", group, "-n", f"127.0.0.1:{node.port('nameserver')}")
+        assert "Consume Diff Total: 0" in said, said
