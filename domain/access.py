@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
+from domain.ports import Entropy
 from domain.principal import Principal
 
 PUB: Final = "Pub"
@@ -60,6 +61,26 @@ class Token(NamedTuple):
 Credentials = Password | Signature | Token
 
 
+class Challenge(NamedTuple):
+    """What somebody has to answer next to prove who they are."""
+
+    data: bytes
+
+
+class Proven(NamedTuple):
+    """Somebody has proven who they are; `data` is the authority's own proof, for them."""
+
+    principal: Principal
+    data: bytes
+
+
+class Exchange(Protocol):
+    """One proof in several steps (SASL, RFC 4422), on the authority's side. It ends with Proven or Failure, and serves once."""
+
+    def respond(self, data: bytes) -> Challenge | Proven | Failure:
+        """Take what the other side says next. Failure: NOT_AUTHENTICATED."""
+
+
 class Authority(Protocol):
     """Who judges credentials, for every adapter alike. Answers at once and never raises for what a peer sent."""
 
@@ -69,6 +90,9 @@ class Authority(Protocol):
         `credentials` None: none were given; then `certified` counts, the name in the peer's verified certificate, and without
         one the peer is nobody in particular, which may be allowed. `host`: the peer's address.
         """
+
+    def converse(self, method: str, host: str, entropy: Entropy) -> Exchange | None:
+        """A proof by `method`, as SASL names it; None: that is not offered. `entropy` makes what nobody may foresee."""
 
 
 class Need(NamedTuple):
@@ -120,6 +144,16 @@ class Ask(Command):
 
     ticket: object
     needs: Sequence[Need]
+
+
+@dataclass(slots=True)
+class Renew(Command):
+    """The connection's client has proven anew that it is this command's `principal` -> Done.
+
+    Refused NOT_ALLOWED when it was somebody else before. Never made where access is not controlled.
+    """
+
+    ticket: object
 
 
 @dataclass(slots=True)

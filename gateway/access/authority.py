@@ -6,13 +6,15 @@ import hmac
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.access import Credentials, Need, Password, Signature
+from domain.access import Credentials, Exchange, Need, Password, Signature
 from domain.errors import ErrorCode, Failure
+from domain.ports import Entropy
 from domain.principal import Principal
 from gateway.access.book import Book
 from gateway.access.config import AccessConfig
 from gateway.access.rule import decide
-from gateway.access.token import Tokens
+from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
+from gateway.access.token import JWT, TokenExchange, Tokens
 
 PRINCIPALS_MAX: Final = 16_384
 VERDICTS_MAX: Final = 4_096
@@ -34,6 +36,10 @@ class Access:
         self._tokens = Tokens(config, wall_ms)
         self._wall_ms = wall_ms
         self._principals: dict[tuple[str, str, bool, int], Principal] = {}
+        self._verifiers = Verifiers()
+        self._methods: dict[str, Callable[[str, Entropy], Exchange]] = {SCRAM_SHA_256: self._scram}
+        if config.jwt_secret or config.jwt_public_key:
+            self._methods[JWT] = self._jwt
         self._personal = any(rule.personal or rule.clients for rule in self.rules)
 
     # Who
@@ -53,6 +59,20 @@ class Access:
                 return self._known(credentials, host)
             return self._bearer(text, host, credentials.user)
         return self._bearer(credentials.text, host, "")
+
+    def converse(self, method: str, host: str, entropy: Entropy) -> Exchange | None:
+        """As `domain.access.Authority` has it."""
+        begin = self._methods.get(method)
+        return None if begin is None else begin(host, entropy)
+
+    def _scram(self, host: str, entropy: Entropy) -> Exchange:
+        def judge(user: str) -> Principal | Failure:
+            return self._principal(user, host, True) if user else self._stranger("the user name or the password is wrong")
+
+        return ScramExchange(self.book.users, self._verifiers, judge, entropy)
+
+    def _jwt(self, host: str, entropy: Entropy) -> Exchange:
+        return TokenExchange(lambda text: self._bearer(text, host, ""))
 
     def _signed(self, given: Signature, host: str) -> Principal | Failure:
         user = self.book.users.get(given.user)

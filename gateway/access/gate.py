@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol, final
 
-from domain.access import PUB, Ask
+from domain.access import PUB, Ask, Renew
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -44,6 +44,7 @@ class Gate:
             Subscribe: self._subscribe,
             Attach: self._attach,
             Ask: self._ask,
+            Renew: self._renew,
         }
 
     def handle(self, session: Session, command: Command) -> None:
@@ -150,6 +151,16 @@ class Gate:
                 return
         session.principal = principal
         self._handle(session, command)
+
+    def _renew(self, session: Session, principal: Principal, command: Command) -> None:
+        """The connection goes on as the same user, until the end of the newer proof."""
+        assert isinstance(command, Renew)
+        if session.principal is None or session.principal.user != principal.user:
+            text = "a connection stays the user's that it has begun as: connect again as another"
+            self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text))
+            return
+        session.principal = principal
+        session.answer(Done(command.ticket))
 
     def _ask(self, session: Session, principal: Principal, command: Command) -> None:
         assert isinstance(command, Ask)

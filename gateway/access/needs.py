@@ -222,6 +222,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     transaction.EndTransaction: _nothing,
     transaction.RecallMessage: _topic(PUB),
     access.Ask: lambda found: found.needs,
+    access.Renew: _nothing,
     access.CreateUser: _cluster(UPDATE),
     access.UpdateUser: _cluster(UPDATE),
     access.DeleteUser: _cluster(UPDATE),

@@ -7,10 +7,15 @@ from typing import Any, Final, final
 
 import jwt
 
+from domain.access import Challenge, Proven
+from domain.errors import Failure
+from domain.principal import Principal
 from gateway.access.config import AccessConfig, name_fault
 
 TOKEN_CHARS_MAX: Final = 16 * 1024
 LEEWAY_S: Final = 30
+JWT: Final = "JWT"
+"""The name of tokens as a method of authentication."""
 
 
 @final
@@ -64,3 +69,18 @@ class Tokens:
         if not isinstance(user, str) or name_fault(user):
             return f"the token's claim {self._claim} names no user"
         return user, int(end * 1000) + LEEWAY_S * 1000 if end else 0
+
+
+@final
+class TokenExchange:
+    """`domain.access.Exchange`: a token says it all at once. A later one of the same connection takes its place."""
+
+    __slots__ = ("_judge",)
+
+    def __init__(self, judge: Callable[[str], Principal | Failure]) -> None:
+        self._judge = judge
+
+    def respond(self, data: bytes) -> Challenge | Proven | Failure:
+        """The token, in its compact form."""
+        found = self._judge(data.decode("utf-8", "replace"))
+        return found if isinstance(found, Failure) else Proven(found, b"")

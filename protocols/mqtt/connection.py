@@ -1,6 +1,7 @@
 """One MQTT connection: packets in the order of time.
 
     NEW --CONNECT--> ATTACHING --Attached--> OPEN --goodbye, fault, deadline, take-over--> ENDING --> closed
+     +--CONNECT with a method--> PROVING --AUTH--^
 
 What arrives while ATTACHING waits. In ENDING nothing is read any more: the last bytes go out, and `Disconnected` follows
 from the next `expire`, which is due at once.
@@ -22,29 +23,30 @@ from domain.session import (
     Deliveries,
     Detach,
     Released,
+    Subscribed,
     Take,
     Taken,
     TakenOver,
     Unsubscribed,
 )
-from domain.session import Subscribed as SubscribedEvent
 from protocols.adapter import Peer, Setting
 from protocols.mqtt import handshake, status, subscribe, subscriptions
-from protocols.mqtt import property as props
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
+from protocols.mqtt.entrance import Entrance, farewell
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.inbound import PUBREC, Inbound, Releases, Run
 from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
-from protocols.mqtt.subscriptions import Subscribed, Unsubscribing
+from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
 
 NEW: Final = 0
-ATTACHING: Final = 1
-OPEN: Final = 2
-ENDING: Final = 3
+PROVING: Final = 1
+ATTACHING: Final = 2
+OPEN: Final = 3
+ENDING: Final = 4
 
 PUBREL: Final = 6
 PINGRESP: Final = b"\xd0\x00"
@@ -57,16 +59,14 @@ class MqttConnection:
     """The adapter's Connection."""
 
     __slots__ = (
-        "_authority", "_config", "_decoder", "_early", "_early_fault", "_entropy", "_frame_since", "_heard", "_inbound",
-        "_lost", "_opened", "_output", "_peer", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
+        "_born_host", "_config", "_decoder", "_early", "_early_fault", "_entrance", "_frame_since", "_heard", "_inbound",
+        "_lost", "_opened", "_output", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[int], None]) -> None:
-        self._authority = setting.authority
         self._config = config
-        self._entropy = setting.entropy
         self._wall_ms = setting.wall_ms
-        self._peer = peer
+        self._born_host = peer.born_host
         self._lost = lost
         self._opened = now
         self._heard = now
@@ -74,6 +74,7 @@ class MqttConnection:
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
         self._output = Output(config.output_bytes_max)
+        self._entrance = Entrance(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
         self._early: list[Packet] = []
@@ -117,17 +118,15 @@ class MqttConnection:
             if inbound is not None and isinstance(event.ticket, Run):
                 inbound.stored(event.ticket)
                 self._throttle(inbound)
+            elif event.ticket is self._entrance:
+                self._entrance.renewed()
         elif isinstance(event, Taken):
             self._output.put(acks(PUBREL, event.slots))
         elif isinstance(event, Released):
             if inbound is not None and isinstance(event.ticket, Releases):
                 inbound.released(event.ticket, event.known)
-        elif isinstance(event, SubscribedEvent):
-            if isinstance(event.ticket, Subscribed):
-                self._output.put(event.ticket.under_way.suback(event.outcomes, event.ticket.granted))
-        elif isinstance(event, Unsubscribed):
-            if isinstance(event.ticket, Unsubscribing):
-                self._output.put(event.ticket.unsuback(bytes(0 if found else 0x11 for found in event.found)))
+        elif isinstance(event, (Subscribed, Unsubscribed)):
+            self._output.put(subscriptions.answered(event))
         elif isinstance(event, Attached):
             self._welcome(event.present, now)
         elif isinstance(event, TakenOver):
@@ -137,13 +136,10 @@ class MqttConnection:
 
     def outgoing(self) -> Sequence[bytes]:
         """Bytes for the client."""
-        output, inbound = self._output, self._inbound
+        output = self._output
         if output.dropped:
             self._lost(output.dropped)
             output.dropped = 0
-        if inbound is not None and inbound.dropped:
-            self._lost(inbound.dropped)
-            inbound.dropped = 0
         return output.drain()
 
     def deadline(self) -> int | None:
@@ -185,11 +181,11 @@ class MqttConnection:
         return [*commands, *self._over(status.FRAME_DEADLINE)]
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops (4.13: 0x8B)."""
+        """The node stops (4.13: 0x8B, or where clients are to go instead)."""
         if self._state == ENDING:
             return ()
         if self._state == OPEN:
-            self._say_goodbye(0x8B, "the server stops")
+            self._say_goodbye(handshake.parting(self._config), "the server stops")
         return self._over(status.REASONS[0x8B])
 
     # Packets
@@ -219,10 +215,10 @@ class MqttConnection:
         taken: list[int] = []
         for at, packet in enumerate(packets):
             if inbound is None:
-                self._connect(packet, commands)
-                inbound = self._inbound
-                self._early += packets[at + 1 :]
-                return
+                if self._enter(packet, commands):
+                    self._early += packets[at + 1 :]
+                    return
+                continue
             if isinstance(packet, Publish):
                 inbound.publish(packet, commands)
             elif isinstance(packet, Ack):
@@ -243,44 +239,54 @@ class MqttConnection:
 
     def _other(self, packet: Packet, commands: list[Command]) -> bool:
         """What is neither PUBLISH nor an acknowledgement; True when it was the last."""
-        version = self._decoder.version
+        terms = self._terms
+        if terms is None:
+            return True
         if isinstance(packet, subscribe.Subscribe):
-            under_way, command = subscriptions.subscribe(packet, version)
-            if command is None:
-                self._output.put(under_way.suback([], []))
+            asked = subscriptions.subscribe(packet, terms, self._config)
+            if isinstance(asked, bytes):
+                self._output.put(asked)
             else:
-                commands.append(command)
+                commands.append(asked)
         elif isinstance(packet, subscribe.Unsubscribe):
-            commands.append(subscriptions.unsubscribe(packet, version))
+            commands.append(subscriptions.unsubscribe(packet, terms))
         elif isinstance(packet, Disconnect):
-            commands += self._goodbye(packet)
+            expiry_s = farewell(packet, terms, self._config)
+            commands += [Detach(packet.code != 0, expiry_s), *self._over(status.CLIENT_GOODBYE, clean=True)]
             return True
         elif isinstance(packet, Auth):
-            raise PacketError(0x82, "AUTH without an authentication method")
+            renew = self._entrance.again(packet)
+            if renew is not None:
+                commands.append(renew)
         else:
             self._output.put(PINGRESP)
         return False
 
     # Beginning
 
-    def _connect(self, packet: Packet, commands: list[Command]) -> None:
-        """The first packet: the decoder lets nothing but CONNECT through."""
-        if not isinstance(packet, Connect):
-            raise PacketError(NOT_MQTT, "the first packet is not a CONNECT")
-        terms = Terms(packet, self._config, self._entropy)
-        command: Command = handshake.attach(self, packet, terms, self._config, self._peer)
-        if self._authority is not None:
-            command.principal = handshake.identify(self._authority, packet, self._peer)
+    def _enter(self, packet: Packet, commands: list[Command]) -> bool:
+        """Packets up to the one that lets the client in: the decoder has seen to it that the first is CONNECT.
+
+        True when no more are wanted now.
+        """
+        entrance = self._entrance
+        if isinstance(packet, Connect):
+            attach = entrance.connect(packet)
+        elif isinstance(packet, Disconnect) and self._state == PROVING:
+            commands += self._over(status.CLIENT_GOODBYE, clean=True)
+            return True
+        else:
+            attach = entrance.auth(packet)
+        terms = entrance.terms
+        if attach is None or terms is None:
+            self._state = PROVING
+            return False
         self._terms = terms
-        self._output.version = terms.version
-        self._output.packet_bytes_max = terms.packet_bytes_max
-        self._output.alias_maximum = terms.alias_maximum
-        self._inbound = Inbound(
-            self._config, self._output, terms.client_id, terms.version, self._peer.born_host, self._wall_ms
-        )
+        self._inbound = Inbound(self._config, self._output, terms, self._born_host, self._wall_ms)
         self._state = ATTACHING
         self.reading = False
-        commands.append(command)
+        commands.append(attach)
+        return True
 
     def _welcome(self, present: bool, now: int) -> None:
         if self._terms is None or self._state != ATTACHING:
@@ -288,7 +294,7 @@ class MqttConnection:
         self._state = OPEN
         self.reading = True
         self._heard = now
-        self._output.put(handshake.welcome(self._terms, present, self._config))
+        self._output.put(handshake.welcome(self._terms, present, self._config, self._entrance.proof))
         if self._early or self._early_fault is not None:
             # They become commands in `expire`, which an empty one asks for.
             self._pending.append(Confirm([]))
@@ -298,16 +304,16 @@ class MqttConnection:
     def _fault(self, broken: PacketError) -> list[Command]:
         """The client has broken the protocol: say so as far as the version can, and end."""
         code = broken.code
-        if self._state == NEW:
+        if self._state < ATTACHING:
             if code != NOT_MQTT:
-                self._output.put(handshake.refusal(self._decoder.version, code, broken.text))
+                self._entrance.refuse(self._decoder.version, code, broken.text)
         else:
             self._say_goodbye(code, broken.text)
         return self._over(status.REASONS[code])
 
     def _say_goodbye(self, code: int, words: str) -> None:
-        if self._decoder.version == V5 and self._state != NEW:
-            self._output.put(handshake.goodbye(code, words, self._output.packet_bytes_max))
+        if self._decoder.version == V5 and self._state >= ATTACHING:
+            self._output.put(handshake.goodbye(code, words, self._output.packet_bytes_max, self._config.server_reference))
 
     def _over(self, reason: str, clean: bool = False) -> list[Command]:
         self._state = ENDING
@@ -320,35 +326,28 @@ class MqttConnection:
         self._state = ENDING
         self._pending.append(Disconnected(reason or status.REASONS[code]))
 
-    def _goodbye(self, packet: Disconnect) -> list[Command]:
-        """DISCONNECT of the client (3.14): only code 0 drops the will; the session's expiry may change, unless it was 0."""
-        expiry_s = packet.properties.numbers.get(props.SESSION_EXPIRY, -1)
-        if expiry_s > 0 and self._terms is not None and self._terms.wanted_expiry_s == 0:
-            raise PacketError(0x82, "a session expiry where CONNECT had none")
-        if expiry_s > 0:
-            expiry_s = min(expiry_s, self._config.session_expiry_max_s)
-        return [Detach(packet.code != 0, expiry_s), *self._over(status.CLIENT_GOODBYE, clean=True)]
-
     # Refusals
 
     def _refused(self, ticket: object, failure: Failure) -> None:
-        words = status.WORDS[failure.code]
         if isinstance(ticket, Run) and self._inbound is not None:
             if self._decoder.version == V5 and failure.code in _LEVELS_WITHOUT_WORDS:
                 self._end(0x96 if failure.code is ErrorCode.RATE else 0x95, failure.text)
             elif self._decoder.version != V5 and not self._config.accept_refused_publish:
-                self._end(words.publish, failure.text, status.REFUSED_PUBLISH)
+                self._end(status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH)
             else:
-                self._inbound.refused(ticket, failure.word or words.publish)
+                self._inbound.refused(ticket, status.publish_code(failure), failure.text)
                 self._throttle(self._inbound)
         elif isinstance(ticket, Unsubscribing):
-            self._output.put(ticket.unsuback(bytes((0x83,))))
+            self._output.put(ticket.unsuback([0x83] * ticket.count, failure.text))
         elif isinstance(ticket, Releases):
             self._end(0x83, failure.text)
+        elif ticket is self._entrance and self._state == OPEN:
+            self._end(0x87, failure.text)
         elif self._state == ATTACHING:
-            self._output.put(handshake.refusal(self._decoder.version, words.connect, failure.text))
+            code = status.connect_code(failure)
+            self._entrance.refuse(self._decoder.version, code, failure.text)
             self._state = ENDING
-            self._pending.append(Disconnected(status.REASONS.get(words.connect, "refused")))
+            self._pending.append(Disconnected(status.REASONS.get(code, "refused")))
 
     def _throttle(self, inbound: Inbound) -> None:
         """Read no more while too much of this client is waiting for the store, or the session is not there yet."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import final
+import base64
+import binascii
+from typing import Final, final
 
-from domain.access import Authority, Password
+from domain.access import Authority, Password, Signature
 from domain.errors import Failure
 from domain.message import Message
 from domain.ports import Entropy
@@ -19,8 +21,17 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.translate import message, route, stored_form
 from protocols.mqtt.wire import V3, V5, PacketError
 
-RETURN_CODES = {0x85: 2, 0x86: 4, 0x87: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x01: 1}
+RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x01: 1}
 """CONNACK below 5.0 for those reason codes that have one; for the others the connection is closed without a word."""
+
+
+REDIRECTS: Final = {"use-another": 0x9C, "moved": 0x9D}
+"""What clients are told that are to go elsewhere, by the setting `redirect`."""
+
+
+def parting(config: MqttConfig) -> int:
+    """The reason code of a server that stops: that, or where clients are to go instead (4.11, 4.13)."""
+    return REDIRECTS[config.redirect or "use-another"] if config.server_reference else 0x8B
 
 
 @final
@@ -33,19 +44,22 @@ class Terms:
     assigned            the client id is ours
     packet_bytes_max    largest packet that the client takes, 0: any; alias_maximum: topic aliases that it takes
     problem_info        reason strings may stand in packets other than CONNACK and DISCONNECT
+    response_info       Response Information is asked for
+    method              of authentication, "": user name and password, certificate, or nothing
     """
 
     __slots__ = (
-        "alias_maximum", "assigned", "client_id", "expiry_s", "keep_alive_s", "packet_bytes_max", "problem_info", "version",
-        "wanted_expiry_s", "wanted_keep_alive_s",
+        "alias_maximum", "assigned", "client_id", "expiry_s", "keep_alive_s", "method", "packet_bytes_max", "problem_info",
+        "response_info", "version", "wanted_expiry_s", "wanted_keep_alive_s",
     )  # fmt: skip
 
     def __init__(self, packet: Connect, config: MqttConfig, entropy: Entropy) -> None:
         """PacketError with the reason code that CONNACK refuses for."""
         given = packet.properties
         self.version = packet.version
-        if props.AUTH_METHOD in given.texts:
-            raise PacketError(0x8C, "no authentication method is offered")
+        self.method = given.texts.get(props.AUTH_METHOD, "")
+        if props.AUTH_METHOD in given.texts and not self.method:
+            raise PacketError(0x8C, "an authentication method without a name")
         self.client_id = packet.client_id
         self.assigned = packet.client_id == ""
         if self.assigned:
@@ -66,7 +80,13 @@ class Terms:
         self.expiry_s = min(self.wanted_expiry_s, config.session_expiry_max_s)
         self.packet_bytes_max = given.number(props.MAXIMUM_PACKET_SIZE, 0)
         self.alias_maximum = min(given.number(props.TOPIC_ALIAS_MAXIMUM, 0), config.topic_alias_maximum)
-        self.problem_info = given.number(props.REQUEST_PROBLEM, 1) == 1
+        self.problem_info = packet.version == V5 and given.number(props.REQUEST_PROBLEM, 1) == 1
+        self.response_info = given.number(props.REQUEST_RESPONSE, 0) == 1
+        will = packet.will
+        if will is not None and will.qos > config.qos_max:
+            raise PacketError(0x9B, f"a will with QoS {will.qos}, at most {config.qos_max} is taken")
+        if will is not None and will.retain and not config.retain_available:
+            raise PacketError(0x9A, "a will that is to be retained")
 
 
 def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, peer: Peer) -> Attach:
@@ -79,15 +99,35 @@ def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, pe
     )
 
 
-def identify(authority: Authority, packet: Connect, peer: Peer) -> Principal:
-    """Who the client is, by user name and password, else by its certificate. PacketError 0x86 where that is not good enough."""
+def identify(authority: Authority, packet: Connect, peer: Peer, signed: bool) -> Principal:
+    """Who the client is, by user name and password, else by its certificate. PacketError 0x86 where that is not good enough.
+
+    signed: a password may be the Base64 of an HMAC-SHA1 of the client id by the user's own (rocketmq-mqtt).
+    """
     credentials = None
     if packet.user is not None or packet.password is not None:
-        credentials = Password(packet.user or "", packet.password or b"")
+        user, password = packet.user or "", packet.password or b""
+        credentials = Password(user, password)
+        mac = _mac(password) if signed else b""
+        if mac:
+            known = authority.authenticate(Signature(user, mac, packet.client_id.encode()), peer.host)
+            if not isinstance(known, Failure):
+                return known
     found = authority.authenticate(credentials, peer.host, peer.principal)
     if isinstance(found, Failure):
-        raise PacketError(status.WORDS[found.code].connect, found.text)
+        raise PacketError(status.connect_code(found), found.text)
     return found
+
+
+def _mac(password: bytes) -> bytes:
+    """An HMAC-SHA1 in Base64, b"" for anything else."""
+    if len(password) != 28:
+        return b""
+    try:
+        mac = base64.b64decode(password, validate=True)
+    except binascii.Error:
+        return b""
+    return mac if len(mac) == 20 else b""
 
 
 def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
@@ -113,38 +153,58 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
     return Will(sent, delay_s, expiry_s)
 
 
-def welcome(terms: Terms, present: bool, config: MqttConfig) -> bytes:
-    """CONNACK of a connection that is accepted, with what differs from MQTT 5's defaults."""
+def welcome(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"") -> bytes:
+    """CONNACK of a connection that is accepted, with what differs from MQTT 5's defaults. `proof`: authentication data."""
     if terms.version != V5:
         return encode_connack(Connack(present, 0), terms.version)
     said = Properties()
+    numbers = said.numbers
     if terms.expiry_s != terms.wanted_expiry_s:
-        said.numbers[props.SESSION_EXPIRY] = terms.expiry_s
-    said.numbers[props.RECEIVE_MAXIMUM] = config.receive_maximum
-    said.numbers[props.MAXIMUM_PACKET_SIZE] = config.packet_bytes_max
+        numbers[props.SESSION_EXPIRY] = terms.expiry_s
+    numbers[props.RECEIVE_MAXIMUM] = config.receive_maximum
+    numbers[props.MAXIMUM_PACKET_SIZE] = config.packet_bytes_max
     if config.topic_alias_maximum:
-        said.numbers[props.TOPIC_ALIAS_MAXIMUM] = config.topic_alias_maximum
-    said.numbers[props.SHARED_AVAILABLE] = 1
+        numbers[props.TOPIC_ALIAS_MAXIMUM] = config.topic_alias_maximum
+    if config.qos_max < 2:
+        numbers[props.MAXIMUM_QOS] = config.qos_max
+    for name, available in (
+        (props.RETAIN_AVAILABLE, config.retain_available),
+        (props.WILDCARD_AVAILABLE, config.wildcards_available),
+        (props.SUBSCRIPTION_ID_AVAILABLE, config.identifiers_available),
+    ):
+        if not available:
+            numbers[name] = 0
+    numbers[props.SHARED_AVAILABLE] = 1 if config.shared_available else 0
     if terms.keep_alive_s != terms.wanted_keep_alive_s:
-        said.numbers[props.SERVER_KEEP_ALIVE] = terms.keep_alive_s
+        numbers[props.SERVER_KEEP_ALIVE] = terms.keep_alive_s
     if terms.assigned:
         said.texts[props.ASSIGNED_CLIENT_ID] = terms.client_id
+    if terms.response_info and config.response_information:
+        said.texts[props.RESPONSE_INFORMATION] = config.response_information.replace("%c", terms.client_id)
+    if terms.method:
+        said.texts[props.AUTH_METHOD] = terms.method
+        if proof:
+            said.blobs[props.AUTH_DATA] = proof
     return encode_connack(Connack(present, 0, said), V5)
 
 
-def refusal(version: int, code: int, words: str) -> bytes:
+def refusal(version: int, code: int, words: str, reference: str = "") -> bytes:
     """CONNACK that refuses, in the words of `version`; b"" where there are none and the connection is just closed."""
     if version == V5 or code == 0x84:
         said = Properties()
         said.texts[props.REASON_STRING] = words
+        if reference and code in REDIRECTS.values():
+            said.texts[props.SERVER_REFERENCE] = reference
         return encode_connack(Connack(False, code, said), V5)
     answer = RETURN_CODES.get(code)
     return b"" if answer is None else encode_connack(Connack(False, answer), version)
 
 
-def goodbye(code: int, words: str, packet_bytes_max: int) -> bytes:
+def goodbye(code: int, words: str, packet_bytes_max: int, reference: str = "") -> bytes:
     """DISCONNECT of the server (5.0, 3.14), its words left out where the client takes no packet of that size."""
     said = Properties()
-    if packet_bytes_max == 0 or packet_bytes_max > len(words) + 16:
+    if reference and code in REDIRECTS.values():
+        said.texts[props.SERVER_REFERENCE] = reference
+    if packet_bytes_max == 0 or packet_bytes_max > len(words.encode()) + len(reference.encode()) + 16:
         said.texts[props.REASON_STRING] = words
     return encode_disconnect(Disconnect(code, said), V5)

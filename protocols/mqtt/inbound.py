@@ -12,8 +12,9 @@ from domain.message import Message
 from domain.session import Release, SendOnce
 from protocols.mqtt import property as props
 from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
-from protocols.mqtt.property import NONE
+from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
 from protocols.mqtt.translate import STORED_BYTES_MAX, Route, message, route, stored_form
 from protocols.mqtt.wire import V5, PacketError
@@ -21,8 +22,11 @@ from protocols.mqtt.wire import V5, PacketError
 ROUTES_MAX: Final = 1_024
 MESSAGE_BYTES: Final = 256
 """What a message costs besides its body, about."""
-REFUSALS: Final = (0x97, 0x99)
-"""Faults of one message that leave the connection as it is: it is answered with this code."""
+REFUSALS: Final = {
+    0x97: "the properties are too many to be stored: 32,767 bytes in all",
+    0x99: "the payload is not the UTF-8 that it claims to be",
+}
+"""Faults of one message that leave the connection as it is: it is answered with this code, and these words."""
 PUBACK: Final = 4
 PUBREC: Final = 5
 PUBCOMP: Final = 7
@@ -33,10 +37,10 @@ class Run:
     """Messages of one topic that were read together and are sent as one command; also its ticket.
 
     kind        PUBACK or PUBREC, what each is acknowledged with; packet_ids 0 for QoS 0 among QoS 1
-    code        how it went, -1 while that is open
+    code        how it went, -1 while that is open; words: why it went wrong
     """
 
-    __slots__ = ("code", "kind", "messages", "packet_ids", "size", "topic")
+    __slots__ = ("code", "kind", "messages", "packet_ids", "size", "topic", "words")
 
     def __init__(self, topic: str, kind: int) -> None:
         self.topic = topic
@@ -45,6 +49,7 @@ class Run:
         self.packet_ids: list[int] = []
         self.size = 0
         self.code = -1
+        self.words = ""
 
 
 @final
@@ -62,27 +67,28 @@ class Inbound:
     """The client's publishing side of one connection.
 
     pending_bytes   messages handed on and not answered yet
-    dropped         QoS 0 messages that were refused
     """
 
     __slots__ = (
-        "_aliases", "_born_host", "_client_id", "_config", "_open", "_open_twice", "_output", "_released", "_routes", "_run",
-        "_runs", "_version", "_wall_ms", "dropped", "pending_bytes",
+        "_aliases", "_born_host", "_client_id", "_config", "_explains", "_open", "_open_twice", "_output", "_qos_max",
+        "_released", "_retains", "_routes", "_run", "_runs", "_version", "_wall_ms", "pending_bytes",
     )  # fmt: skip
 
     def __init__(
         self,
         config: MqttConfig,
         output: Output,
-        client_id: str,
-        version: int,
+        terms: Terms,
         born_host: bytes,
         wall_ms: Callable[[], int],
     ) -> None:
         self._config = config
         self._output = output
-        self._client_id = client_id
-        self._version = version
+        self._client_id = terms.client_id
+        self._version = terms.version
+        self._explains = terms.problem_info
+        self._qos_max = config.qos_max
+        self._retains = config.retain_available
         self._born_host = born_host
         self._wall_ms = wall_ms
         self._aliases: dict[int, bytes] = {}
@@ -93,7 +99,6 @@ class Inbound:
         self._open = 0
         self._open_twice: set[int] = set()
         self.pending_bytes = 0
-        self.dropped = 0
 
     def publish(self, packet: Publish, commands: list[Command]) -> None:
         """One PUBLISH. PacketError where the client has broken the protocol."""
@@ -101,6 +106,10 @@ class Inbound:
         topic = packet.topic
         more = b""
         refusal = 0
+        if qos > self._qos_max:
+            raise PacketError(0x9B, f"a PUBLISH with QoS {qos}, at most {self._qos_max} is taken")
+        if packet.retain and not self._retains:
+            raise PacketError(0x9A, "a PUBLISH that is to be retained")
         if packet.properties is not NONE:
             topic = self._topic_of(packet)
             try:
@@ -171,13 +180,14 @@ class Inbound:
     def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
         """Answer one message without sending it, in its turn; below 5.0 there is no such answer."""
         if packet.qos == 0:
-            self.dropped += 1
+            self._output.dropped += 1
             return
         if self._version != V5 and not self._config.accept_refused_publish:
             raise PacketError(code, "the message was refused")
         self.flush(commands)
         run = Run("", PUBREC if packet.qos == 2 else PUBACK)
         run.packet_ids.append(packet.packet_id)
+        run.words = REFUSALS.get(code, "the topic name is not for clients")
         self._runs.append(run)
         self._settle(run, code)
 
@@ -214,9 +224,10 @@ class Inbound:
         """The messages of `run` are stored."""
         self._end(run, 0)
 
-    def refused(self, run: Run, code: int) -> None:
-        """The messages of `run` were refused, for MQTT 5's `code`."""
-        self.dropped += run.packet_ids.count(0)
+    def refused(self, run: Run, code: int, words: str = "") -> None:
+        """The messages of `run` were refused, for MQTT 5's `code`; `words` is for a person."""
+        run.words = words
+        self._output.dropped += run.packet_ids.count(0)
         self._end(run, code)
 
     def _end(self, run: Run, code: int) -> None:
@@ -233,10 +244,20 @@ class Inbound:
         elif run.code >= 0x80:
             self._open_twice.difference_update(packet_ids)
         if run.code and self._version == V5:
+            why = self._explained(run.words)
             for packet_id in packet_ids:
-                self._output.put(encode_ack(Ack(run.kind, packet_id, run.code), V5))
+                self._output.put(encode_ack(Ack(run.kind, packet_id, run.code, why), V5))
         else:
             self._output.put(acks(run.kind, packet_ids))
+
+    def _explained(self, words: str) -> Properties:
+        """A reason string, where it is wanted and small enough (3.4.2.2.2)."""
+        most = self._output.packet_bytes_max
+        if not words or not self._explains or (most and len(words.encode()) + 16 > most):
+            return NONE
+        why = Properties()
+        why.texts[props.REASON_STRING] = words
+        return why
 
     def released(self, releases: Releases, known: list[bool]) -> None:
         """PUBCOMP: 0x92 in 5.0 for a packet id that stood for nothing."""

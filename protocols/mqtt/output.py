@@ -15,7 +15,7 @@ class Output:
 
     alias_maximum      aliases that the client takes; the first topics that it is sent get one each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
-    dropped            QoS 0 deliveries shed because the client did not read, oldest first
+    dropped            QoS 0 deliveries shed because the client did not read, oldest first; and QoS 0 that came and was refused
     oversize           deliveries above QoS 0 that were too large, or unreadable: to be declined on the client's behalf
     """
 

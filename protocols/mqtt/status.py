@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from domain.errors import ErrorCode
+from domain.errors import ErrorCode, Failure
 
 
 class Words(NamedTuple):
@@ -39,7 +40,7 @@ WORDS: Final[dict[ErrorCode, Words]] = {
     ErrorCode.BODY_EMPTY: _UNKNOWN,
     ErrorCode.PROPERTIES_TOO_LARGE: _PACKET,
     ErrorCode.PROPERTY_ILLEGAL: _PACKET,
-    ErrorCode.TYPE_CONFLICT: Words(0x90, 0x90, 0x80, 3),
+    ErrorCode.TYPE_CONFLICT: Words(0x90, 0x8F, 0x80, 3),
     ErrorCode.MEDIA_TYPE: Words(0x99, 0x80, 0x99, 3),
     ErrorCode.DELIVERY_TIME_ILLEGAL: _UNKNOWN,
     ErrorCode.FILTER_ILLEGAL: Words(0x80, 0x8F, 0x80, 3),
@@ -59,6 +60,45 @@ WORDS: Final[dict[ErrorCode, Words]] = {
     ErrorCode.NOT_SUPPORTED: Words(0x83, 0x83, 0x83, 3),
     ErrorCode.INTERNAL: _UNKNOWN,
 }
+
+CONNACK_CODES: Final = frozenset(
+    {
+        0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8A, 0x8C, 0x90, 0x95, 0x97, 0x99, 0x9A, 0x9B, 0x9C, 0x9D,
+        0x9F,
+    }
+)  # fmt: skip
+PUBLISH_CODES: Final = frozenset({0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99})
+SUBACK_CODES: Final = frozenset({0x80, 0x83, 0x87, 0x8F, 0x91, 0x97, 0x9E, 0xA1, 0xA2})
+DISCONNECT_CODES: Final = frozenset(
+    {
+        0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8B, 0x8D, 0x8E, 0x8F, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9A, 0x9B,
+        0x9C, 0x9D, 0x9E, 0x9F, 0xA0, 0xA1, 0xA2,
+    }
+)  # fmt: skip
+"""Which refusals each packet of the server can carry (3.2.2.2, 3.4.2.1, 3.5.2.1, 3.9.3, 3.14.2.1)."""
+
+Code = Callable[[Failure], int]
+
+
+def publish_code(failure: Failure) -> int:
+    """PUBACK's and PUBREC's code: the one that a rule of access names, where these packets can carry it."""
+    return failure.word if failure.word in PUBLISH_CODES else WORDS[failure.code].publish
+
+
+def subscribe_code(failure: Failure) -> int:
+    """SUBACK's code, likewise."""
+    return failure.word if failure.word in SUBACK_CODES else WORDS[failure.code].subscribe
+
+
+def connect_code(failure: Failure) -> int:
+    """CONNACK's code, likewise."""
+    return failure.word if failure.word in CONNACK_CODES else WORDS[failure.code].connect
+
+
+def later_code(failure: Failure) -> int:
+    """DISCONNECT's code for somebody who cannot prove anew who they are."""
+    return 0x87 if failure.code is ErrorCode.NOT_AUTHENTICATED else WORDS[failure.code].publish
+
 
 REASONS: Final[dict[int, str]] = {
     -1: "not-mqtt",
@@ -84,7 +124,10 @@ REASONS: Final[dict[int, str]] = {
     0x96: "rate",
     0x97: "quota",
     0x99: "payload-format",
+    0x9A: "retain",
+    0x9B: "qos",
     0x9C: "draining",
+    0x9D: "moved",
     0x9F: "connect-rate",
 }
 """Why the server ended a connection: MQTT 5's reason code -> the word that is counted."""

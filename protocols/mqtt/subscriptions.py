@@ -5,40 +5,52 @@ from __future__ import annotations
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.session import SHARED, Interest, Subscribe, Unsubscribe
+from domain.session import SHARED, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
+from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
-from protocols.mqtt.status import WORDS
+from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.handshake import Terms
+from protocols.mqtt.property import NONE, Properties
+from protocols.mqtt.status import subscribe_code
 from protocols.mqtt.wire import V5
 
 FILTER_INVALID: Final = 0x8F
+SHARED_UNAVAILABLE: Final = 0x9E
+IDENTIFIERS_UNAVAILABLE: Final = 0xA1
+WILDCARDS_UNAVAILABLE: Final = 0xA2
 
 
 @final
 class Subscribing:
-    """One SUBSCRIBE under way; its ticket. `codes` has -1 where the gateway has yet to say."""
+    """One SUBSCRIBE under way. `codes` has -1 where the gateway has yet to say; `words` is the first refusal's sentence."""
 
-    __slots__ = ("codes", "packet_id", "version")
+    __slots__ = ("codes", "packet_id", "terms", "words")
 
-    def __init__(self, packet_id: int, version: int, codes: list[int]) -> None:
+    def __init__(self, packet_id: int, terms: Terms, codes: list[int], words: str) -> None:
         self.packet_id = packet_id
-        self.version = version
+        self.terms = terms
         self.codes = codes
+        self.words = words
 
     def suback(self, outcomes: list[Failure | None], granted: list[int]) -> bytes:
         """SUBACK once every outcome is known; below 5.0 there is one word for all refusals."""
         given = iter(zip(outcomes, granted, strict=True))
+        version = self.terms.version
+        words = self.words
         codes = bytearray()
         for known in self.codes:
             code = known
             if known < 0:
                 failure, level = next(given)
-                code = level if failure is None else failure.word or WORDS[failure.code].subscribe
-            codes.append(code if code < 0x80 or self.version == V5 else 0x80)
-        return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes)), self.version)
+                code = level if failure is None else subscribe_code(failure)
+                words = words if failure is None else words or failure.text
+            codes.append(code if code < 0x80 or version == V5 else 0x80)
+        why = explained(self.terms, words, len(codes))
+        return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why), version)
 
 
 @final
-class Subscribed:
+class Asked:
     """The ticket of a Subscribe: what to answer with, and the levels asked for."""
 
     __slots__ = ("granted", "under_way")
@@ -50,21 +62,23 @@ class Subscribed:
 
 @final
 class Unsubscribing:
-    """The ticket of an Unsubscribe."""
+    """The ticket of an Unsubscribe of `count` filters."""
 
-    __slots__ = ("packet_id", "version")
+    __slots__ = ("count", "packet_id", "terms")
 
-    def __init__(self, packet_id: int, version: int) -> None:
+    def __init__(self, packet_id: int, terms: Terms, count: int) -> None:
         self.packet_id = packet_id
-        self.version = version
+        self.terms = terms
+        self.count = count
 
-    def unsuback(self, codes: bytes) -> bytes:
+    def unsuback(self, codes: list[int], words: str = "") -> bytes:
         """UNSUBACK."""
-        return packets.encode_suback(packets.Suback(self.packet_id, codes, un=True), self.version)
+        why = explained(self.terms, words, len(codes))
+        return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why, un=True), self.terms.version)
 
 
-def subscribe(packet: packets.Subscribe, version: int) -> tuple[Subscribing, Subscribe | None]:
-    """The command for a SUBSCRIBE; None when none of its filters gets as far as that."""
+def subscribe(packet: packets.Subscribe, terms: Terms, config: MqttConfig) -> Subscribe | bytes:
+    """The command for a SUBSCRIBE; its SUBACK when none of its filters gets as far as that."""
     identifiers = packet.properties.subscription_ids
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
@@ -73,14 +87,14 @@ def subscribe(packet: packets.Subscribe, version: int) -> tuple[Subscribing, Sub
         group, pattern = "", name
         if name.startswith(SHARED):
             group, _, pattern = name.removeprefix(SHARED).partition("/")
-            if group == "" or pattern == "":
-                codes.append(FILTER_INVALID)
-                continue
-        codes.append(-1)
+        code = _refusal(name, group, pattern, identifier, config)
+        codes.append(code)
+        if code > 0:
+            continue
         interests.append(
             Interest(
                 pattern,
-                options & 3,
+                min(options & 3, config.qos_max),
                 options & packets.NO_LOCAL != 0,
                 options & packets.RETAIN_AS_PUBLISHED != 0,
                 options >> 4 & 3,
@@ -88,13 +102,53 @@ def subscribe(packet: packets.Subscribe, version: int) -> tuple[Subscribing, Sub
                 group=group,
             )
         )
-    under_way = Subscribing(packet.packet_id, version, codes)
+    words = next((_WORDS[code] for code in codes if code > 0), "")
+    under_way = Subscribing(packet.packet_id, terms, codes, words)
     if not interests:
-        return under_way, None
-    ticket = Subscribed(under_way, [interest.level for interest in interests])
-    return under_way, Subscribe(ticket, interests)
+        return under_way.suback([], [])
+    return Subscribe(Asked(under_way, [interest.level for interest in interests]), interests)
 
 
-def unsubscribe(packet: packets.Unsubscribe, version: int) -> Unsubscribe:
+def answered(event: Subscribed | Unsubscribed) -> bytes:
+    """SUBACK or UNSUBACK for what the gateway has said; b"" where nobody asked."""
+    ticket = event.ticket
+    if isinstance(event, Subscribed):
+        return ticket.under_way.suback(event.outcomes, ticket.granted) if isinstance(ticket, Asked) else b""
+    return ticket.unsuback([0 if found else 0x11 for found in event.found]) if isinstance(ticket, Unsubscribing) else b""
+
+
+_WORDS: Final = {
+    FILTER_INVALID: "not a topic filter, or a share without a name",
+    SHARED_UNAVAILABLE: "shared subscriptions are switched off here",
+    IDENTIFIERS_UNAVAILABLE: "subscription identifiers are switched off here",
+    WILDCARDS_UNAVAILABLE: "wildcards are switched off here",
+}
+
+
+def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttConfig) -> int:
+    """Why a filter is refused before anybody is asked, -1: it is not."""
+    if name.startswith(SHARED):
+        if not config.shared_available:
+            return SHARED_UNAVAILABLE
+        if group == "" or pattern == "":
+            return FILTER_INVALID
+    if identifier and not config.identifiers_available:
+        return IDENTIFIERS_UNAVAILABLE
+    return WILDCARDS_UNAVAILABLE if not config.wildcards_available and ("+" in pattern or "#" in pattern) else -1
+
+
+def explained(terms: Terms, words: str, size: int) -> Properties:
+    """A reason string for an answer with `size` codes: where it is wanted, and small enough (3.9.2.1.2)."""
+    if not words or not terms.problem_info:
+        return NONE
+    most = terms.packet_bytes_max
+    if most and size + len(words.encode()) + 16 > most:
+        return NONE
+    why = Properties()
+    why.texts[props.REASON_STRING] = words
+    return why
+
+
+def unsubscribe(packet: packets.Unsubscribe, terms: Terms) -> Unsubscribe:
     """The command for an UNSUBSCRIBE."""
-    return Unsubscribe(Unsubscribing(packet.packet_id, version), packet.filters)
+    return Unsubscribe(Unsubscribing(packet.packet_id, terms, len(packet.filters)), packet.filters)

@@ -290,7 +290,8 @@ def test_every_error_code_has_its_words() -> None:
     assert set(status.WORDS) == set(ErrorCode)
     for words in status.WORDS.values():
         assert words.publish in {0x80, 0x83, 0x87, 0x90, 0x97, 0x99}
-        assert words.subscribe in {0x80, 0x83, 0x87, 0x8F, 0x90, 0x97}
+        assert words.subscribe in status.SUBACK_CODES
+        assert words.connect in status.CONNACK_CODES
         assert 1 <= words.return_code <= 5
 
 

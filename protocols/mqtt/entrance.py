@@ -1,0 +1,158 @@
+"""Who comes in: CONNECT, what AUTH packets there are between it and CONNACK, and proofs renewed later (MQTT 5, 3.1, 4.12)."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain.access import Challenge, Exchange, Renew
+from domain.command import Command
+from domain.errors import Failure
+from domain.principal import Principal
+from domain.session import Attach
+from protocols.adapter import Peer, Setting
+from protocols.mqtt import handshake, status
+from protocols.mqtt import property as props
+from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.connect import Auth, Connect, Disconnect, encode_auth
+from protocols.mqtt.handshake import Terms
+from protocols.mqtt.output import Output
+from protocols.mqtt.property import Properties
+from protocols.mqtt.wire import PacketError
+
+SUCCESS: Final = 0x00
+CONTINUE: Final = 0x18
+AGAIN: Final = 0x19
+
+
+@final
+class Entrance:
+    """One connection's way in. It is the ticket of Attach, and of Renew.
+
+    terms   what CONNECT has settled, once there was one
+    proof   what the server proves itself by in CONNACK, b"": nothing
+    """
+
+    __slots__ = ("_attach", "_authority", "_config", "_entropy", "_exchange", "_output", "_peer", "proof", "terms")
+
+    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, output: Output) -> None:
+        self._authority = setting.authority
+        self._entropy = setting.entropy
+        self._config = config
+        self._peer = peer
+        self._output = output
+        self._attach: Attach | None = None
+        self._exchange: Exchange | None = None
+        self.proof = b""
+        self.terms: Terms | None = None
+
+    def connect(self, packet: Connect) -> Attach | None:
+        """CONNECT: the command of a client that may come in, None while it has more to prove. PacketError refuses it."""
+        output = self._output
+        terms = self.terms = Terms(packet, self._config, self._entropy)
+        output.version = terms.version
+        output.packet_bytes_max = terms.packet_bytes_max
+        output.alias_maximum = terms.alias_maximum
+        if self._config.redirect:
+            raise PacketError(handshake.REDIRECTS[self._config.redirect], "clients are served elsewhere")
+        attach = handshake.attach(self, packet, terms, self._config, self._peer)
+        if terms.method:
+            self._attach = attach
+            self._begin(0x8C)
+            found = self._hear(packet.properties.blobs.get(props.AUTH_DATA, b""), status.connect_code)
+            return self._enter(found)
+        if self._authority is not None:
+            _sign(attach, handshake.identify(self._authority, packet, self._peer, self._config.hmac_passwords))
+        return attach
+
+    def auth(self, packet: object) -> Attach | None:
+        """What follows before CONNACK, where CONNECT named a method: nothing but AUTH (3.1.2.11.9)."""
+        if not isinstance(packet, Auth) or packet.code != CONTINUE:
+            raise PacketError(0x82, "nothing but AUTH and DISCONNECT can come before CONNACK")
+        return self._enter(self._hear(self._data(packet), status.connect_code))
+
+    def again(self, packet: Auth) -> Command | None:
+        """AUTH of a client that is in: it begins a new proof, or goes on with one (4.12.1)."""
+        data = self._data(packet)
+        if packet.code == AGAIN and self._exchange is None:
+            self._begin(0x87)
+        elif packet.code != CONTINUE or self._exchange is None:
+            raise PacketError(0x82, f"AUTH with reason {packet.code:#04x}, which does not come next")
+        found = self._hear(data, status.later_code)
+        if found is None:
+            return None
+        return _sign(Renew(self), found)
+
+    def renewed(self) -> None:
+        """The new proof counts: AUTH tells of success."""
+        self._say(SUCCESS, self.proof)
+
+    def refuse(self, version: int, code: int, words: str) -> None:
+        """CONNACK for somebody who does not come in."""
+        self._output.put(handshake.refusal(version, code, words, self._config.server_reference))
+
+    def _enter(self, found: Principal | None) -> Attach | None:
+        attach = self._attach
+        if found is None or attach is None:
+            return None
+        self._attach = None
+        _sign(attach, found)
+        return attach
+
+    def _begin(self, code: int) -> None:
+        terms = self.terms
+        if self._authority is not None and terms is not None:
+            self._exchange = self._authority.converse(terms.method, self._peer.host, self._entropy)
+        if self._exchange is None:
+            raise PacketError(code, "this authentication method is not offered")
+
+    def _hear(self, data: bytes, code: status.Code) -> Principal | None:
+        """One step of the proof: who it is when that is done, None when the client is to go on."""
+        exchange = self._exchange
+        if exchange is None:
+            raise PacketError(0x82, "AUTH without a proof under way")
+        found = exchange.respond(data)
+        if isinstance(found, Challenge):
+            self._say(CONTINUE, found.data)
+            return None
+        self._exchange = None
+        if isinstance(found, Failure):
+            raise PacketError(code(found), found.text)
+        self.proof = found.data
+        return found.principal
+
+    def _data(self, packet: Auth) -> bytes:
+        """The data of an AUTH whose method is CONNECT's (4.12.0)."""
+        method = packet.properties.texts.get(props.AUTH_METHOD)
+        if self.terms is None or not self.terms.method or method != self.terms.method:
+            raise PacketError(0x82, "AUTH without the authentication method that CONNECT has named")
+        return packet.properties.blobs.get(props.AUTH_DATA, b"")
+
+    def _say(self, code: int, data: bytes) -> None:
+        said = Properties()
+        if self.terms is not None:
+            said.texts[props.AUTH_METHOD] = self.terms.method
+        if data:
+            said.blobs[props.AUTH_DATA] = data
+        self._output.put(encode_auth(Auth(code, said)))
+
+
+def _sign(command: Command, principal: Principal) -> Command:
+    """Say on the command whose it is."""
+    command.principal = principal
+    return command
+
+
+CLIENT_GOODBYES: Final = frozenset({0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x99})
+"""The reason codes that a client's DISCONNECT may have (3.14.2.1)."""
+
+
+def farewell(packet: Disconnect, terms: Terms, config: MqttConfig) -> int:
+    """The session expiry that a client's DISCONNECT sets, -1: none (3.14.2). PacketError for one that is not a client's."""
+    if packet.code not in CLIENT_GOODBYES:
+        raise PacketError(0x82, f"DISCONNECT with reason {packet.code:#04x} from a client")
+    if props.SERVER_REFERENCE in packet.properties.texts:
+        raise PacketError(0x82, "a server reference from a client")
+    expiry_s = packet.properties.numbers.get(props.SESSION_EXPIRY, -1)
+    if expiry_s > 0 and terms.wanted_expiry_s == 0:
+        raise PacketError(0x82, "a session expiry where CONNECT had none")
+    return min(expiry_s, config.session_expiry_max_s)
