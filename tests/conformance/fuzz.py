@@ -100,7 +100,8 @@ class Author:
             tail += blob(b"user") + blob(b"password")
         given = self.section(
             b"\x11" + bytes((0, 0, 0, pick.randrange(9))), b"\x21" + short(pick.randrange(1, 9)), b"\x19\x01",
-            b"\x17" + bytes((pick.randrange(2),)), b"\x22" + short(pick.randrange(4)), b"\x27" + (40 + pick.randrange(400)).to_bytes(4, "big"),
+            b"\x17" + bytes((pick.randrange(2),)), b"\x22" + short(pick.randrange(4)),
+            b"\x27" + (40 + pick.randrange(400)).to_bytes(4, "big"),
             *([b"\x15" + blob(pick.choice(METHODS).encode())] if pick.random() < 0.2 else ()),
         )  # fmt: skip
         client_id = blob(b"c%d" % pick.randrange(6))
