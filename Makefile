@@ -9,7 +9,7 @@ up:            ; ./up
 test:          ; ./test
 compile:       ; $(PREPARE) up
 sim:           ; $(PREPARE) dev && $(PYTHON) -m pytest tests/simulation
-bench:         ; $(PREPARE) dev && $(PYTHON) -m benchmarks.run
+bench:         ; $(PREPARE) dev && $(PYTHON) -m benchmarks.run --all
 weather:       ; $(PREPARE) dev && $(PYTHON) -m examples.weather
 
 check:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,15 +21,23 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def bound(command: list[str]) -> list[str]:
+    """The command, bound to end when we end, however that happens (util-linux's setpriv becomes the command)."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
+
+
 class Process:
     """One server process with everything that it starts."""
 
     def __init__(self, command: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._log = open(folder / "output.txt", "ab")  # noqa: SIM115 - closed in stop
+        self._output = folder / "output.txt"
+        self._log = open(self._output, "ab")  # noqa: SIM115 - closed in stop
         self._process = subprocess.Popen(
-            command, stdout=self._log, stderr=self._log, cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True
-        )
+            bound(command), stdout=self._log, stderr=self._log, cwd=folder, env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )  # fmt: skip
         self.pid = self._process.pid
 
     def pids(self) -> list[int]:
@@ -35,7 +45,10 @@ class Process:
         found = [self.pid]
         for pid in found:
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
-                found.extend(int(child) for child in task.read_text().split())
+                try:
+                    found.extend(int(child) for child in task.read_text().split())
+                except FileNotFoundError:
+                    continue  # a thread that has just ended
         return found
 
     def cpu_s(self) -> float:
@@ -60,7 +73,8 @@ class Process:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self._process.poll() is not None:
-                raise RuntimeError(f"{self._process.args!r} ended with {self._process.returncode}")
+                said = " ".join(self._output.read_text(errors="replace")[-300:].split())
+                raise RuntimeError(f"the server ended with {self._process.returncode}: {said}")
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return
@@ -68,11 +82,13 @@ class Process:
         raise TimeoutError(f"nothing listens on port {port}")
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after 15 s."""
+        """SIGTERM, then SIGKILL after 15 s to it and to what it started."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(15)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # its session is its own, and what is left of it ends with it
         self._log.close()

@@ -1,157 +1,143 @@
-"""Server CPU per message, ours beside the peer's: same machine, same load, one side at a time, A B A B.
+"""Server CPU per message, ours beside the peers': same machine, same load, one side at a time, A B A B.
 
     python -m benchmarks.run remoting-send --durability page --rounds 3
+    python -m benchmarks.run mqtt-qos1 --only headgate
+    python -m benchmarks.run --all --minutes 20 --markdown docs/performance.md
     python -m benchmarks.run --list
 
-Every round starts each server afresh, warms it up (Apache's JVM with as many messages as are counted), then counts: user
-and system time of all server processes over the messages that were answered. A row that is lost is printed like a row that
-is won.
+Every round starts each server afresh on ports and a folder of its own, warms it up (Apache's JVM until a run gets no cheaper),
+then counts: user and system time of all server processes over the messages that were answered. What was lost, came twice or
+out of order is counted in the same run. A row that is lost is printed like a row that is won.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
-import statistics
+import resource
+import signal
 import subprocess
-import tempfile
-from dataclasses import dataclass, replace
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
-from benchmarks.servers import ROOT, SIDES, Server
+from benchmarks import report
+from benchmarks.measure import SIDES, Terms, half_load, measure
+from benchmarks.report import Finding
+from benchmarks.servers import AbsentError
+from benchmarks.shapes import HALF, SHAPES
 
-
-@dataclass(frozen=True)
-class Shape:
-    """One load: what the generator is told, the port it goes to, and who is compared. `before` fills the topic first."""
-
-    mode: str
-    port: str
-    conns: int
-    window: int
-    count: int
-    sides: tuple[str, ...]
-    size: int = 1024
-    before: str = ""
-    topic: str = "bench"
+FULL_PASS_MINUTES = 45
+"""One round of every shape and side at scale 1, roughly: what the scale is chosen by when there is less time."""
+ROUNDS_MAX = 9
 
 
-CREATE_TOPIC = Shape("create-topic", "remoting", 1, 1, 1, ())
-OWN = ("headgate",)
-ROCKETMQ = ("headgate", "apache")
-MQTT = ("headgate", "mosquitto")
-SHAPES = {
-    "remoting-send": Shape("remoting-send", "remoting", 8, 16, 300_000, ROCKETMQ),
-    "remoting-send-1x1": Shape("remoting-send", "remoting", 1, 1, 20_000, ROCKETMQ),
-    "remoting-send-32x1": Shape("remoting-send", "remoting", 32, 1, 160_000, ROCKETMQ),
-    "remoting-pull": Shape("remoting-pull", "remoting", 4, 1, 2_000_000, ROCKETMQ, before="remoting-send"),
-    "remoting-pop": Shape("remoting-pop", "remoting", 4, 1, 100_000, ROCKETMQ, before="remoting-send"),
-    "remoting-e2e": Shape("remoting-e2e", "remoting", 1, 1, 5_000, ROCKETMQ),
-    "grpc-send": Shape("grpc-send", "grpc", 8, 32, 120_000, ROCKETMQ),
-    "grpc-send-1x1": Shape("grpc-send", "grpc", 1, 1, 10_000, ROCKETMQ),
-    "grpc-send-32x1": Shape("grpc-send", "grpc", 32, 1, 80_000, ROCKETMQ),
-    "grpc-receive": Shape("grpc-receive", "grpc", 8, 4, 60_000, ROCKETMQ, before="grpc-send"),
-    "grpc-e2e": Shape("grpc-e2e", "grpc", 1, 1, 5_000, ROCKETMQ),
-    "mqtt": Shape("mqtt", "mqtt", 4, 64, 200_000, MQTT),
-    "mqtt-1x1": Shape("mqtt", "mqtt", 1, 1, 20_000, MQTT),
-    "mqtt-32x1": Shape("mqtt", "mqtt", 32, 1, 160_000, MQTT),
-    "mqtt-e2e": Shape("mqtt-e2e", "mqtt", 1, 1, 5_000, MQTT),
-    "coap": Shape("coap-post", "coap", 256, 1, 120_000, OWN),
-    "coap-1x1": Shape("coap-post", "coap", 1, 1, 20_000, OWN),
-    "coap-32x1": Shape("coap-post", "coap", 32, 1, 80_000, OWN),
-    "http": Shape("http-ce", "http", 16, 1, 120_000, OWN),
-    "http-1x1": Shape("http-ce", "http", 1, 1, 20_000, OWN),
-    "http-32x1": Shape("http-ce", "http", 32, 1, 120_000, OWN),
-}
+class Comparison:
+    """Some shapes, round after round, until the rounds or the time are used up."""
+
+    def __init__(self, names: Sequence[str], only: Sequence[str], terms: Terms, end: float, markdown: Path | None) -> None:
+        self._only, self._terms, self._end, self._markdown = only, terms, end, markdown
+        self._took: dict[tuple[str, str], float] = {}
+        self._absent: set[str] = set()
+        self._whole: set[str] = set()
+        self.found = {name: Finding(name, terms.durability) for name in names}
+
+    def run(self, rounds: int) -> None:
+        """All rounds; each shape is done on all sides or not at all. Tables are printed when a shape is through."""
+        for number in range(rounds):
+            for name, finding in self.found.items():
+                if self._fits(name, number):
+                    self._shape(name, finding)
+                if len(self.found) > 1 or number == rounds - 1:
+                    self._publish(name, number == rounds - 1)
+        for name in self.found:
+            self._publish(name, True)
+
+    def _sides(self, name: str) -> list[str]:
+        return [side for side in SHAPES[name].sides if (not self._only or side in self._only) and side not in self._absent]
+
+    def _fits(self, name: str, number: int) -> bool:
+        needed = sum(self._took.get((name, side), 0.0) for side in self._sides(name))
+        return time.monotonic() + needed < self._end
+
+    def _shape(self, name: str, finding: Finding) -> None:
+        shape = SHAPES[name]
+        if shape.rate == HALF and not self._terms.rate:
+            self._terms = replace(self._terms, rate=half_load(self._terms))
+        finding.rate = self._terms.rate if shape.rate == HALF else 0
+        for side in self._sides(name):
+            began = time.monotonic()
+            try:
+                finding.rounds.setdefault(side, []).append(measure(side, shape, self._terms))
+            except AbsentError as absent:
+                self._absent.add(side)
+                print(absent, file=sys.stderr)
+            except (OSError, RuntimeError, subprocess.SubprocessError, ValueError) as error:
+                finding.failures[side] = f"came to nothing: {error}"[:300]
+            self._took[name, side] = time.monotonic() - began
+        self._whole.discard(name)
+
+    def _publish(self, name: str, last: bool) -> None:
+        """The table once, at the end; the row of Markdown after each round, so that nothing is lost when it is stopped."""
+        finding = self.found[name]
+        if not finding.rounds and not finding.failures:
+            return
+        if self._markdown is not None:
+            report.write(self._markdown, finding)
+        if last and name not in self._whole:
+            self._whole.add(name)
+            print(report.table(finding), flush=True)
 
 
-def generator() -> Path:
-    """The load generator, built by Go when it is older than its sources."""
-    binary = ROOT / ".deps" / "load"
-    sources = sorted((ROOT / "benchmarks" / "load").glob("*.go"))
-    if not binary.exists() or binary.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        binary.parent.mkdir(exist_ok=True)
-        subprocess.run(["go", "build", "-o", str(binary), "."], cwd=ROOT / "benchmarks" / "load", check=True)
-    return binary
+def _list() -> None:
+    for name, shape in SHAPES.items():
+        print(f"{name:25}{shape.flying:>12}{shape.count:>11,}   {shape.unit:20}{' / '.join(shape.sides):38}{shape.text}")
 
 
-def load(server: Server, shape: Shape, count: int, rate: int = 500) -> dict[str, float]:
-    """One run of the generator: its JSON line."""
-    command = [
-        str(generator()), "-mode", shape.mode, "-addr", f"127.0.0.1:{server.ports[shape.port]}", "-conns", str(shape.conns),
-        "-window", str(shape.window), "-count", str(count), "-size", str(shape.size), "-topic", shape.topic, "-rate", str(rate),
-    ]  # fmt: skip
-    out = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    result: dict[str, float] = json.loads(out.stdout)
-    return result
+def _stopped(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
-def measure(side: str, shape: Shape, durability: str, scale: float) -> dict[str, float]:
-    """One round of one side: a fresh server, a warm-up, then the counted run."""
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    server = SIDES[side](folder, durability)
-    try:
-        count = int(shape.count * scale)
-        if "remoting" in server.ports and load(server, CREATE_TOPIC, 1)["errors"]:
-            raise SystemExit(f"{side} would not make the topic")
-        if shape.mode in ("grpc-receive", "grpc-e2e"):
-            load(server, replace(shape, mode="grpc-prime", conns=1), 1)
-        if shape.before:
-            first = SHAPES[shape.before]
-            load(server, first, int(first.count * scale))
-        if not shape.mode.endswith(("e2e", "grpc-receive", "remoting-pop")):
-            # A JVM compiles what is hot while it runs: it is given as much to warm up as is counted.
-            load(server, shape, count if side == "apache" else max(count // 5, shape.conns))
-        before = server.cpu_s()
-        result = load(server, shape, count)
-        result["cpu_us"] = (server.cpu_s() - before) * 1e6 / max(1, result["messages"])
-        result["anonymous_mb"] = server.anonymous_mb()
-        return result
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def compare(name: str, durability: str, rounds: int, scale: float, sides: tuple[str, ...]) -> None:
-    """All rounds of one shape, alternating sides; a table of medians with their spread."""
-    shape = SHAPES[name]
-    found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
-    for _ in range(rounds):
-        for side in sides:
-            found[side].append(measure(side, shape, durability, scale))
-    print(f"\n{name}, {durability}: {shape.conns} connections x {shape.window} in flight, {shape.size} bytes, {rounds} rounds")
-    print(f"{'side':12}{'CPU us/message':>24}{'messages/s':>14}{'p50 us':>10}{'p99 us':>10}{'errors':>8}")
-    for side in sides:
-        cpu = sorted(result["cpu_us"] for result in found[side])
-        rate, p50, p99 = (statistics.median(r[key] for r in found[side]) for key in ("per_second", "p50_us", "p99_us"))
-        errors = sum(result["errors"] for result in found[side])
-        spread = f"{statistics.median(cpu):.1f} ({cpu[0]:.1f} to {cpu[-1]:.1f})"
-        print(f"{side:12}{spread:>24}{rate:>14,.0f}{p50:>10,.0f}{p99:>10,.0f}{errors:>8.0f}", flush=True)
-        notes = {str(result["note"]) for result in found[side] if result["note"]}
-        for note in sorted(notes):
-            print(f"{'':12}{note}")
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", help="shapes to run")
+    parser.add_argument("--all", action="store_true", help="every shape, the rounds outermost")
+    parser.add_argument("--durability", choices=("page", "flushed"), default="page")
+    parser.add_argument("--rounds", type=int, default=0, help="3, or with --minutes as many as there is time for")
+    parser.add_argument("--minutes", type=float, help="stop starting rounds that would not end in this time")
+    parser.add_argument("--scale", type=float, help="share of the usual number of messages: 1, or what --minutes allow")
+    parser.add_argument("--warm", type=float, default=30.0, help="seconds after which a JVM has warmed up enough in any case")
+    parser.add_argument("--rate", type=int, default=0, help="messages a second at half load, instead of measuring it")
+    parser.add_argument("--only", action="append", choices=sorted(SIDES), default=[], help="only this side; repeatable")
+    parser.add_argument("--markdown", type=Path, help="a file whose rows of these shapes are replaced")
+    parser.add_argument("--list", action="store_true", help="name the shapes")
+    options = parser.parse_args()
+    for name in options.shapes:
+        if name not in SHAPES:
+            parser.error(f"no shape {name!r}; --list names them")
+    if not (options.shapes or options.all or options.list):
+        parser.error("name shapes, or say --all or --list")
+    return options
 
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shapes", nargs="*", help="shapes to run; all of them when none is named")
-    parser.add_argument("--durability", choices=("page", "flushed"), default="page")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of messages")
-    parser.add_argument("--only", action="append", choices=sorted(SIDES), help="only this side; repeatable")
-    parser.add_argument("--list", action="store_true", help="name the shapes")
-    options = parser.parse_args()
+    options = _options()
     if options.list:
-        for name, shape in SHAPES.items():
-            print(f"{name:22}{shape.conns:4} x {shape.window:<4}{shape.count:>10,} messages   {' / '.join(shape.sides)}")
+        _list()
         return
-    for name in options.shapes or SHAPES:
-        if name not in SHAPES:
-            parser.error(f"no shape {name!r}; --list names them")
-        sides = tuple(side for side in SHAPES[name].sides if not options.only or side in options.only)
-        compare(name, options.durability, options.rounds, options.scale, sides)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # servers and generator inherit it
+    signal.signal(signal.SIGTERM, _stopped)
+    names = list(SHAPES) if options.all else options.shapes
+    budget = options.minutes * 60 if options.minutes else float("inf")
+    rounds = options.rounds or (ROUNDS_MAX if options.minutes else 3)
+    whole = FULL_PASS_MINUTES * len(names) / len(SHAPES)
+    scale = options.scale or (max(0.05, min(1.0, options.minutes / whole)) if options.minutes else 1.0)
+    terms = Terms(options.durability, scale, min(options.warm, budget / 60), options.rate)
+    Comparison(names, options.only, terms, time.monotonic() + budget, options.markdown).run(rounds)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The sides of a comparison: Headgate, Apache RocketMQ, mosquitto. Each starts on free ports with a data folder of its own."""
+"""Headgate and Apache RocketMQ, each started on free ports with a data folder of its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from benchmarks.process import Process, free_port
 ROOT = Path(__file__).resolve().parent.parent
 APACHE_JARS = ROOT / ".deps" / "apache"
 NAMES = ("nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "coap", "admin")
+
+
+class AbsentError(Exception):
+    """A peer that is not installed; the message says what to type."""
 
 
 @dataclass
@@ -44,16 +48,14 @@ def headgate(folder: Path, durability: str) -> Server:
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
     server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(ROOT)})])
-    server.processes[0].wait_port(ports["remoting"])
-    server.processes[0].wait_port(ports["admin"])
-    return server
+    return _up(server, server.processes[0], "remoting", "admin")
 
 
 def apache(folder: Path, durability: str) -> Server:
     """Apache RocketMQ: a name server, and a broker with the gRPC proxy in the same JVM (its LOCAL mode)."""
     if not APACHE_JARS.is_dir():
-        raise SystemExit("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
-                         "-DoutputDirectory=../../.deps/apache")  # fmt: skip
+        raise AbsentError("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
+                     "-DoutputDirectory=../../.deps/apache")  # fmt: skip
     ports = {"nameserver": free_port(), "remoting": _apache_port(), "grpc": free_port(), "proxy": free_port()}
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "conf").mkdir(parents=True)
@@ -82,15 +84,24 @@ def apache(folder: Path, durability: str) -> Server:
     start = "org.apache.rocketmq."
     server = Server("apache", ports)
     server.processes.append(Process([*java, f"{start}namesrv.NamesrvStartup", "-c", f"{folder}/ns.conf"], folder / "ns"))
-    server.processes[0].wait_port(ports["nameserver"])
+    _up(server, server.processes[0], "nameserver")
     server.processes.append(
         Process(
             [*java, f"{start}proxy.ProxyStartup", "-pm", "local", "-bc", f"{folder}/bk.conf", "-n",
              f"127.0.0.1:{ports['nameserver']}"], folder / "bk", {"RMQ_PROXY_HOME": str(folder)},
         )
     )  # fmt: skip
-    server.processes[1].wait_port(ports["remoting"])
-    server.processes[1].wait_port(ports["grpc"])
+    return _up(server, server.processes[1], "remoting", "grpc")
+
+
+def _up(server: Server, process: Process, *names: str) -> Server:
+    """Wait until the process listens on its ports; stop everything when it does not."""
+    try:
+        for name in names:
+            process.wait_port(server.ports[name])
+    except (RuntimeError, TimeoutError):
+        server.stop()
+        raise
     return server
 
 
@@ -100,19 +111,3 @@ def _apache_port() -> int:
         port = free_port()
         if port > 10_000 and port < 60_000:
             return port
-
-
-def mosquitto(folder: Path, durability: str) -> Server:
-    """mosquitto, which stores nothing, whatever durability is asked for."""
-    folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
-    (folder / "mosquitto.conf").write_text(
-        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 1000\nmax_queued_messages 100000\n"
-    )
-    command = [shutil.which("mosquitto") or "/usr/sbin/mosquitto", "-c", str(folder / "mosquitto.conf")]
-    server = Server("mosquitto", {"mqtt": port}, [Process(command, folder)])
-    server.processes[0].wait_port(port)
-    return server
-
-
-SIDES = {"headgate": headgate, "apache": apache, "mosquitto": mosquitto}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -148,12 +150,7 @@ func workers(window, count int, one func() (int, error)) Result {
 	group.Wait()
 	total := Result{}
 	for _, r := range results {
-		total.Messages += r.Messages
-		total.Errors += r.Errors
-		total.Latencies = append(total.Latencies, r.Latencies...)
-		if r.Note != "" {
-			total.Note = r.Note
-		}
+		total.add(r)
 	}
 	return total
 }
@@ -319,7 +316,8 @@ func grpcReceive(o *Options, id, count int) Result {
 	defer stream.Close()
 	receive := receiveRequest(o)
 	ack := pbBytes(pbBytes(nil, 1, resource(o.Group)), 2, resource(o.Topic))
-	return workers(o.Window, count, func() (int, error) {
+	var again atomic.Int64
+	result := workers(o.Window, count, func() (int, error) {
 		answer, err := client.call("ReceiveMessage", receive)
 		if err != nil {
 			return 0, err
@@ -327,6 +325,9 @@ func grpcReceive(o *Options, id, count int) Result {
 		n := 0
 		var failed error
 		delivered(answer, func(messageID, handle, _ []byte) {
+			if part := strings.Fields(string(handle)); len(part) >= 8 && handedOut.again(part[6], part[7]) {
+				again.Add(1)
+			}
 			done, err := client.call("AckMessage", pbBytes(ack, 3, pbBytes(pbBytes(nil, 1, messageID), 2, handle)))
 			if err != nil {
 				failed = err
@@ -344,4 +345,6 @@ func grpcReceive(o *Options, id, count int) Result {
 		}
 		return n, nil
 	})
+	result.Duplicates = int(again.Load())
+	return result
 }

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"sort"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -21,32 +23,56 @@ type Options struct {
 	Conns, Window, Size      int
 	Count                    int
 	Rate                     int
+	QoS                      int
+	Publishers, Subscribers  int
 	Binary                   bool
 }
 
-// Result of one worker: answered messages, errors, and a sample of latencies.
+// Result of one worker: answered messages, errors, what was lost, came twice, out of order or too early, and a sample of
+// latencies.
 type Result struct {
-	Messages, Errors int
-	Latencies        []time.Duration
-	Note             string
+	Messages, Errors                  int
+	Lost, Duplicates, Disorder, Early int
+	Latencies                         []time.Duration
+	Note                              string
+}
+
+func (r *Result) add(other Result) {
+	r.Messages += other.Messages
+	r.Errors += other.Errors
+	r.Lost += other.Lost
+	r.Duplicates += other.Duplicates
+	r.Disorder += other.Disorder
+	r.Early += other.Early
+	r.Latencies = append(r.Latencies, other.Latencies...)
+	if other.Note != "" {
+		r.Note = other.Note
+	}
 }
 
 type worker func(o *Options, id, count int) Result
 
 var modes = map[string]worker{
-	"create-topic":  createTopic,
-	"remoting-send": remotingSend,
-	"remoting-pull": remotingPull,
-	"remoting-pop":  remotingPop,
-	"remoting-e2e":  remotingLatency,
-	"mqtt":          mqttPair,
-	"mqtt-e2e":      mqttLatency,
-	"coap-post":     coapPost,
-	"http-ce":       httpEvents,
-	"grpc-send":     grpcSend,
-	"grpc-prime":    grpcPrime,
-	"grpc-receive":  grpcReceive,
-	"grpc-e2e":      grpcLatency,
+	"create-topic":          createTopic,
+	"remoting-stored":       remotingStored,
+	"remoting-send":         remotingSend,
+	"remoting-pull":         remotingPull,
+	"remoting-pop":          remotingPop,
+	"remoting-e2e":          remotingLatency,
+	"remoting-timer":        remotingTimer,
+	"remoting-timer-insert": remotingTimerInsert,
+	"remoting-transaction":  remotingTransactions,
+	"mqtt":                  mqttPair,
+	"mqtt-fan-out":          mqttFanOut,
+	"mqtt-fan-in":           mqttFanIn,
+	"mqtt-connect":          mqttConnects,
+	"mqtt-idle":             mqttIdle,
+	"coap-post":             coapPost,
+	"http-ce":               httpEvents,
+	"grpc-send":             grpcSend,
+	"grpc-prime":            grpcPrime,
+	"grpc-receive":          grpcReceive,
+	"grpc-e2e":              grpcLatency,
 }
 
 func main() {
@@ -59,13 +85,19 @@ func main() {
 	flag.IntVar(&o.Window, "window", 16, "requests in flight on a connection")
 	flag.IntVar(&o.Size, "size", 1024, "body bytes")
 	flag.IntVar(&o.Count, "count", 200000, "messages in all")
-	flag.IntVar(&o.Rate, "rate", 500, "messages a second, in the e2e modes")
+	flag.IntVar(&o.Rate, "rate", 0, "messages a second, in the e2e and timer modes; MQTT pairs: 0 for as fast as the window allows")
+	flag.IntVar(&o.QoS, "qos", 1, "MQTT quality of service")
+	flag.IntVar(&o.Publishers, "publishers", 1, "MQTT fan-in: connections that publish")
+	flag.IntVar(&o.Subscribers, "subscribers", 1, "MQTT fan-out and fan-in: connections that subscribe")
 	flag.BoolVar(&o.Binary, "binary", true, "remoting: binary headers (false: JSON)")
 	flag.Parse()
 	run, ok := modes[o.Mode]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "load: no mode %q\n", o.Mode)
 		os.Exit(2)
+	}
+	if o.Rate == 0 && (strings.HasSuffix(o.Mode, "e2e") || o.Mode == "remoting-timer") {
+		o.Rate = 500
 	}
 	results := make([]Result, o.Conns)
 	var group sync.WaitGroup
@@ -84,12 +116,7 @@ func main() {
 func report(o *Options, results []Result, took time.Duration) {
 	total := Result{}
 	for _, r := range results {
-		total.Messages += r.Messages
-		total.Errors += r.Errors
-		total.Latencies = append(total.Latencies, r.Latencies...)
-		if r.Note != "" {
-			total.Note = r.Note
-		}
+		total.add(r)
 	}
 	sort.Slice(total.Latencies, func(a, b int) bool { return total.Latencies[a] < total.Latencies[b] })
 	at := func(q float64) int64 {
@@ -101,9 +128,21 @@ func report(o *Options, results []Result, took time.Duration) {
 	line, _ := json.Marshal(map[string]any{
 		"mode": o.Mode, "conns": o.Conns, "window": o.Window, "size": o.Size, "messages": total.Messages,
 		"errors": total.Errors, "note": total.Note, "seconds": took.Seconds(),
-		"per_second": float64(total.Messages) / took.Seconds(), "p50_us": at(0.5), "p99_us": at(0.99),
+		"per_second": float64(total.Messages) / took.Seconds(), "p50_us": at(0.5), "p99_us": at(0.99), "p999_us": at(0.999),
+		"max_us": at(1), "lost": total.Lost, "duplicates": total.Duplicates, "disorder": total.Disorder, "early": total.Early,
+		"own_cpu_us": ownCPU().Seconds() * 1e6 / float64(max(1, total.Messages)),
 	})
 	fmt.Println(string(line))
+	if o.Mode == "mqtt-idle" {
+		hold()
+	}
+}
+
+// ownCPU is what the generator itself has used.
+func ownCPU() time.Duration {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // body makes n bytes that do not compress to nothing.

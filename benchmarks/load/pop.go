@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,6 +28,25 @@ func starts(info string) map[string]string {
 		}
 	}
 	return found
+}
+
+// handed knows what members of the group have got: a message that comes again within its invisible time is a duplicate.
+type handed struct {
+	sync.Mutex
+	seen map[string]bool
+}
+
+var handedOut = handed{seen: map[string]bool{}}
+
+func (h *handed) again(queue, offset string) bool {
+	key := queue + " " + offset
+	h.Lock()
+	defer h.Unlock()
+	if h.seen[key] {
+		return true
+	}
+	h.seen[key] = true
+	return false
 }
 
 // remotingPop receives by 32 and acknowledges each message by a request of its own, all acknowledgements of an answer in one write.
@@ -65,6 +85,9 @@ func remotingPop(o *Options, id, count int) Result {
 			acks = append(acks, request(false, 200051, n, []field{
 				{"consumerGroup", o.Group}, {"topic", o.Topic}, {"queueId", queue}, {"offset", offset}, {"extraInfo", receipt},
 			}, nil)...)
+			if handedOut.again(queue, offset) {
+				result.Duplicates++
+			}
 			b = b[size:]
 			n++
 		}

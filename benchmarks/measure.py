@@ -1,0 +1,152 @@
+"""One round of one side: a fresh server, a warm-up, then the counted run with its checks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.brokers import mochi, mosquitto, nats
+from benchmarks.generator import Figures, Held, load
+from benchmarks.servers import Server, apache, headgate
+from benchmarks.shapes import HALF, SHAPES, Shape
+
+SIDES: dict[str, Callable[[Path, str], Server]] = {
+    "headgate": headgate, "apache": apache, "mosquitto": mosquitto, "mochi": mochi, "nats": nats,
+}  # fmt: skip
+STEADY = 0.95
+"""A JVM is warm when a run costs more than this share of the run before it."""
+STORED_WAIT_S = 5.0
+STARTS = 3
+
+CREATE_TOPIC = Shape("", "rocketmq", "create-topic", "remoting", 1, 1, 1, ())
+STORED = Shape("", "rocketmq", "remoting-stored", "remoting", 1, 1, 1, ())
+STORING = ("remoting-send", "grpc-send", "remoting-transaction")
+"""Modes after which as many messages must be in the topic as were answered."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for a whole comparison: durability, share of the usual counts, seconds to warm a JVM, a rate for HALF."""
+
+    durability: str = "page"
+    scale: float = 1.0
+    warm_s: float = 30.0
+    rate: int = 0
+
+
+def measure(side: str, shape: Shape, terms: Terms) -> Figures:
+    """The figures of one round. Raises AbsentError, or OSError, RuntimeError, SubprocessError when it came to nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
+    try:
+        server = _start(side, folder, terms.durability)
+        try:
+            return _round(server, shape, terms)
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def half_load(terms: Terms) -> int:
+    """Half of the QoS 1 messages a second that Headgate takes here and now, in whole thousands."""
+    reached = measure("headgate", SHAPES["mqtt-qos1"], replace(terms, scale=min(terms.scale, 0.5)))["per_second"]
+    return max(1000, int(reached / 2000) * 1000)
+
+
+def _start(side: str, folder: Path, durability: str) -> Server:
+    """A free port may be taken before it is used: then everything is tried again."""
+    for attempt in range(STARTS):
+        try:
+            return SIDES[side](folder / str(attempt), durability)
+        except RuntimeError:
+            if attempt == STARTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _round(server: Server, shape: Shape, terms: Terms) -> Figures:
+    count = int(shape.count * terms.scale)
+    rate = terms.rate if shape.rate == HALF else shape.rate
+    if shape.mode == "mqtt-idle":
+        return _memory(server, shape, count)
+    if "remoting" in server.ports and load(server, CREATE_TOPIC, 1)["errors"]:
+        raise RuntimeError(f"{server.name} would not make the topic")
+    if shape.mode in ("grpc-receive", "grpc-e2e"):
+        load(server, replace(shape, mode="grpc-prime", conns=1), 1)
+    if shape.before and not shape.drained:
+        load(server, SHAPES[shape.before], int(SHAPES[shape.before].count * terms.scale))
+    began = time.monotonic()
+    warm = _warm(server, shape, terms, count, rate)
+    warmed_s = time.monotonic() - began
+    _fill(server, shape, count)
+    stored = _stored(server, shape)
+    result = _counted(server, shape, count, rate)
+    if shape.mode in STORING and "remoting" in server.ports:
+        result["lost"] = _missing(server, shape, stored + int(result["messages"]))
+    result["anonymous_mb"] = server.anonymous_mb()
+    result["warm_messages"], result["warm_s"] = warm, warmed_s
+    return result
+
+
+def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:
+    """A run, with the server's CPU a message."""
+    before = server.cpu_s()
+    result = load(server, shape, count, rate)
+    time.sleep(shape.settle_s)
+    result["cpu_us"] = (server.cpu_s() - before) * 1e6 / max(1, result["messages"])
+    return result
+
+
+def _warm(server: Server, shape: Shape, terms: Terms, count: int, rate: int) -> int:
+    """Messages of the warm-up. A JVM compiles what is hot while it runs: it is run until it gets no cheaper, or time is up."""
+    if shape.rate:
+        if shape.mode == "remoting-timer":
+            return int(load(server, SHAPES["remoting-send"], count)["messages"])
+        return int(load(server, shape, max(count // 5, 500), rate)["messages"])
+    if server.name != "apache":
+        _fill(server, shape, count // 5)
+        return int(load(server, shape, count // 5)["messages"])
+    total, last, end = 0, 0.0, time.monotonic() + terms.warm_s
+    while True:
+        _fill(server, shape, count)
+        result = _counted(server, shape, count, rate)
+        total += int(result["messages"])
+        if time.monotonic() >= end or (last and result["cpu_us"] > STEADY * last):
+            return total
+        last = result["cpu_us"]
+
+
+def _fill(server: Server, shape: Shape, count: int) -> None:
+    """Put in what the next run takes out, and a little more, for each connection takes 32 at a time."""
+    if shape.drained:
+        load(server, SHAPES[shape.before], int(count * 1.02) + shape.conns * shape.window * 32)
+
+
+def _stored(server: Server, shape: Shape) -> int:
+    return int(load(server, STORED, 1)["messages"]) if shape.mode in STORING and "remoting" in server.ports else 0
+
+
+def _missing(server: Server, shape: Shape, expected: int) -> int:
+    """How many of the expected messages are not in the topic; a broker that indexes later is given some seconds."""
+    end = time.monotonic() + STORED_WAIT_S
+    while (missing := expected - _stored(server, shape)) > 0 and time.monotonic() < end:
+        time.sleep(0.1)
+    return missing
+
+
+def _memory(server: Server, shape: Shape, count: int) -> Figures:
+    """Anonymous memory that an idle connection takes, in KB: of all processes, before and 3 s after they were opened."""
+    with Held(server, replace(shape, conns=4), 100):
+        pass
+    time.sleep(1)
+    before = server.anonymous_mb()
+    with Held(server, shape, count) as result:
+        time.sleep(3)
+        result["kb"] = (server.anonymous_mb() - before) * 1024 / max(1, result["messages"])
+    return result
+
+
