@@ -139,7 +139,7 @@ def _options(
 
 def _load(options: dict[str, object], file: str | None) -> Config:
     from gateway.config import load
-    from gateway.node import part_names
+    from gateway.composition import part_names
 
     return load(options, os.environ, part_names(), file or os.environ.get("HEADGATE_CONFIG"))
 

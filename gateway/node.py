@@ -1,30 +1,20 @@
-"""The node: the one place that names concrete classes.
-
-`compose` builds everything between the ports (disk, clock, entropy) and the sockets, and is what a simulation uses.
-`Node` is the same with the real world around it.
-"""
+"""The node: what `gateway.composition` puts together, with the real world around it."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
-from domain.address import host_bytes
-from domain.errors import ConfigError, StoreError
+from domain.errors import StoreError
 from domain.limits import SECOND_NS
-from domain.ports import Clock, Disk, Entropy
-from gateway.access.administration import Administration
-from gateway.access.authority import Access
-from gateway.access.gate import Gate
-from gateway.access.start import start as start_access
-from gateway.config import Config, nearest
+from gateway.composition import Parts, compose
+from gateway.config import Config
+from gateway.guard.door import Door
+from gateway.guard.proxies import Proxies
 from gateway.house import PumpHouse
 from gateway.listeners import ABOUT, DATAGRAM, LABELS, SECURE, SPEAKS
 from gateway.observe import metrics
@@ -39,157 +29,15 @@ from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.stream import StreamListener, bind, hang_up
 from gateway.runtime.tls import TlsContexts
-from gateway.transport import Handler
-from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.inspect import Inspecting
-from gateway.usecase.latest import SPACE, LatestValues
-from gateway.usecase.nameserver import NameServer
-from gateway.usecase.policy import STRATEGIES, Policy
-from gateway.usecase.query import Querying
-from gateway.usecase.recall import Recalling
-from gateway.usecase.sessions.sessions import Sessions
-from gateway.usecase.topic_change import TopicChanging
-from gateway.usecase.transaction import Deciding
-from gateway.usecase.watch import Watches
-from nameserver.settings import Settings
-from nameserver.table import RouteTable
-from protocols.adapter import Adapter, DatagramAdapter, Peer, Setting
+from gateway.usecase.latest import SPACE
+from protocols.adapter import Adapter, Peer
 from protocols.mqtt.connection import MqttAdapter
+from protocols.proxy.connection import Fronted
 from protocols.registry import HTTP1, MQTT, WEBSOCKET, Opening
-from protocols.websocket.adapter import WebSocketAdapter
-from store.config import StoreConfig
-from store.engine import LogStore, open_store
-
-PROTOCOLS: Final = "gateway.protocols"
-APPLICATIONS: Final = "gateway.applications"
-HTTP2: Final = "http2"
-
-TABLES: Final[Mapping[str, str]] = {"http1": "http"}
-"""Protocols that share another one's table of the configuration."""
 
 DRAIN_S: Final = 2.0
 SETTLE_NS: Final = 10 * SECOND_NS
 log = logging.getLogger("headgate.node")
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A composed node without sockets. `missing` names the protocols that could not be loaded, and why.
-
-    access    the authority, None where access is not controlled; gate: who takes commands, the dispatcher itself without one
-    """
-
-    store: LogStore
-    handler: Dispatcher
-    access: Access | None
-    gate: Handler
-    streams: Mapping[str, Adapter]
-    datagrams: Mapping[str, DatagramAdapter]
-    missing: Mapping[str, str]
-    watches: Watches
-    sessions: Sessions
-
-
-def part_names() -> list[str]:
-    """Names of the configuration tables that parts may have."""
-    names = {point.name for group in (PROTOCOLS, APPLICATIONS) for point in entry_points(group=group)}
-    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy", "access"})
-
-
-def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
-    """Open the store and put use cases and protocols on top of it.
-
-    `ports` are the ports really in use, `host` what routes carry. Raises ConfigError and StoreError.
-    """
-    settings = _table(StoreConfig, config, "store", ("broker", "store_host", "durability"))
-    store_host = host_bytes(host, ports.get("remoting", 0))
-    store = open_store(
-        disk,
-        clock,
-        StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings),
-    )
-    policy = Policy(**_table(Policy, config, "policy", ()))
-    if policy.share_strategy not in STRATEGIES:
-        raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
-    handler = Dispatcher(
-        store=store,
-        metadata=store.metadata,
-        state=store.state,
-        clock=clock,
-        entropy=entropy,
-        cluster=config.cluster,
-        broker=config.broker,
-        policy=policy,
-    )
-    keys = Settings(store.state)
-    handler.add(
-        NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
-        Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
-        Querying(store, store.metadata, handler.registry),
-        TopicChanging(store.metadata, handler.topics),
-        Recalling(store.timers, handler.topics, config.broker, clock),
-        deciding := Deciding(store.transactions, handler.registry),
-        watches := Watches(clock),
-        sessions := Sessions(
-            store,
-            store.metadata,
-            store.state,
-            clock,
-            handler.sending,
-            handler.receiving,
-            handler.groups,
-            handler.dead_letters,
-            handler.registry,
-            policy,
-        ),
-        LatestValues(store.state, clock),
-    )
-    store.listen(watches)
-    store.transactions.listen(deciding)
-    store.listen(sessions)
-    book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
-    handler.add(Administration(book))
-    gate = handler if access is None else Gate(access, handler)
-    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
-    streams: dict[str, Adapter] = {}
-    datagrams: dict[str, DatagramAdapter] = {}
-    missing: dict[str, str] = {}
-    applications = _load(APPLICATIONS, config, base, missing, ())
-    for name, adapter in _load(PROTOCOLS, config, base, missing, tuple(applications.values())).items():
-        (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
-    if MQTT in streams:
-        streams[WEBSOCKET] = WebSocketAdapter({"/mqtt": streams[MQTT]})
-    return Parts(store, handler, access, gate, streams, datagrams, missing, watches, sessions)
-
-
-def _load(group: str, config: Config, base: Setting, missing: dict[str, str], applications: Sequence[object]) -> dict[str, Any]:
-    """Everything under one entry-point group, by name; one that cannot be imported is named and left out."""
-    found: dict[str, Any] = {}
-    for point in sorted(entry_points(group=group), key=lambda point: point.name):
-        setting = dataclasses.replace(base, options=config.table(TABLES.get(point.name, point.name)))
-        try:
-            create = point.load()
-        except (ImportError, AttributeError) as error:
-            missing[point.name] = str(error)
-            continue
-        found[point.name] = create(setting, applications) if point.name == HTTP2 else create(setting)
-    return found
-
-
-def _table(kind: type, config: Config, name: str, apart: Sequence[str]) -> dict[str, Any]:
-    """One part's table as keyword arguments of its frozen class. Raises ConfigError for unknown keys and wrong types."""
-    known = {field.name: field.default for field in dataclasses.fields(kind) if field.name not in apart}
-    found: dict[str, Any] = {}
-    for key, value in config.table(name).items():
-        where = f"{config.sources.get(f'{name}.{key}', '')}: {name}.{key}"
-        if key not in known:
-            raise ConfigError(f"{where} is unknown{nearest(key, known)}")
-        wanted = type(known[key])
-        given = float(value) if wanted is float and type(value) is int else value
-        if type(given) is not wanted:
-            raise ConfigError(f"{where} is {value!r}: {wanted.__name__} is wanted")
-        found[key] = given
-    return found
 
 
 @final
@@ -219,7 +67,11 @@ class Node:
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
             await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
-            self._house = PumpHouse(self.parts.gate, self._clock, self._ledger, config.connections_max, hang_up)
+            self._proxies = Proxies(config.table("proxy"))
+            door = Door(self.parts.limits) if self.parts.limits.doors else None
+            self._house = PumpHouse(
+                self.parts.gate, self._clock, self._ledger, config.connections_max, hang_up, door, self._proxies.holds
+            )
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host), config.client_ca)
             tls.check()
             for name, bound in sockets.items():
@@ -279,13 +131,17 @@ class Node:
         """What makes the pumps of one listener."""
         secure = tls.secure(adapters)
         plain = {} if listener in SECURE else adapters
+        proxies = self._proxies
         labels = {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
 
-        def connect(peer: Peer, now: int) -> Opening:
+        def direct(peer: Peer, now: int) -> Opening:
             return Opening(plain, secure, peer, now)
 
+        def connect(peer: Peer, now: int) -> Opening | Fronted:
+            return Fronted(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
+
         def make() -> Pump:
-            return Pump(self._house, listener, connect, labels)
+            return Pump(self._house, listener, connect if proxies else direct, labels)
 
         return make
 
@@ -316,6 +172,9 @@ class Node:
         mqtt = self.parts.streams.get(MQTT)
         lost = {"mqtt_lost_total": mqtt.lost} if isinstance(mqtt, MqttAdapter) else {}
         oversize = self.parts.sessions.oversize
+        throttle = self.parts.throttle
+        if throttle is not None:
+            lost["held_off_total"] = throttle.held_off
         return {**lost, "share_oversize_total": oversize, "watch_dropped_total": self.parts.watches.dropped}
 
     async def stop(self) -> None:

@@ -1,6 +1,6 @@
 """Who is speaking: a protocol recognised from the first bytes of a connection (docs/ARCHITECTURE.md, shared ports).
 
-    order   TLS ClientHello, HTTP/2 preface, WebSocket path, HTTP/1.1 request, MQTT CONNECT, remoting frame
+    order   PROXY header, TLS ClientHello, HTTP/2 preface, WebSocket path, HTTP/1.1 request, MQTT CONNECT, remoting frame
     bytes   at most 24, the length of the HTTP/2 preface
 
 `recognise` is a function of bytes. `Opening` is the connection that keeps bytes until the answer is there, and then
@@ -16,7 +16,9 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
 from protocols.adapter import Adapter, Connection, Peer
+from protocols.proxy.header import begins
 
+PROXY: Final = "proxy"
 TLS: Final = "tls"
 WEBSOCKET: Final = "websocket"
 HTTP1: Final = "http1"
@@ -44,6 +46,7 @@ def recognise(data: bytes) -> str:
     if not head:
         return ""
     for name, rule in (
+        (PROXY, begins),
         (TLS, _tls),
         (HTTP2, _http2),
         (WEBSOCKET, _websocket),
@@ -179,6 +182,9 @@ class Opening:
             return ()
         if name == WEBSOCKET and name not in self._adapters:
             name = HTTP1
+        if name == PROXY:
+            # Whoever may send one has it read before this (protocols.proxy).
+            return self._end("proxy-refused")
         if name == TLS and self._secure is not None:
             self._inner = self.chosen = self._secure(self._peer, now)
         elif name in self._adapters:

@@ -25,7 +25,7 @@ class LimitsConfig:
     messages_per_s, bytes_per_s             sent by one connection (by one peer of a datagram port); bytes are those of bodies
     user_messages_per_s, user_bytes_per_s   sent by one user over all of its connections
     burst_s                     how many seconds' worth of each rate may come at once
-    mqtt_excess                 what MQTT clients meet beyond their rate: wait (they are not read from), refuse (0x97), close (0x96)
+    mqtt_excess                 what MQTT clients meet beyond their rate: wait (they are not read), refuse (0x97), close (0x96)
     flapping_connects           connects of one MQTT client id within flapping_window_s before it is held off
     flapping_address_connects   the same for an address, on every stream port
     flapping_hold_s             how long they are held off

@@ -18,6 +18,7 @@ _PLAIN: Final = (
     ("connections_open", "gauge", "Connections open now"),
 )
 COUNTERS: Final = {
+    "held_off_total": "CONNECTs of MQTT clients that connected too often, refused while they are held off",
     "mqtt_lost_total": "QoS 0 messages refused, or shed because an MQTT client did not read",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",

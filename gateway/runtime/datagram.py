@@ -49,7 +49,7 @@ class DatagramPump:
         self._timer_at = 0
         self._dirty = False
         self._open = False
-        self.session = Session(protocol, self)
+        self.session = Session(protocol, self, shared=True)
 
     def open(self) -> None:
         """Take datagrams from now on."""

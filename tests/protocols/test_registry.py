@@ -10,12 +10,14 @@ from domain import limits
 from domain.command import Disconnected, ListTopics
 from protocols import registry
 from protocols.adapter import Peer
-from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, REMOTING, TLS, WEBSOCKET, Opening, recognise
+from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, PROXY, REMOTING, TLS, WEBSOCKET, Opening, recognise
 from tests.gateway.scripted import ScriptedConnection
 
 PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
 
 BEGINNINGS = [
+    (PROXY, b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", 6),
+    (PROXY, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c", 12),
     (TLS, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 2),
     (HTTP2, PREFACE + b"\x00\x00\x00\x04", 24),
     (HTTP1, b"GET /healthz HTTP/1.1\r\n", 6),
@@ -94,7 +96,7 @@ class OneAdapter:
         return self.connection
 
 
-@pytest.mark.parametrize(("name", "data", "telling"), [row for row in BEGINNINGS if row[0] != TLS])
+@pytest.mark.parametrize(("name", "data", "telling"), [row for row in BEGINNINGS if row[0] not in (PROXY, TLS)])
 def test_opening_keeps_bytes_and_becomes_the_real_connection(name: str, data: bytes, telling: int) -> None:
     adapter = OneAdapter(name)
     adapter.connection.commands = [ListTopics(1)]
@@ -109,6 +111,14 @@ def test_opening_keeps_bytes_and_becomes_the_real_connection(name: str, data: by
     assert adapter.connection.received[0] == data[:telling]
     assert commands == [ListTopics(1)]
     assert adapter.peers == [PEER]
+
+
+@pytest.mark.parametrize("data", [data for name, data, _ in BEGINNINGS if name == PROXY])
+def test_header_of_a_proxy_that_is_not_expected_is_closed(data: bytes) -> None:
+    opening = Opening({MQTT: OneAdapter(MQTT), HTTP1: OneAdapter(HTTP1)}, None, PEER, 0)
+    assert opening.receive(data, 1) == (Disconnected("proxy-refused"),)
+    assert opening.closed
+    assert opening.outgoing() == ()
 
 
 def test_protocol_that_the_port_does_not_take_is_closed() -> None:

@@ -10,9 +10,9 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import ReadResult, Timer
 from domain.record import Record
+from gateway.composition import Parts, compose
 from gateway.config import Config
 from gateway.house import PumpHouse
-from gateway.node import Parts, compose
 from gateway.observe.figures import Ledger as Figures
 from gateway.pump import Pump
 from gateway.session import Session

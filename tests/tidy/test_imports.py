@@ -11,6 +11,7 @@ BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node", PACKAGES),
+    ("gateway.composition", PACKAGES),
     ("gateway.cli", ("gateway", "domain")),
     ("gateway.__main__", ("gateway.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
@@ -33,7 +34,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway.routing", ("domain", "gateway.routing")),
     ("gateway.access", ("domain", "gateway.access", "gateway.session")),
-    ("gateway.guard", ("domain", "gateway.guard", "gateway.session")),
+    ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", "gateway.session")),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.link", "gateway.answer")),
     ("gateway.link", ("domain", "protocols.remoting", "gateway.answer")),
     ("gateway.answer", ("domain", "protocols.remoting")),
@@ -51,7 +52,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ),
     ("gateway", ()),
     ("protocols.adapter", ("domain",)),
-    ("protocols.registry", ("domain", "protocols.adapter")),
+    ("protocols.registry", ("domain", "protocols.adapter", "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
     ("store", ("domain", "store")),
     ("nameserver", ("domain", "nameserver")),

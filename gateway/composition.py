@@ -1,0 +1,180 @@
+"""The composition: with the node, the one place that names concrete classes.
+
+`compose` builds everything between the ports (disk, clock, entropy) and the sockets; a simulation uses it as the node does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from domain.address import host_bytes
+from domain.errors import ConfigError
+from domain.ports import Clock, Disk, Entropy
+from gateway.access.administration import Administration
+from gateway.access.authority import Access
+from gateway.access.gate import Gate
+from gateway.access.start import start as start_access
+from gateway.config import Config, nearest
+from gateway.guard.config import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.transport import Handler
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.inspect import Inspecting
+from gateway.usecase.latest import LatestValues
+from gateway.usecase.nameserver import NameServer
+from gateway.usecase.policy import STRATEGIES, Policy
+from gateway.usecase.query import Querying
+from gateway.usecase.recall import Recalling
+from gateway.usecase.sessions.sessions import Sessions
+from gateway.usecase.topic_change import TopicChanging
+from gateway.usecase.transaction import Deciding
+from gateway.usecase.watch import Watches
+from nameserver.settings import Settings
+from nameserver.table import RouteTable
+from protocols.adapter import Adapter, DatagramAdapter, Setting
+from protocols.registry import MQTT, WEBSOCKET
+from protocols.websocket.adapter import WebSocketAdapter
+from store.config import StoreConfig
+from store.engine import LogStore, open_store
+
+PROTOCOLS: Final = "gateway.protocols"
+APPLICATIONS: Final = "gateway.applications"
+HTTP2: Final = "http2"
+
+TABLES: Final[Mapping[str, str]] = {"http1": "http"}
+"""Protocols that share another one's table of the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A composed node without sockets. `missing` names the protocols that could not be loaded, and why.
+
+    access    the authority, None where access is not controlled; throttle: None where no rate is limited
+    gate      who takes commands: the throttle, the gate of access, or the dispatcher itself where there is neither
+    """
+
+    store: LogStore
+    handler: Dispatcher
+    access: Access | None
+    gate: Handler
+    streams: Mapping[str, Adapter]
+    datagrams: Mapping[str, DatagramAdapter]
+    missing: Mapping[str, str]
+    watches: Watches
+    sessions: Sessions
+    limits: LimitsConfig
+    throttle: Throttle | None
+
+
+def part_names() -> list[str]:
+    """Names of the configuration tables that parts may have."""
+    names = {point.name for group in (PROTOCOLS, APPLICATIONS) for point in entry_points(group=group)}
+    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy", "access", "limits", "proxy"})
+
+
+def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
+    """Open the store and put use cases and protocols on top of it.
+
+    `ports` are the ports really in use, `host` what routes carry. Raises ConfigError and StoreError.
+    """
+    settings = _table(StoreConfig, config, "store", ("broker", "store_host", "durability"))
+    store_host = host_bytes(host, ports.get("remoting", 0))
+    store = open_store(
+        disk,
+        clock,
+        StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings),
+    )
+    policy = Policy(**_table(Policy, config, "policy", ()))
+    if policy.share_strategy not in STRATEGIES:
+        raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
+    handler = Dispatcher(
+        store=store,
+        metadata=store.metadata,
+        state=store.state,
+        clock=clock,
+        entropy=entropy,
+        cluster=config.cluster,
+        broker=config.broker,
+        policy=policy,
+    )
+    keys = Settings(store.state)
+    handler.add(
+        NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
+        Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
+        Querying(store, store.metadata, handler.registry),
+        TopicChanging(store.metadata, handler.topics),
+        Recalling(store.timers, handler.topics, config.broker, clock),
+        deciding := Deciding(store.transactions, handler.registry),
+        watches := Watches(clock),
+        sessions := Sessions(
+            store,
+            store.metadata,
+            store.state,
+            clock,
+            handler.sending,
+            handler.receiving,
+            handler.groups,
+            handler.dead_letters,
+            handler.registry,
+            policy,
+        ),
+        LatestValues(store.state, clock),
+    )
+    store.listen(watches)
+    store.transactions.listen(deciding)
+    store.listen(sessions)
+    book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
+    handler.add(Administration(book))
+    gate: Handler = handler if access is None else Gate(access, handler)
+    limits = LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
+    throttle = Throttle(limits, gate, clock) if limits.throttles else None
+    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
+    streams, datagrams, missing = _adapters(config, base)
+    return Parts(store, handler, access, throttle or gate, streams, datagrams, missing, watches, sessions, limits, throttle)
+
+
+def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[str, DatagramAdapter], dict[str, str]]:
+    """Stream protocols, datagram protocols, and why those that are not there are not."""
+    streams: dict[str, Adapter] = {}
+    datagrams: dict[str, DatagramAdapter] = {}
+    missing: dict[str, str] = {}
+    applications = _load(APPLICATIONS, config, base, missing, ())
+    for name, adapter in _load(PROTOCOLS, config, base, missing, tuple(applications.values())).items():
+        (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
+    if MQTT in streams:
+        streams[WEBSOCKET] = WebSocketAdapter({"/mqtt": streams[MQTT]})
+    return streams, datagrams, missing
+
+
+def _load(group: str, config: Config, base: Setting, missing: dict[str, str], applications: Sequence[object]) -> dict[str, Any]:
+    """Everything under one entry-point group, by name; one that cannot be imported is named and left out."""
+    found: dict[str, Any] = {}
+    for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        setting = dataclasses.replace(base, options=config.table(TABLES.get(point.name, point.name)))
+        try:
+            create = point.load()
+        except (ImportError, AttributeError) as error:
+            missing[point.name] = str(error)
+            continue
+        found[point.name] = create(setting, applications) if point.name == HTTP2 else create(setting)
+    return found
+
+
+def _table(kind: type, config: Config, name: str, apart: Sequence[str]) -> dict[str, Any]:
+    """One part's table as keyword arguments of its frozen class. Raises ConfigError for unknown keys and wrong types."""
+    known = {field.name: field.default for field in dataclasses.fields(kind) if field.name not in apart}
+    found: dict[str, Any] = {}
+    for key, value in config.table(name).items():
+        where = f"{config.sources.get(f'{name}.{key}', '')}: {name}.{key}"
+        if key not in known:
+            raise ConfigError(f"{where} is unknown{nearest(key, known)}")
+        wanted = type(known[key])
+        given = float(value) if wanted is float and type(value) is int else value
+        if type(given) is not wanted:
+            raise ConfigError(f"{where} is {value!r}: {wanted.__name__} is wanted")
+        found[key] = given
+    return found

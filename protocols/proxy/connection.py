@@ -1,0 +1,126 @@
+"""A connection whose first bytes say whose it is; then it is the connection behind, with that address."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Protocol, final
+
+from domain import limits
+from domain.address import host_bytes
+from domain.command import Command, Disconnected
+from domain.event import Event
+from protocols.adapter import Connection, Peer
+from protocols.proxy.header import Header, begins, read
+
+
+class Behind(Connection, Protocol):
+    """What speaks behind the header (`protocols.registry.Opening`)."""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name, "" while undecided."""
+
+    @property
+    def chosen(self) -> Connection:
+        """The connection to drive from now on."""
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+
+
+@final
+class Fronted:
+    """A `Connection` from a peer that may send the header: `required` when it must.
+
+    Header, or the first byte that is none, within 10 s; then everything is up to the connection behind.
+    """
+
+    __slots__ = ("_connect", "_deadline", "_inner", "_kept", "_peer", "_required", "closed", "reading")
+
+    def __init__(self, connect: Callable[[Peer, int], Behind], required: bool, peer: Peer, now: int) -> None:
+        self._connect = connect
+        self._required = required
+        self._peer = peer
+        self._kept = b""
+        self._deadline = now + limits.HANDSHAKE_NS
+        self._inner: Behind | None = None
+        self.reading = True
+        self.closed = False
+
+    @property
+    def peer(self) -> Peer:
+        """The client, once that is known; the proxy before."""
+        return self._peer if self._inner is None else self._inner.peer
+
+    @property
+    def protocol(self) -> str:
+        """The protocol behind, "" while undecided."""
+        return "" if self._inner is None else self._inner.protocol
+
+    @property
+    def chosen(self) -> Connection:
+        """This, until the header has been read."""
+        return self if self._inner is None else self._inner.chosen
+
+    def receive(self, data: bytes, now: int) -> Sequence[Command]:
+        """Bytes of the header, and the first ones behind it."""
+        if self._inner is not None:
+            return self._inner.chosen.receive(data, now)
+        if not data:
+            return self._end("proxy-malformed" if self._kept else "silent")
+        self._kept += data
+        begun = begins(self._kept)
+        if begun is None:
+            return ()
+        if not begun:
+            return self._end("proxy-missing") if self._required else self._pass(self._peer, self._kept, now)
+        header = read(self._kept)
+        if header is None:
+            return ()
+        if isinstance(header, str):
+            return self._end("proxy-malformed")
+        return self._pass(_client(self._peer, header), self._kept[header.size :], now)
+
+    def _pass(self, peer: Peer, rest: bytes, now: int) -> Sequence[Command]:
+        self._kept = b""
+        self._inner = self._connect(peer, now)
+        return self._inner.receive(rest, now) if rest else ()
+
+    def answer(self, event: Event, now: int) -> None:
+        """To the connection behind."""
+        if self._inner is not None:
+            self._inner.chosen.answer(event, now)
+
+    def outgoing(self) -> Sequence[bytes]:
+        """Of the connection behind; before there is one, not a word."""
+        return () if self._inner is None else self._inner.chosen.outgoing()
+
+    def deadline(self) -> int | None:
+        """Of the header, then of the connection behind."""
+        return self._deadline if self._inner is None else self._inner.chosen.deadline()
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """The header's time is up."""
+        if self._inner is not None:
+            return self._inner.chosen.expire(now)
+        return self._end("handshake-deadline" if self._kept else "silent")
+
+    def _end(self, reason: str) -> Sequence[Command]:
+        if self.closed:
+            return ()
+        self.closed = True
+        return (Disconnected(reason),)
+
+
+def _client(proxy: Peer, header: Header) -> Peer:
+    """The peer that the header names; the proxy itself where it names none."""
+    if header.source is None or header.destination is None:
+        return proxy
+    host, port = header.source
+    local_host, local_port = header.destination
+    born_host = host_bytes(host, port)
+    return dataclasses.replace(
+        proxy, host=host, port=port, born_host=born_host, local_host=local_host, local_port=local_port
+    )

@@ -1,0 +1,173 @@
+"""The throttle: who pays, who waits, who is told; and what it costs where there is none."""
+
+from __future__ import annotations
+
+from domain.command import Command, ListTopics, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused
+from domain.limits import SECOND_NS
+from domain.message import Message
+from domain.principal import Principal
+from domain.session import Attach, SendOnce
+from gateway.guard.config import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.session import Session
+from tests.gateway.scripted import ManualClock, RecordingHandler
+
+
+class Ear:
+    """A shell that remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[Event] = []
+        self.rests: list[int] = []
+
+    def answer(self, event: Event) -> None:
+        self.heard.append(event)
+
+    def close(self) -> None:
+        raise AssertionError("nobody closes this")
+
+    def rest(self, until_ns: int) -> None:
+        self.rests.append(until_ns)
+
+    def expel(self, failure: Failure) -> None:
+        raise AssertionError("nobody expels this")
+
+
+class Stage:
+    """A throttle before a handler that takes everything."""
+
+    def __init__(self, limits: LimitsConfig) -> None:
+        self.clock = ManualClock()
+        self.handler = RecordingHandler()
+        self.throttle = Throttle(limits, self.handler, self.clock)
+
+    def session(self, protocol: str, user: str = "", shared: bool = False) -> tuple[Session, Ear]:
+        ear = Ear()
+        return Session(protocol, ear, Principal(user, "10.0.0.1") if user else None, shared), ear
+
+
+def batch(count: int, size: int = 1, host: bytes = b"") -> Send:
+    """`count` messages of `size` bytes each."""
+    return Send("ticket", [Message("t", b"x" * size, born_host=host) for _ in range(count)])
+
+
+def refusals(ear: Ear) -> list[ErrorCode]:
+    return [event.failure.code for event in ear.heard if isinstance(event, Refused)]
+
+
+def test_request_beyond_the_rate_is_refused_and_costs_nothing() -> None:
+    stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
+    session, ear = stage.session("http")
+    stage.throttle.handle(session, batch(10))
+    for _ in range(5):
+        stage.throttle.handle(session, batch(1))
+    assert refusals(ear) == [ErrorCode.RATE] * 5
+    stage.clock.advance(SECOND_NS // 10 + 1)
+    stage.throttle.handle(session, batch(1))
+    assert len(stage.handler.commands) == 2
+
+
+def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> None:
+    stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
+    session, ear = stage.session("mqtt")
+    stage.throttle.handle(session, batch(10))
+    assert ear.rests == [stage.clock.now + 1]
+    stage.throttle.handle(session, SendOnce("ticket", [Message("t", b"")] * 100, list(range(100))))
+    assert ear.rests[1] == stage.clock.now + 10 * SECOND_NS + 1
+    assert ear.heard == []
+    assert len(stage.handler.commands) == 2
+
+
+def test_mqtt_can_be_refused_or_closed_instead() -> None:
+    for excess, code in (("refuse", ErrorCode.QUOTA), ("close", ErrorCode.RATE)):
+        stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1, mqtt_excess=excess))
+        session, ear = stage.session("mqtt")
+        stage.throttle.handle(session, batch(1))
+        stage.throttle.handle(session, batch(1))
+        assert refusals(ear) == [code]
+        assert ear.rests == []
+
+
+def test_bytes_are_those_of_bodies() -> None:
+    stage = Stage(LimitsConfig(bytes_per_s=1_000, burst_s=1))
+    session, ear = stage.session("grpc")
+    stage.throttle.handle(session, batch(2, 600))
+    stage.throttle.handle(session, batch(1, 0))
+    assert refusals(ear) == [ErrorCode.RATE]
+
+
+def test_user_pays_over_all_connections_and_others_do_not() -> None:
+    stage = Stage(LimitsConfig(user_messages_per_s=10, burst_s=1))
+    first, _ = stage.session("remoting", "alice")
+    second, ear = stage.session("http", "alice")
+    third, other = stage.session("http", "bob")
+    stage.throttle.handle(first, batch(10))
+    stage.throttle.handle(second, batch(1))
+    stage.throttle.handle(third, batch(1))
+    assert refusals(ear) == [ErrorCode.RATE]
+    assert other.heard == []
+
+
+def test_principal_of_a_command_comes_before_that_of_its_session() -> None:
+    stage = Stage(LimitsConfig(user_messages_per_s=1, burst_s=1))
+    session, ear = stage.session("http", "alice")
+    for _ in range(2):
+        command = batch(1)
+        command.principal = Principal("bob", "10.0.0.1")
+        stage.throttle.handle(session, command)
+    stage.throttle.handle(session, batch(1))
+    assert refusals(ear) == [ErrorCode.RATE]
+    assert len(stage.handler.commands) == 2
+
+
+def test_peers_of_a_datagram_port_pay_each_for_itself() -> None:
+    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    session, ear = stage.session("coap", shared=True)
+    for host in (b"\x0a\x00\x00\x01\x00\x00\x00\x01", b"\x0a\x00\x00\x02\x00\x00\x00\x01"):
+        stage.throttle.handle(session, batch(1, host=host))
+    assert ear.heard == []
+    stage.throttle.handle(session, batch(1, host=b"\x0a\x00\x00\x01\x00\x00\x00\x01"))
+    assert refusals(ear) == [ErrorCode.RATE]
+
+
+def test_who_expects_no_answer_gets_none() -> None:
+    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    session, ear = stage.session("remoting")
+    stage.throttle.handle(session, batch(1))
+    oneway = batch(1)
+    oneway.wait = False
+    stage.throttle.handle(session, oneway)
+    assert ear.heard == []
+    assert len(stage.handler.commands) == 1
+
+
+def test_other_commands_pass() -> None:
+    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    session, _ = stage.session("remoting")
+    for _ in range(5):
+        stage.throttle.handle(session, ListTopics(1))
+    assert len(stage.handler.commands) == 5
+
+
+def test_flapping_client_is_held_off_and_another_users_is_not() -> None:
+    stage = Stage(LimitsConfig(flapping_connects=2, flapping_window_s=60, flapping_hold_s=10))
+    heard: list[list[ErrorCode]] = []
+    for user in ("alice", "alice", "alice", "bob"):
+        session, ear = stage.session("mqtt")
+        command: Command = Attach("ticket", "sensor", True, 0, 10)
+        command.principal = Principal(user, "10.0.0.1")
+        stage.throttle.handle(session, command)
+        heard.append(refusals(ear))
+    assert heard == [[], [], [ErrorCode.RATE], []]
+    assert stage.throttle.held_off == 1
+
+
+def test_buckets_end_with_their_connection() -> None:
+    stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
+    session, _ = stage.session("http")
+    stage.throttle.handle(session, batch(1))
+    assert len(stage.throttle._sessions) == 1
+    session.end()
+    assert len(stage.throttle._sessions) == 0
