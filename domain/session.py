@@ -270,3 +270,18 @@ class TakenOver(Event):
     """Unasked: the client has attached by another connection; this one has no session any more."""
 
     ticket: object = None
+
+
+@dataclass(slots=True)
+class Expelled(Event):
+    """Unasked: whoever this connection belongs to may not have it any more. The gateway closes it behind what is said now."""
+
+    failure: Failure
+    ticket: object = None
+
+
+@dataclass(slots=True)
+class Excused(Event):
+    """Unasked: the gateway has not listened until now, so the peer's silence is not the peer's."""
+
+    ticket: object = None

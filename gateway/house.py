@@ -9,7 +9,7 @@ from domain.address import host_bytes
 from domain.ports import Clock, Timer
 from gateway.observe.figures import Figures, Ledger
 from gateway.transport import Door, Handler, Transport
-from protocols.adapter import Connection, Peer
+from protocols.adapter import Peer
 
 JOIN_BYTES_MAX: Final = 64 * 1024
 """Up to here joining pieces is cheaper than handing them to the kernel one by one."""
@@ -147,13 +147,6 @@ class Alarm:
     def _due(self) -> None:
         self._timer = None
         self._callback()
-
-
-def excuse(connection: Connection, now: int) -> None:
-    """Tell a connection that counts its peer's silence: the peer may have spoken, but it was us who did not listen."""
-    verb = getattr(connection, "excuse", None)
-    if verb is not None:
-        verb(now)
 
 
 def peer_of(transport: Transport) -> Peer:

@@ -19,8 +19,8 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
 from domain.refusal import Reason
-from domain.session import SendOnce
-from gateway.house import Alarm, PumpHouse, Visit, excuse, peer_of, write
+from domain.session import Excused, Expelled, SendOnce
+from gateway.house import Alarm, PumpHouse, Visit, peer_of, write
 from gateway.observe.figures import Figures
 from gateway.session import Session
 from gateway.transport import Opening, Transport
@@ -178,13 +178,16 @@ class Pump:
 
     def drain(self) -> None:
         """The node stops: the connection says so where its protocol has words for it, and ends."""
-        self._say("drain")
+        verb = getattr(self._connection, "drain", None)
+        if verb is not None and not self._over:
+            self._drive(verb)
         self.close()
 
     def expel(self, failure: Failure) -> None:
         """Access has ended: the connection says so where its protocol has words for it, and ends."""
-        self._say("expel", failure)
-        self._end(Reason.REVOKED.value)
+        if not self._over:
+            self.answer(Expelled(failure))
+            self._end(Reason.REVOKED.value)
 
     def rest(self, until_ns: int) -> None:
         """Read nothing more before `until_ns`. What is read already is carried out."""
@@ -230,12 +233,6 @@ class Pump:
         if not self._over:
             self._handle(Disconnected(reason))
             self._mark()
-
-    def _say(self, name: str, *arguments: object) -> None:
-        """A verb that not every connection has."""
-        verb = getattr(self._connection, name, None)
-        if verb is not None and not self._over:
-            self._drive(verb, *arguments)
 
     def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
         """What happens seldom: the end of the stream, a deadline."""
@@ -304,15 +301,15 @@ class Pump:
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
     def _rested(self) -> None:
-        excuse(self._connection, self._now())
-        self._mark()
+        if not self._over:
+            self.answer(Excused())
 
     def _due(self) -> None:
         """The timer went off; deadlines that moved on in the meantime are only re-armed for."""
         if self._over or self._transport is None:
             return
         if self._rest.on:
-            excuse(self._connection, self._now())
+            self.answer(Excused())
         deadline = self._connection.deadline()
         if deadline is None:
             return

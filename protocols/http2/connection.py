@@ -11,6 +11,7 @@ from typing import Final, cast, final
 from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
+from domain.session import Expelled
 from protocols.adapter import Peer
 from protocols.http2.application import Application, ApplicationFactory, Headers
 from protocols.http2.engine import (
@@ -137,7 +138,9 @@ class Http2Connection:
         """Hand an event to the application that minted its ticket; an unasked one to all."""
         self._now = now
         ticket = event.ticket  # type: ignore[attr-defined]
-        if ticket is None:
+        if type(event) is Expelled:
+            self._engine.goaway(NO_ERROR)
+        elif ticket is None:
             for application in self._applications:
                 application.answer(event, now)
         else:

@@ -22,6 +22,8 @@ from domain.session import (
     Decline,
     Deliveries,
     Detach,
+    Excused,
+    Expelled,
     Released,
     Subscribed,
     Take,
@@ -68,8 +70,7 @@ class MqttConnection:
         self._wall_ms = setting.wall_ms
         self._born_host = peer.born_host
         self._lost = lost
-        self._opened = now
-        self._heard = now
+        self._opened = self._heard = now
         self._frame_since = 0
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
@@ -133,6 +134,10 @@ class MqttConnection:
             self._end(0x8E, "the client has connected again")
         elif isinstance(event, Refused):
             self._refused(event.ticket, event.failure)
+        elif isinstance(event, Expelled):
+            self._end(status.expelled_code(event.failure), event.failure.text, status.REVOKED)
+        elif isinstance(event, Excused):
+            self._heard, self._frame_since = now, now if self._frame_since else 0
 
     def outgoing(self) -> Sequence[bytes]:
         """Bytes for the client."""

@@ -100,6 +100,11 @@ def later_code(failure: Failure) -> int:
     return 0x87 if failure.code is ErrorCode.NOT_AUTHENTICATED else WORDS[failure.code].publish
 
 
+def expelled_code(failure: Failure) -> int:
+    """DISCONNECT's code for somebody whose access has ended: by what became of the user, or of what it may do."""
+    return 0x98 if failure.code is ErrorCode.NOT_AUTHENTICATED else 0x87
+
+
 REASONS: Final[dict[int, str]] = {
     -1: "not-mqtt",
     0x01: "version",
@@ -138,8 +143,9 @@ NO_CONNECT: Final = "no-connect"
 FRAME_DEADLINE: Final = "frame-deadline"
 REFUSED_PUBLISH: Final = "refused-publish"
 SLOW: Final = "slow-reader"
+REVOKED: Final = "revoked"
 
 CLOSED: Final = frozenset(
-    {*REASONS.values(), CLIENT_GOODBYE, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, SLOW}
+    {*REASONS.values(), CLIENT_GOODBYE, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, REVOKED, SLOW}
 )
 """Every reason that `Disconnected` can carry."""
