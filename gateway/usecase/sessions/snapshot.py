@@ -11,14 +11,15 @@ One snapshot is one commit, so that what is read after a crash is the session as
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, final
 
 from domain import record
 from domain.message import LOCAL_HOST, Message
 from domain.ports import State, StateChange
 from domain.receipt import Receipt
-from domain.session import SHARED, Interest, Will
+from domain.session import AT_MOST_ONCE, SHARED, Interest, Will
+from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.subscriber import Claim, Flight, Subscriber
 
 SPACE: Final = "session"
@@ -29,6 +30,8 @@ _FLIGHT = struct.Struct(">HBiqB")
 _POSITION = struct.Struct(">iq")
 _CLAIMED = 16
 _FORMAT = 1
+_LONG = 0x40
+"""Set in the first byte of a will whose message lives for longer than the signed field can say: then it is unsigned."""
 
 
 def key(client_id: str, kind: bytes) -> bytes:
@@ -109,6 +112,18 @@ def load(state: State, client_id: str) -> Subscriber | None:
     return subscriber
 
 
+def topics_of(interests: Iterable[Interest]) -> list[str]:
+    """The topics that filters are for, those left out that begin with a wildcard."""
+    names = dict.fromkeys(topic_of_filter(interest.pattern) for interest in interests if interest.level > AT_MOST_ONCE)
+    return [name for name in names if name]
+
+
+def positions(state: State, client_id: str, topic: str) -> dict[int, int]:
+    """Where a session has got to in the queues of one topic, as last kept."""
+    value = state.get(SPACE, key(client_id, b"p" + topic.encode()))
+    return {} if value is None else dict(_POSITION.iter_unpack(value))
+
+
 def load_all(state: State) -> Iterator[Subscriber]:
     """The definitions of all sessions, without their progress: what the node needs to know of them when it starts."""
     for found, value in state.scan(SPACE, b""):
@@ -123,8 +138,10 @@ def _read_definition(data: bytes, subscriber: Subscriber) -> None:
     _, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, count = _DEFINITION.unpack_from(data)
     cursor = Cursor(data, _DEFINITION.size)
     has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
+    if has_will & _LONG:
+        expiry_s &= 0xFFFFFFFF
     if has_will:
-        subscriber.will = Will(_message(cursor.take(size), has_will - 1), delay_s, expiry_s)
+        subscriber.will = Will(_message(cursor.take(size), (has_will & ~_LONG) - 1), delay_s, expiry_s)
     for _ in range(count):
         flags, _, identifier, since = cursor.unpack(_INTEREST)
         name = cursor.text()
@@ -158,7 +175,10 @@ def _put_will(will: Will | None) -> bytes:
     if will is None:
         return _WILL.pack(0, 0, 0, 0)
     data = record.encode(will.message, 0, 0, 0, LOCAL_HOST)
-    return _WILL.pack(1 + will.message.retain, will.delay_s, will.expiry_s, len(data)) + data
+    has_will, expiry_s = 1 + will.message.retain, will.expiry_s
+    if expiry_s > 0x7FFFFFFF:
+        has_will, expiry_s = has_will | _LONG, expiry_s - (1 << 32)
+    return _WILL.pack(has_will, will.delay_s, expiry_s, len(data)) + data
 
 
 def _message(data: bytes, retain: int) -> Message:

@@ -80,3 +80,17 @@ def test_will_of_a_durable_session_survives_the_server() -> None:
     broker.kill()
     broker.run(100)
     assert bodies(back(broker).messages()) == [b"gone"]
+
+
+@pytest.mark.parametrize("expiry_s", [0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_the_life_of_a_kept_will_is_any_that_can_be_said(expiry_s: int) -> None:
+    broker = Broker()
+    client = broker.client(5)
+    will = Will("wills/c", b"gone", 1, True, with_number(props.MESSAGE_EXPIRY, expiry_s))
+    client.connect("c", clean=False, will=will, expiry_s=100)
+    broker.kill()
+    listener = broker.client(5)
+    listener.connect("listener")
+    listener.subscribe("wills/#")
+    left = [message.properties.numbers[props.MESSAGE_EXPIRY] for message in listener.messages()]
+    assert [expiry_s - seconds <= 1 for seconds in left] == ([True] if expiry_s else [])
