@@ -103,6 +103,9 @@ class Transactions(Protocol):
     ) -> None:
         """Commit or roll back, durably before `done`; parameters and failures as in EndTransaction."""
 
+    def topic(self, group: str, message_id: str, offset: int) -> str:
+        """The topic of the message that `end` would decide over, "" when there is none that is open."""
+
 
 class Timers(Protocol):
     """Messages that wait for their time."""

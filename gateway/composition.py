@@ -129,7 +129,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     store.listen(sessions)
     book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
     handler.add(Administration(book))
-    gate: Handler = handler if access is None else Gate(access, handler)
+    gate: Handler = handler if access is None else Gate(access, handler, store.transactions)
     limits = LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
     throttle = Throttle(limits, gate, clock) if limits.throttles else None
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)

@@ -16,6 +16,7 @@ from domain.filter.path import path_of
 from domain.message import Message
 from domain.principal import GATEWAY, Principal
 from domain.session import Attach, SendOnce, Subscribe, Subscribed
+from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
 from gateway.access.authority import Access
 from gateway.access.needs import PathNeed
@@ -35,15 +36,18 @@ class Handler(Protocol):
 class Gate:
     """Asks the authority about every command. What is refused is answered here, unless nobody expects an answer."""
 
-    def __init__(self, access: Access, handler: Handler) -> None:
+    def __init__(self, access: Access, handler: Handler, transactions: Transactions | None = None) -> None:
+        """`transactions` tells the topics of half messages; without it, decisions are for Super users."""
         self._access = access
         self._handle = handler.handle
+        self._transactions = transactions
         self._special: dict[type[Command], Callable[[Session, Principal, Command], None]] = {
             Send: self._send,
             SendOnce: self._send,
             Subscribe: self._subscribe,
             Attach: self._attach,
             Ask: self._ask,
+            EndTransaction: self._end,
             Renew: self._renew,
         }
 
@@ -167,6 +171,25 @@ class Gate:
         failure = None if principal.privileged else self._first(principal, command.needs, session.client_id)
         if failure is None:
             session.answer(Done(command.ticket))
+        else:
+            self._deny(session, command, failure)
+
+    def _end(self, session: Session, principal: Principal, command: Command) -> None:
+        """To decide over a half message is to send it: that is asked of its own topic, whatever the command says.
+
+        Where no such transaction is open there is nothing to be granted: the answer says so, or repeats what was decided.
+        """
+        assert isinstance(command, EndTransaction)
+        failure = None
+        if not principal.privileged:
+            if self._transactions is None:
+                failure = Failure(ErrorCode.NOT_ALLOWED, f"User:{principal.user}: transactions are for Super users")
+            else:
+                topic = self._transactions.topic(command.group, command.message_id, command.offset)
+                if topic:
+                    failure = self._first(principal, (needs.of_topic(topic, needs.PUBLISH),), session.client_id)
+        if failure is None:
+            self._handle(session, command)
         else:
             self._deny(session, command, failure)
 

@@ -219,7 +219,6 @@ TABLE: Final[dict[type[Command], Needs]] = {
     session.Attach: _attached,
     session.Unsubscribe: _nothing,
     session.Release: _nothing,
-    transaction.EndTransaction: _nothing,
     transaction.RecallMessage: _topic(PUB),
     access.Ask: lambda found: found.needs,
     access.Renew: _nothing,
@@ -231,7 +230,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     access.DeletePolicies: _cluster(UPDATE),
     access.ListPolicies: _cluster(GET, LIST),
 }
-"""Send, SendOnce and Subscribe are looked at one by one in the gate: they carry many of what they are about."""
+"""Send, SendOnce, Subscribe and EndTransaction are looked at one by one in the gate: they carry many of what they are about, or
+name it by what the log alone knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Decline, session.Take, relay.ClientAnswered}

@@ -15,6 +15,7 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import TRANSACTIONS_OPEN_MAX
 from domain.message import Message, Placed
 from domain.ports import Clock, StateChange, Timer
+from domain.record import Record
 from domain.transaction import TransactionListener
 from store.log.commit import Done
 from store.queue.index import QueueIndex
@@ -157,7 +158,7 @@ class Book:
             answer(failure)
             return
         wanted = "committed" if commit else "rolled back"
-        at = offset if offset in self._open else self._named.get((group, message_id), -1)
+        at = self._at(group, message_id, offset)
         if at < 0:
             ended = self._ended.get((group, message_id), wanted if 0 <= offset < self._host.half_queue().next else "")
             if ended == wanted:
@@ -183,6 +184,22 @@ class Book:
             self._host.put((), (self._end(at, "rolled back"),), lambda result: answer(failure))
             return
         self._host.put(messages, (self._end(at, wanted),), answer)
+
+    def topic(self, group: str, message_id: str, offset: int) -> str:
+        """Transactions.topic."""
+        at = self._at(group, message_id, offset)
+        row = self._row(at) if at >= 0 else None
+        if row is None:
+            return ""
+        try:
+            (data,) = self._host.records([row])
+        except (OSError, StoreError):
+            return ""
+        return half.place_of(Record(data))[0]
+
+    def _at(self, group: str, message_id: str, offset: int) -> int:
+        """Where the open half is that a decision means, -1 for none."""
+        return offset if offset in self._open else self._named.get((group, message_id), -1)
 
     def _row(self, offset: int) -> Row | None:
         """The row of a half that can be read."""

@@ -1,0 +1,51 @@
+"""Who may decide over a half message: whoever may send to the topic that it is meant for, whatever they say of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.errors import ErrorCode
+from domain.event import Done
+from domain.transaction import COMMIT, ROLLBACK, EndTransaction
+from gateway.access.gate import Gate
+from tests.gateway.access.test_gate import Scene
+from tests.gateway.usecase.test_dispatcher import Bench, bench
+from tests.gateway.usecase.test_transaction import prepare, stage
+
+__all__ = ["bench", "stage"]
+
+
+@pytest.fixture
+def scene(stage: Bench) -> Scene:
+    """alice may send to t and what begins with it, bob to nothing; one half message waits in t."""
+    found = Scene()
+    found.gate = Gate(found.access, found.sink, stage.store.transactions)
+    prepare(stage, "one")
+    return found
+
+
+@pytest.mark.parametrize("outcome", [COMMIT, ROLLBACK])
+def test_only_who_may_send_may_decide(scene: Scene, outcome: str) -> None:
+    refused = scene.ask("bob", EndTransaction(1, "pg", "one", outcome))
+    assert refused is not None
+    assert refused.code is ErrorCode.NOT_ALLOWED
+    by_offset = scene.ask("bob", EndTransaction(1, "whatever", "another", outcome, offset=0))
+    assert by_offset is not None
+    assert by_offset.code is ErrorCode.NOT_ALLOWED
+    assert scene.ask("alice", EndTransaction(2, "pg", "one", outcome)) is None
+    assert scene.ask("root", EndTransaction(3, "pg", "one", outcome)) is None
+
+
+def test_what_is_not_open_is_nobody_s(scene: Scene, stage: Bench) -> None:
+    assert scene.ask("bob", EndTransaction(1, "pg", "nothing", COMMIT)) is None
+    assert stage.ask(EndTransaction(5, "pg", "one", COMMIT)) == [Done(5)]
+    assert stage.store.transactions.topic("pg", "one", -1) == ""
+    assert scene.ask("bob", EndTransaction(1, "pg", "one", COMMIT)) is None
+
+
+def test_without_the_store_decisions_are_for_super_users(scene: Scene) -> None:
+    scene.gate = Gate(scene.access, scene.sink)
+    refused = scene.ask("alice", EndTransaction(1, "pg", "one", COMMIT))
+    assert refused is not None
+    assert refused.code is ErrorCode.NOT_ALLOWED
+    assert scene.ask("root", EndTransaction(1, "pg", "one", COMMIT)) is None
