@@ -16,6 +16,7 @@ from domain.session import AT_MOST_ONCE, Delivery, Parcel, Taken
 from gateway.routing.routes import is_routed, path_in, topic_of_filter
 from gateway.usecase.latest import value_at
 from gateway.usecase.sessions.facts import Facts
+from gateway.usecase.sessions.light import LightQueues
 from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
 from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
 
@@ -29,9 +30,11 @@ class CatchUp:
     """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them."""
 
     def __init__(
-        self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow, facts: Facts
+        self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow, facts: Facts,
+        lights: LightQueues,
     ) -> None:
         self._facts = facts
+        self._lights = lights
         self._store = store
         self._metadata = metadata
         self._state = state
@@ -109,7 +112,8 @@ class CatchUp:
         place = next(iter(subscriber.lag))
         room = subscriber.window - len(subscriber.in_flight)
         limit = min(READ_RECORDS_MAX, max(16, 4 * room))
-        self._read(subscriber, place, subscriber.lag[place], limit, READ_BYTES_MAX, self._caught)
+        offset, count = self._lights.following(subscriber.interests.values(), place, subscriber.lag[place], limit)
+        self._read(subscriber, place, offset, count or limit, READ_BYTES_MAX, self._caught)
 
     def _read(
         self,
@@ -137,6 +141,7 @@ class CatchUp:
         self._store.read(place[0], place[1], offset, limit, most, None, done)
 
     def _caught(self, subscriber: Subscriber, place: Place, result: ReadResult) -> None:
+        self._lights.trim(subscriber.interests.values(), place, result.min_offset)
         for data in result.records:
             offset = int.from_bytes(data[20:28], "big")
             if subscriber.full:

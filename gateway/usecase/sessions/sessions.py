@@ -17,6 +17,7 @@ from domain.session import (
     Confirm,
     Decline,
     Detach,
+    Interest,
     Release,
     SendOnce,
     Subscribe,
@@ -40,7 +41,9 @@ from gateway.usecase.sessions.claims import Claims
 from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
+from gateway.usecase.sessions.light import LightQueues
 from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.replay import Replay
 from gateway.usecase.sessions.shares import Shares
 from gateway.usecase.sessions.subscriber import Subscriber
 
@@ -76,7 +79,9 @@ class Sessions:
         self._outflow = Outflow(state, clock, claims.settle)
         self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims, registry, policy)
         self.facts = Facts(clock, self._outflow)
-        self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts)
+        self.lights = LightQueues(clock)
+        self._replay = Replay(store, metadata, state, clock, self.lights)
+        self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts, self.lights)
         self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares, self.facts)
         self._inflow = Inflow(state, sending)
         self._absences = Absences(clock, self._due)
@@ -116,6 +121,7 @@ class Sessions:
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener."""
         self._outflow.arrived(topic, queue_id, records)
+        self.lights.arrived(topic, queue_id, records)
         self._shares.arrived(topic)
 
     def freed(self, group: str, topic: str) -> None:
@@ -132,6 +138,8 @@ class Sessions:
             other = old.session
             self._lose(old, True)
             other.answer(TakenOver())
+        if old is not None and old.lost_ms:
+            self.lights.release(old.interests.values())
         changes: list[StateChange] = []
         if old is not None and (command.fresh or not old.durable or 0 <= old.ends_ms() <= self._clock.wall_ms()):
             changes = self._over(old)
@@ -226,6 +234,7 @@ class Sessions:
         for place in subscriber.positions:
             if caught_up or place not in behind:
                 self._advance(subscriber, place)
+        self.lights.hold(subscriber.interests.values())
         self._keep_away(subscriber)
 
     def _advance(self, subscriber: Subscriber, place: tuple[str, int]) -> None:
@@ -282,6 +291,7 @@ class Sessions:
             return
         now_ms = self._clock.wall_ms()
         if 0 <= subscriber.ends_ms() <= now_ms:
+            self.lights.release(subscriber.interests.values())
             self._state.put(self._over(subscriber), None)
         elif 0 <= will_ms(subscriber) <= now_ms:
             self._keep_away(subscriber)
@@ -291,9 +301,13 @@ class Sessions:
     def _recover(self) -> None:
         """The node has started: sessions that had a connection when it stopped have lost it now."""
         now_ms = self._clock.wall_ms()
+        away: list[tuple[str, list[Interest]]] = []
         for found in list(snapshot.load_all(self._state)):
             if found.client_id in self._known:
                 continue
+            interests = list(found.interests.values())
+            self.lights.hold(interests)
+            away.append((found.client_id, interests))
             if found.lost_ms:
                 self._absences.add(found)
                 continue
@@ -302,6 +316,7 @@ class Sessions:
                 subscriber.lost_ms = now_ms
                 self._shares.recover(subscriber)
                 self._keep_away(subscriber)
+        self._replay.start(away)
 
     # Verbs of a session that is attached; of any other they are dropped, with its connection
 
