@@ -22,6 +22,7 @@ from gateway.config import Config, nearest
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
 from gateway.transport import Handler
+from gateway.usecase.channels import Channels
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.latest import LatestValues
@@ -73,7 +74,7 @@ class Parts:
 def part_names() -> list[str]:
     """Names of the configuration tables that parts may have."""
     names = {point.name for group in (PROTOCOLS, APPLICATIONS) for point in entry_points(group=group)}
-    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy", "access", "limits", "proxy"})
+    return sorted({TABLES.get(name, name) for name in names} | {"store", "policy", "access", "limits", "proxy", "websocket"})
 
 
 def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
@@ -123,6 +124,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
             policy,
         ),
         LatestValues(store.state, clock),
+        channels := Channels(),
     )
     store.listen(watches)
     store.transactions.listen(deciding)
@@ -132,6 +134,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     gate: Handler = handler if access is None else Gate(access, handler, store.transactions)
     limits = LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
     throttle = Throttle(limits, gate, clock) if limits.throttles else None
+    channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
     streams, datagrams, missing = _adapters(config, base)
     return Parts(store, handler, access, throttle or gate, streams, datagrams, missing, watches, sessions, limits, throttle)
@@ -142,11 +145,15 @@ def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[s
     streams: dict[str, Adapter] = {}
     datagrams: dict[str, DatagramAdapter] = {}
     missing: dict[str, str] = {}
-    applications = _load(APPLICATIONS, config, base, missing, ())
-    for name, adapter in _load(PROTOCOLS, config, base, missing, tuple(applications.values())).items():
+    places: dict[str, Adapter] = {}
+    sockets = WebSocketAdapter(places, config.table(WEBSOCKET))
+    # It goes before the application that takes whatever nobody else does.
+    applications = (sockets, *_load(APPLICATIONS, config, base, missing, ()).values())
+    for name, adapter in _load(PROTOCOLS, config, base, missing, applications).items():
         (datagrams if hasattr(adapter, "bind") else streams)[name] = adapter
     if MQTT in streams:
-        streams[WEBSOCKET] = WebSocketAdapter({"/mqtt": streams[MQTT]})
+        places["/mqtt"] = streams[MQTT]
+        streams[WEBSOCKET] = sockets
     return streams, datagrams, missing
 
 

@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import access, admin, command, inspect, query, relay, reset, route, session, statistics, transaction
+from domain import (
+    access,
+    admin,
+    channel,
+    command,
+    inspect,
+    inventory,
+    query,
+    relay,
+    reset,
+    route,
+    session,
+    statistics,
+    transaction,
+)
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.command import Command
@@ -214,6 +228,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     statistics.QueryBacklog: _cluster(GET),
     statistics.QueryRates: _cluster(GET),
     statistics.Peek: _both(SUB, GET),
+    inventory.CountWaiting: _both(SUB, GET),
+    inventory.ListModes: _cluster(LIST),
     statistics.ChangePolicy: _cluster(UPDATE),
     statistics.QueryPolicy: _cluster(GET),
     session.Attach: _attached,
@@ -234,6 +250,10 @@ TABLE: Final[dict[type[Command], Needs]] = {
 name it by what the log alone knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
-    {command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Decline, session.Take, relay.ClientAnswered}
-)
-"""Goodbyes, words about deliveries that were granted before, and answers to questions of ours: they pass without asking."""
+    {
+        command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Decline, session.Take, channel.Within,
+        relay.ClientAnswered,
+    }
+)  # fmt: skip
+"""Goodbyes, words about deliveries that were granted before, answers to questions of ours, and envelopes, whose content comes
+through the gate by itself: they pass without asking."""

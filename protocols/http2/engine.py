@@ -1,5 +1,7 @@
 """The contract of an HTTP/2 engine: the server side of one connection, bytes in, events out, without I/O or a clock.
 
+Its SETTINGS allow extended CONNECT (RFC 8441).
+
 Two engines keep it, `engine_nghttp2` (libnghttp2, by a thin binding) and `engine_h2` (hyper-h2); the same tests run on both.
 """
 

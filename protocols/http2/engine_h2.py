@@ -91,6 +91,7 @@ class Session:
             initial_values={
                 SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW_BYTES,
                 SettingCodes.MAX_HEADER_LIST_SIZE: HEADER_LIST_BYTES_MAX,
+                SettingCodes.ENABLE_CONNECT_PROTOCOL: 1,
             },
         )
         connection.initiate_connection()

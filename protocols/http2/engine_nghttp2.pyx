@@ -42,6 +42,7 @@ cdef enum:
     CONNECTION_WINDOW = 8388608
     HEADER_LIST_MAX = 65536
     NV_STACK = 32
+    ENABLE_CONNECT_PROTOCOL = 8  # RFC 8441, section 3
 
 cdef nghttp2_session_callbacks *CALLBACKS = NULL
 cdef nghttp2_option *OPTIONS = NULL
@@ -96,7 +97,7 @@ cdef class Session:
     cdef public Py_ssize_t held
 
     def __cinit__(self, int streams_max):
-        cdef nghttp2_settings_entry settings[3]
+        cdef nghttp2_settings_entry settings[4]
         self._streams = {}
         self._events = []
         self._headers = None
@@ -112,7 +113,9 @@ cdef class Session:
         settings[1].value = STREAM_WINDOW
         settings[2].settings_id = NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE
         settings[2].value = HEADER_LIST_MAX
-        nghttp2_submit_settings(self._session, NGHTTP2_FLAG_NONE, settings, 3)
+        settings[3].settings_id = ENABLE_CONNECT_PROTOCOL
+        settings[3].value = 1
+        nghttp2_submit_settings(self._session, NGHTTP2_FLAG_NONE, settings, 4)
         nghttp2_session_set_local_window_size(self._session, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW)
 
     def __dealloc__(self):

@@ -1,4 +1,4 @@
-"""WebSocket as the gateway knows it: which protocol is spoken at which path."""
+"""WebSocket as the gateway knows it: which protocol is spoken at which path, over HTTP/1.1 and over HTTP/2."""
 
 from __future__ import annotations
 
@@ -6,18 +6,30 @@ from collections.abc import Mapping
 from typing import final
 
 from protocols.adapter import Adapter, Peer
+from protocols.http2.application import Reply
+from protocols.websocket.config import read
 from protocols.websocket.connection import WebSocketConnection
+from protocols.websocket.stream import WebSocketStreams
 
 
 @final
 class WebSocketAdapter:
-    """`protocols.adapter.Adapter`. `inside` maps paths to adapters; an adapter's name is the sub-protocol to negotiate."""
+    """`protocols.adapter.Adapter`, and `protocols.http2.application.ApplicationFactory`.
+
+    inside    path -> adapter, looked at for each connection; an adapter's name is the sub-protocol to negotiate
+    options   the table `[websocket]`; raises ConfigError for what it cannot mean
+    """
 
     name = "websocket"
 
-    def __init__(self, inside: Mapping[str, Adapter]) -> None:
+    def __init__(self, inside: Mapping[str, Adapter], options: Mapping[str, object] | None = None) -> None:
         self._inside = inside
+        self._config = read(options or {})
 
     def connect(self, peer: Peer, now: int) -> WebSocketConnection:
         """A new connection; its opening handshake has 10 s."""
-        return WebSocketConnection(self._inside, peer, now)
+        return WebSocketConnection(self._inside, self._config, peer, now)
+
+    def open(self, reply: Reply, peer: Peer, now: int) -> WebSocketStreams:
+        """Its share of a new HTTP/2 connection."""
+        return WebSocketStreams(self._inside, self._config, reply, peer)

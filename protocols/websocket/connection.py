@@ -30,6 +30,7 @@ from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.limits import HANDSHAKE_NS
 from protocols.adapter import Adapter, Connection, Peer
+from protocols.websocket.config import WebSocketConfig
 
 NORMAL: Final = 1000
 PROTOCOL_ERROR: Final = 1002
@@ -44,9 +45,12 @@ CUT_SHORT: Final = "websocket-cut-short"
 class WebSocketConnection:
     """Sans-IO; `protocols.adapter.Connection`. Commands, events and deadlines are those of the connection inside."""
 
-    __slots__ = ("_inner", "_inside", "_opened", "_out", "_over", "_peer", "_said_goodbye", "_socket", "closed", "reading")
+    __slots__ = (
+        "_config", "_inner", "_inside", "_opened", "_out", "_over", "_peer", "_said_goodbye", "_socket", "closed", "reading",
+    )  # fmt: skip
 
-    def __init__(self, inside: Mapping[str, Adapter], peer: Peer, now: int) -> None:
+    def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, peer: Peer, now: int) -> None:
+        self._config = config
         self._inside = inside
         self._peer = peer
         self._opened = now
@@ -107,6 +111,9 @@ class WebSocketConnection:
             return self._refuse(404, "there is no WebSocket at this path")
         if adapter.name not in request.subprotocols:
             return self._refuse(400, f"the sub-protocol here is {adapter.name}: offer it in Sec-WebSocket-Protocol")
+        origin = next((value for name, value in request.extra_headers if name.lower() == b"origin"), b"")
+        if not self._config.admits(origin.decode("latin-1")):
+            return self._refuse(403, "pages from this origin may not connect")
         self._inner = adapter.connect(self._peer, now)
         self._out.append(self._socket.send(AcceptConnection(subprotocol=adapter.name)))
         return ()

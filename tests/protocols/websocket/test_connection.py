@@ -19,6 +19,7 @@ from wsproto.events import (
 )
 
 from domain.command import Command, Disconnected
+from domain.errors import ConfigError
 from domain.event import Done
 from domain.event import Event as Answer
 from domain.limits import HANDSHAKE_NS
@@ -221,3 +222,31 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
     assert isinstance(last, BytesMessage)
     assert (last.data, isinstance(goodbye, CloseConnection), visitor.connection.closed) == (b"bye", True, True)
     assert WebSocketAdapter({}).connect(PEER, 0).drain(0) == ()
+
+
+@pytest.mark.parametrize(
+    ("origins", "origin", "admitted"),
+    [
+        (["*"], "https://any.example", True), (["https://good.example"], "https://good.example", True),
+        (["https://Good.example/"], "https://GOOD.example", True), (["https://good.example"], "http://good.example", False),
+        (["https://good.example"], "https://good.example.evil", False), (["https://good.example"], "null", False),
+        (["https://good.example"], "", True), ([], "https://good.example", False),
+    ],
+)  # fmt: skip
+def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin: str, admitted: bool) -> None:
+    """RFC 6455, 10.2: 403 for a page from elsewhere; who names no origin is no browser."""
+    connection = WebSocketAdapter({"/echo": Echo()}, {"origins": origins}).connect(PEER, 0)
+    client = WSConnection(ConnectionType.CLIENT)
+    headers = [(b"origin", origin.encode())] if origin else []
+    connection.receive(client.send(Request("localhost", "/echo", subprotocols=["echo"], extra_headers=headers)), 0)
+    for part in connection.outgoing():
+        client.receive_data(part)
+    answer = next(iter(client.events()))
+    assert isinstance(answer, AcceptConnection if admitted else RejectConnection)
+    assert isinstance(answer, AcceptConnection) or answer.status_code == 403
+
+
+@pytest.mark.parametrize("options", [{"origin": ["*"]}, {"origins": "*"}, {"origins": [1]}])
+def test_settings_that_mean_nothing(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        WebSocketAdapter({}, options)

@@ -1,0 +1,200 @@
+"""WebSocket over HTTP/2 (RFC 8441): each stream that extended CONNECT opens carries a connection of another protocol.
+
+    opened: :method CONNECT, :protocol websocket --200--> frames of RFC 6455 as DATA --close frame--> END_STREAM
+        | not ours, no sub-protocol, another origin: 4xx
+
+Every stream is a client of its own: its commands travel inside `Within`, and their events come back inside `Said`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, final
+
+from wsproto.connection import Connection as Frames
+from wsproto.connection import ConnectionState, ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
+from wsproto.utilities import RemoteProtocolError
+
+from domain.channel import Said, Within
+from domain.command import Command
+from domain.event import Event
+from protocols.adapter import Adapter, Connection, Peer
+from protocols.http2.application import Headers, Reply
+from protocols.websocket.config import WebSocketConfig
+from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR
+
+CALM: Final = 0xB
+HELD_BYTES_MAX: Final = 4 * 1024 * 1024
+"""What a client may send on while its connection does not read; more costs it the stream."""
+
+
+@final
+class _Stream:
+    """One client."""
+
+    __slots__ = ("frames", "held", "held_bytes", "inner", "over")
+
+    def __init__(self, inner: Connection) -> None:
+        self.inner = inner
+        self.frames = Frames(ConnectionType.SERVER)
+        self.held: list[bytes] = []
+        self.held_bytes = 0
+        self.over = False
+
+
+@final
+class WebSocketStreams:
+    """`protocols.http2.application.Application`. A channel is (application, stream id)."""
+
+    __slots__ = ("_config", "_inside", "_peer", "_reply", "_streams")
+
+    def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, reply: Reply, peer: Peer) -> None:
+        self._inside = inside
+        self._config = config
+        self._reply = reply
+        self._peer = peer
+        self._streams: dict[int, _Stream] = {}
+
+    def accepts(self, headers: Headers) -> bool:
+        """Extended CONNECT for WebSocket (4); the pseudo-header fields may stand in any order."""
+        return (b":protocol", b"websocket") in headers and (b":method", b"CONNECT") in headers
+
+    def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
+        """The opening handshake (5): without key and accept, since the stream is the client's alone."""
+        fields = dict(headers)
+        adapter = self._inside.get(fields.get(b":path", b"").decode("latin-1").partition("?")[0])
+        offered = [word.strip() for word in fields.get(b"sec-websocket-protocol", b"").decode("latin-1").split(",")]
+        if adapter is None:
+            self._refuse(stream_id, b"404", "there is no WebSocket at this path")
+        elif fields.get(b"sec-websocket-version", b"13") != b"13" or adapter.name not in offered:
+            self._refuse(stream_id, b"400", f"the sub-protocol here is {adapter.name}, the version 13")
+        elif not self._config.admits(fields.get(b"origin", b"").decode("latin-1")):
+            self._refuse(stream_id, b"403", "pages from this origin may not connect")
+        else:
+            self._streams[stream_id] = _Stream(adapter.connect(self._peer, now))
+            self._reply.respond(stream_id, [(b":status", b"200"), (b"sec-websocket-protocol", adapter.name.encode())], False)
+        return ()
+
+    def _refuse(self, stream_id: int, status: bytes, words: str) -> None:
+        body = words.encode() + b"\n"
+        self._reply.respond(stream_id, [(b":status", status), (b"content-type", b"text/plain")], False)
+        self._reply.send(stream_id, body, True)
+
+    def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
+        """Frames, split anywhere."""
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.over:
+            return ()
+        if stream.held or not stream.inner.reading:
+            stream.held.append(data)
+            stream.held_bytes += len(data)
+            if stream.held_bytes <= HELD_BYTES_MAX:
+                return ()
+            self._reply.reset(stream_id, CALM)
+            return self.cancelled(stream_id, now)
+        return self._read(stream_id, stream, data, now)
+
+    def _read(self, stream_id: int, stream: _Stream, data: bytes, now: int) -> Sequence[Command]:
+        commands: list[Command] = []
+        frames = stream.frames
+        try:
+            frames.receive_data(data)
+            for event in frames.events():
+                if isinstance(event, BytesMessage):
+                    if event.data:
+                        commands += stream.inner.receive(bytes(event.data), now)
+                elif isinstance(event, TextMessage):
+                    commands += self._close(stream_id, stream, NOT_BINARY, now)
+                elif isinstance(event, Ping):
+                    self._reply.send(stream_id, frames.send(event.response()), False)
+                elif isinstance(event, CloseConnection):
+                    commands += self._close(stream_id, stream, event.code, now)
+                if stream.over or stream.inner.closed:
+                    break
+        except RemoteProtocolError as fault:
+            hint = fault.event_hint
+            commands += self._close(stream_id, stream, hint.code if isinstance(hint, CloseConnection) else PROTOCOL_ERROR, now)
+        self._flush(stream_id, stream)
+        return self._named(stream_id, commands)
+
+    def _close(self, stream_id: int, stream: _Stream, code: int, now: int) -> Sequence[Command]:
+        """The last frame, whoever is the first to say it; for the connection inside the stream has ended."""
+        stream.over = True
+        if stream.frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
+            self._reply.send(stream_id, stream.frames.send(CloseConnection(code)), True)
+        del self._streams[stream_id]
+        return () if stream.inner.closed else stream.inner.receive(b"", now)
+
+    def _flush(self, stream_id: int, stream: _Stream) -> None:
+        """What the connection inside has to say, and the close frame behind its last word."""
+        if stream.over:
+            return
+        said = b"".join(stream.inner.outgoing())
+        if said:
+            self._reply.send(stream_id, stream.frames.send(BytesMessage(said)), False)
+        if stream.inner.closed:
+            stream.over = True
+            del self._streams[stream_id]
+            self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
+
+    def _named(self, stream_id: int, commands: Sequence[Command]) -> list[Command]:
+        return [Within((self, stream_id), command) for command in commands]
+
+    def ended(self, stream_id: int, now: int) -> Sequence[Command]:
+        """END_STREAM without a close frame is the end of a TCP connection (5)."""
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return ()
+        self._reply.send(stream_id, b"", True)
+        return self.cancelled(stream_id, now)
+
+    def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
+        """The stream is gone."""
+        stream = self._streams.pop(stream_id, None)
+        if stream is None:
+            return ()
+        stream.over = True
+        return () if stream.inner.closed else self._named(stream_id, stream.inner.receive(b"", now))
+
+    def answer(self, event: Event, now: int) -> None:
+        """To the client that it is for. What comes unasked comes to a channel too, and is not for all."""
+        if not isinstance(event, Said):
+            return
+        stream_id: int = event.ticket[1]  # type: ignore[index]
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return
+        if event.event is None:
+            self._flush(stream_id, stream)
+            if not stream.over:
+                stream.over = True
+                del self._streams[stream_id]
+                self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
+            return
+        stream.inner.answer(event.event, now)
+        self._flush(stream_id, stream)
+
+    def deadline(self) -> int | None:
+        """The earliest of all streams; at once where one reads again."""
+        earliest: int | None = None
+        for stream in self._streams.values():
+            at = 0 if stream.held and stream.inner.reading else stream.inner.deadline()
+            if at is not None and (earliest is None or at < earliest):
+                earliest = at
+        return earliest
+
+    def expire(self, now: int) -> Sequence[Command]:
+        """Deadlines that have come, and what was held back."""
+        commands: list[Command] = []
+        for stream_id, stream in list(self._streams.items()):
+            at = stream.inner.deadline()
+            if at is not None and at <= now:
+                commands += self._named(stream_id, stream.inner.expire(now))
+                self._flush(stream_id, stream)
+            if stream.held and stream.inner.reading and not stream.over:
+                held, stream.held = b"".join(stream.held), []
+                stream.held_bytes = 0
+                commands += self._read(stream_id, stream, held, now)
+        return commands
+

@@ -1,0 +1,211 @@
+"""WebSocket over HTTP/2 (RFC 8441), MQTT inside: a client by hyper-h2 and wsproto, on both engines."""
+
+from __future__ import annotations
+
+import pytest
+from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset
+from h2.settings import SettingCodes
+from wsproto.connection import Connection as Frames
+from wsproto.connection import ConnectionType
+from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
+
+from gateway.session import Session
+from gateway.usecase.channels import Channels
+from protocols.http2.connection import Http2Connection
+from protocols.http2.engine import EngineFactory
+from protocols.mqtt.connect import Connack, Connect, Disconnect
+from protocols.mqtt.packet import Decoder, Packet, encode
+from protocols.mqtt.property import NONE
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Subscribe
+from protocols.websocket.adapter import WebSocketAdapter
+from tests.protocols.http2.peer import Client as Http2Client
+from tests.protocols.http2.peer import Notebooks, both_engines
+from tests.protocols.mqtt.stage import PEER, Broker
+
+REQUEST = [
+    (b":method", b"CONNECT"), (b":protocol", b"websocket"), (b":scheme", b"https"), (b":path", b"/mqtt"),
+    (b":authority", b"localhost"), (b"sec-websocket-protocol", b"mqtt"), (b"sec-websocket-version", b"13"),
+]  # fmt: skip
+
+
+class Line:
+    """One HTTP/2 connection to a broker in memory, and the shell of its session."""
+
+    def __init__(self, engine: EngineFactory, broker: Broker, **options: object) -> None:
+        self.broker = broker
+        channels = Channels()
+        broker.handler.add(channels)
+        channels.handler = broker.handler
+        adapter = WebSocketAdapter({"/mqtt": broker.adapter}, options)
+        self.server = Http2Connection(engine, [adapter, Notebooks()], PEER, broker.clock.monotonic_ns())
+        self.session = Session("http", self)  # type: ignore[arg-type]
+        self.client = Http2Client(self.server)
+        self.channels = channels
+
+    def answer(self, event: object) -> None:
+        self.server.answer(event, self.broker.clock.monotonic_ns())  # type: ignore[arg-type]
+
+    def run(self, milliseconds: float = 50) -> None:
+        """Carry bytes and commands until nothing moves."""
+        for _ in range(6):
+            self.client.now = self.broker.clock.monotonic_ns()
+            self.client.exchange()
+            commands, self.client.commands = self.client.commands, []
+            deadline = self.server.deadline()
+            if deadline is not None and deadline <= self.client.now:
+                commands += self.server.expire(self.client.now)
+            for command in commands:
+                self.broker.handler.handle(self.session, command)
+            self.broker.run(milliseconds / 6)
+        self.client.exchange()
+
+    def heard(self, kind: type, stream_id: int) -> list[object]:
+        """Events of one stream, taken out."""
+        events = [event for event in self.client.events if isinstance(event, kind)]
+        found = [event for event in events if getattr(event, "stream_id", 0) == stream_id]
+        self.client.events = [event for event in self.client.events if event not in found]
+        return list(found)
+
+    def ask(self, headers: list[tuple[bytes, bytes]]) -> tuple[int, dict[bytes, bytes]]:
+        """A request -> its stream, and the header fields of the answer."""
+        stream_id = self.client.connection.get_next_available_stream_id()
+        self.client.connection.send_headers(stream_id, headers)
+        self.run()
+        (answer,) = self.heard(ResponseReceived, stream_id)
+        return stream_id, dict(answer.headers)  # type: ignore[attr-defined]
+
+
+class Phone:
+    """One MQTT client on one stream."""
+
+    def __init__(self, line: Line, client_id: str) -> None:
+        self.line = line
+        self.stream_id, fields = line.ask(REQUEST)
+        assert (fields[b":status"], fields[b"sec-websocket-protocol"]) == (b"200", b"mqtt")
+        self.frames = Frames(ConnectionType.CLIENT)
+        self.decoder = Decoder(1 << 20, 5, client=True)
+        self.put(Connect(5, client_id, True, 0, None, None, None, NONE))
+        (answer,) = self.packets()
+        assert isinstance(answer, Connack)
+        assert answer.code == 0
+
+    def send(self, event: Event) -> None:
+        self.line.client.connection.send_data(self.stream_id, self.frames.send(event))
+        self.line.run()
+
+    def put(self, *packets: Packet) -> None:
+        self.send(BytesMessage(b"".join(encode(packet, 5) for packet in packets)))
+
+    def events(self) -> list[Event]:
+        for event in self.line.heard(DataReceived, self.stream_id):
+            self.frames.receive_data(event.data)  # type: ignore[attr-defined]
+        return list(self.frames.events())
+
+    def packets(self) -> list[Packet]:
+        return [packet for event in self.events() for packet in self.decoder.feed(bytes(event.data))]  # type: ignore[attr-defined]
+
+
+@both_engines
+def test_the_server_says_that_it_knows_extended_connect(engine: EngineFactory) -> None:
+    """3: SETTINGS_ENABLE_CONNECT_PROTOCOL."""
+    line = Line(engine, Broker())
+    assert line.client.connection.remote_settings[SettingCodes.ENABLE_CONNECT_PROTOCOL] == 1
+
+
+@both_engines
+def test_two_clients_on_one_connection_are_two_sessions(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    listener, sender = Phone(line, "listener"), Phone(line, "sender")
+    listener.put(Subscribe(1, [("t/#", 1)]))
+    assert [type(packet) for packet in listener.packets()] == [Suback]
+    for number in range(3):
+        sender.put(Publish(b"t/x", b"%d" % number * 5_000, 1, False, False, number + 1, NONE))
+    assert [packet.packet_id for packet in sender.packets() if isinstance(packet, Ack)] == [1, 2, 3]
+    got = [packet.body for packet in listener.packets() if isinstance(packet, Publish)]
+    assert got == [b"0" * 5_000, b"1" * 5_000, b"2" * 5_000]
+    assert line.broker.sessions.attached == 2
+    sender.put(Disconnect(0))
+    assert [type(event) for event in sender.events()] == [CloseConnection]
+    assert len(line.heard(StreamEnded, sender.stream_id)) == 1
+    assert line.broker.sessions.attached == 1
+    line.session.end()
+    assert line.broker.sessions.attached == 0
+
+
+@both_engines
+def test_text_is_refused_and_a_ping_is_answered(engine: EngineFactory) -> None:
+    phone = Phone(Line(engine, Broker()), "c")
+    phone.send(Ping(b"there?"))
+    assert [event.payload for event in phone.events() if isinstance(event, Pong)] == [b"there?"]
+    phone.send(TextMessage("text"))
+    (goodbye,) = phone.events()
+    assert isinstance(goodbye, CloseConnection)
+    assert goodbye.code == 1003
+    assert phone.line.broker.sessions.attached == 0
+
+
+@both_engines
+def test_a_close_frame_is_answered_and_a_broken_frame_is_a_protocol_error(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    phone = Phone(line, "c")
+    phone.send(CloseConnection(1000))
+    assert [event.code for event in phone.events() if isinstance(event, CloseConnection)] == [1000]
+    other = Phone(line, "d")
+    line.client.connection.send_data(other.stream_id, b"\x8f\x80\0\0\0\0")
+    line.run()
+    assert [event.code for event in other.events() if isinstance(event, CloseConnection)] == [1002]
+    assert line.broker.sessions.attached == 0
+
+
+@both_engines
+@pytest.mark.parametrize("how", ["reset", "end"])
+def test_a_stream_that_ends_without_a_word_is_a_lost_connection(engine: EngineFactory, how: str) -> None:
+    line = Line(engine, Broker())
+    phone = Phone(line, "c")
+    connection = line.client.connection
+    connection.reset_stream(phone.stream_id, 8) if how == "reset" else connection.end_stream(phone.stream_id)
+    line.run()
+    assert line.broker.sessions.attached == 0
+
+
+@both_engines
+def test_the_client_of_a_channel_is_taken_over_alone(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    first, other = Phone(line, "c"), Phone(line, "other")
+    Phone(line, "c")
+    goodbye, close = first.events()
+    assert isinstance(goodbye, BytesMessage)
+    assert [packet.code for packet in first.decoder.feed(bytes(goodbye.data)) if isinstance(packet, Disconnect)] == [0x8E]
+    assert isinstance(close, CloseConnection)
+    other.put(Subscribe(1, [("t", 0)]))
+    assert [type(packet) for packet in other.packets()] == [Suback]
+
+
+@both_engines
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ((b":path", b"/other"), b"404"), ((b"sec-websocket-protocol", b"chat"), b"400"),
+        ((b"sec-websocket-version", b"8"), b"400"), ((b"origin", b"https://evil.example"), b"403"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(engine: EngineFactory, change: tuple[bytes, bytes], status: bytes) -> None:
+    line = Line(engine, Broker(), origins=["https://good.example"])
+    headers = [field for field in REQUEST if field[0] != change[0]]
+    headers.insert(3 if change[0] == b":path" else len(headers), change)
+    stream_id, fields = line.ask(headers)
+    assert fields[b":status"] == status
+    assert line.heard(StreamEnded, stream_id) or line.heard(StreamReset, stream_id)
+    headers = [*REQUEST, (b"origin", b"https://GOOD.example")]
+    assert line.ask(headers)[1][b":status"] == b"200"
+
+
+@both_engines
+def test_whoever_never_says_connect_has_ten_seconds(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    stream_id, _ = line.ask(REQUEST)
+    line.run(9_000)
+    assert not line.heard(StreamEnded, stream_id)
+    line.run(2_000)
+    assert line.heard(StreamEnded, stream_id)
