@@ -26,6 +26,7 @@ SHAPES_MAX: Final = 4_096
 SYS_KEPT: Final = 0x701
 """Of the sender's sysFlag: compressed, and how. Host families and inner batches are ours to say."""
 
+_MSG_REGION: Final = b"MSG_REGION\x01" + REGION.encode() + b"\x02"
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
 _FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
 _V1: Final[dict[str, str]] = {
@@ -126,6 +127,8 @@ def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
         return None
     if b"HG_" in stored or b"POP_CK" in stored or not stored.isascii() or stored[-1:] != b"\x02":
         stored = _clean(stored)
+    else:
+        stored = _placed(stored)
     if b"REPLY_TO_CLIENT\x01" in stored:
         stored = _answerable(client, stored)
     at = stored.find(b"UNIQ_KEY\x01")
@@ -239,7 +242,12 @@ def _clean(stored: bytes) -> bytes:
             if piece and not piece.startswith(b"HG_") and not piece.startswith(b"POP_CK\x01")
         ]
         stored = b"".join(piece + b"\x02" for piece in kept)
-    return stored
+    return _placed(stored)
+
+
+def _placed(stored: bytes) -> bytes:
+    """Closed properties with the region: consumers leave a trace of such messages alone (AsyncTraceDispatcher)."""
+    return stored if b"MSG_REGION\x01" in stored else stored + _MSG_REGION
 
 
 def _batch(common: Message) -> list[Message]:

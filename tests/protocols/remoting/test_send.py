@@ -16,6 +16,8 @@ from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
 
 PROPERTIES = "UNIQ_KEY\x010A00000900000000000000000000ABCD\x02WAIT\x01true\x02TAGS\x01TagA\x02"
+REGION_PROPERTY = b"MSG_REGION\x01DefaultRegion\x02"
+"""What the broker adds: consumers write no trace of a message without it."""
 V2 = {
     "a": "pg", "b": "TopicTest", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1700000000000", "h": "0",
     "i": PROPERTIES, "j": "0", "k": "false", "m": "false", "n": "b-a",
@@ -40,7 +42,7 @@ def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str,
         assert command.wait
         (message,) = command.messages
         assert (message.topic, message.queue_id, message.body) == ("TopicTest", 3, b"body")
-        assert message.properties == PROPERTIES.encode()
+        assert message.properties == PROPERTIES.encode() + REGION_PROPERTY
         assert message.message_id == "0A00000900000000000000000000ABCD"
         assert message.born_ms == 1_700_000_000_000
         assert message.born_host == BORN_HOST
@@ -97,8 +99,18 @@ def test_what_a_sender_may_not_set_is_left_out() -> None:
         for _ in range(2):
             command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
             assert isinstance(command, Send)
-            assert command.messages[0].properties == b"A\x01b\x02"
+            assert command.messages[0].properties == b"A\x01b\x02" + REGION_PROPERTY
             assert command.messages[0].message_id == ""
+
+
+def test_the_region_is_not_said_twice() -> None:
+    stored = "MSG_REGION\x01Elsewhere\x02"
+    for serialize in (JSON, BINARY):
+        conn = connection()
+        for _ in range(2):
+            command = one(conn, request(310, {**V2, "i": stored}, b"", serialize=serialize))
+            assert isinstance(command, Send)
+            assert command.messages[0].properties == stored.encode()
 
 
 def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
@@ -150,8 +162,8 @@ def test_a_batch_is_taken_apart_into_consecutive_messages() -> None:
     command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH))
     assert isinstance(command, Send)
     assert [(each.body, each.properties, each.queue_id) for each in command.messages] == [
-        (b"x", b"TAGS\x01A\x02", 3),
-        (b"y", b"", 3),
+        (b"x", b"TAGS\x01A\x02" + REGION_PROPERTY, 3),
+        (b"y", REGION_PROPERTY, 3),
     ]
     conn.answer(Sent(command.ticket, [PLACED, Placed(3, 43, 0x2000, 1, "B")]), 2)
     frame = reply(conn)
@@ -180,7 +192,7 @@ def test_a_retry_beyond_its_limit_goes_to_the_dead_letter_topic_without_delay() 
     command = one(connection(), request(310, header, b"x", serialize=BINARY))
     assert isinstance(command, Send)
     message = command.messages[0]
-    assert (message.topic, message.queue_id, message.properties) == ("%DLQ%g", 0, b"A\x01b\x02")
+    assert (message.topic, message.queue_id, message.properties) == ("%DLQ%g", 0, b"A\x01b\x02" + REGION_PROPERTY)
 
 
 @pytest.mark.parametrize("change", [{"b": ""}, {"e": "x"}, {"g": "1e3"}, {"f": "99999999999999999999"}, {"h": "3000000000"}])
