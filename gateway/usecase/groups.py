@@ -10,6 +10,7 @@ from domain import address, attribute
 from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup, QueryRequestMode, SetRequestMode
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused, RequestMode
+from domain.inventory import ListModes, ModeList
 from domain.ports import Clock, MessageStore, Metadata, State, StateChange
 from domain.topic import Group
 from gateway.session import Session
@@ -31,7 +32,7 @@ class Groups:
         self._policy = policy
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryGroup, ListGroups, PutGroup, DeleteGroup, SetRequestMode, QueryRequestMode."""
+        """QueryGroup, ListGroups, PutGroup, DeleteGroup, SetRequestMode, QueryRequestMode, ListModes."""
         return {
             QueryGroup: self._query,
             ListGroups: self._list,
@@ -39,6 +40,7 @@ class Groups:
             DeleteGroup: self._delete,
             SetRequestMode: self._set_mode,
             QueryRequestMode: self._mode,
+            ListModes: self._modes,
         }
 
     def find(self, name: str) -> Group | None:
@@ -127,6 +129,15 @@ class Groups:
         value = self._state.get(_MODES, _mode_key(command.group, command.topic))
         mode, share = json.loads(value) if value is not None else ("PULL", 0)
         session.answer(RequestMode(command.ticket, str(mode), int(share)))
+
+
+    def _modes(self, session: Session, command: ListModes) -> None:
+        found: list[tuple[str, str, str, int]] = []
+        for key, value in self._state.scan(_MODES, b""):
+            topic, _, group = key.decode().rpartition("@")
+            mode, share = json.loads(value)
+            found.append((topic, group, str(mode), int(share)))
+        session.answer(ModeList(command.ticket, found))
 
 
 def _mode_key(group: str, topic: str) -> bytes:

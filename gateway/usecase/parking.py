@@ -58,6 +58,10 @@ class Parking:
         waiter.timer = self._clock.call_at(due, lambda: self._expired(waiter))
         return waiter
 
+    def waiting(self, key: Key) -> int:
+        """Requests parked under one key."""
+        return len(self._by_key.get(key, ()))
+
     def leave(self, waiter: Waiter) -> None:
         """The request is no longer wanted: its client has gone."""
         if not waiter.done:

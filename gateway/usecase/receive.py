@@ -9,6 +9,7 @@ from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
+from domain.inventory import CountWaiting, Waiting
 from domain.ports import Clock, LeaseResult, MessageStore
 from domain.receipt import RETRY_V1, Receipt
 from domain.topic import PERM_READ, Group
@@ -45,8 +46,12 @@ class Receiving:
         store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """Receive."""
-        return {Receive: self._receive}
+        """Receive and CountWaiting."""
+        return {Receive: self._receive, CountWaiting: self._count}
+
+    def _count(self, session: Session, command: CountWaiting) -> None:
+        count = self._parking.waiting((command.group, command.topic, command.queue_id))
+        session.answer(Waiting(command.ticket, count))
 
     def waiting(self) -> int:
         """Receives parked now."""

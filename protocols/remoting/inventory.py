@@ -1,0 +1,141 @@
+"""All of a kind at once: codes 43, 308, 402, 907, 2003 and 200055.
+
+RocketMQ's ConsumerOffsetSerializeWrapper, QueryCorrectionOffsetBody, MessageRequestModeSerializeWrapper, HARuntimeInfo,
+ColdDataCgCtrService, PollingInfoResponseHeader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain.event import Event, Refused
+from domain.inspect import Figures, QueryFigures
+from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
+from domain.statistics import Backlog, QueryBacklog
+from protocols.remoting import codes, fastjson
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, Join, Outcome, RenderAll, Ticket, done
+
+AHEAD: Final = 0x7FFFFFFFFFFFFFFF
+"""The correction of a queue in which the group is behind the others: none is needed."""
+
+
+def positions(_client: Client, frame: Frame) -> Outcome:
+    """43 -> QueryBacklog, of groups that consume in order and of those that do not."""
+    return _backlogs(Ticket(frame, done), _positions)
+
+
+def _positions(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    refused = _refusal(ticket, events)
+    if refused:
+        return refused
+    table: dict[str, dict[str, int]] = {}
+    for group, topic, queue_id, position in _each(events):
+        table.setdefault(f"{topic}@{group}", {})[str(queue_id)] = position
+    version = {"counter": 0, "stateVersion": 0, "timestamp": 0}
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"dataVersion": version, "offsetTable": table}))
+
+
+def corrections(_client: Client, frame: Frame) -> Outcome:
+    """308 -> QueryBacklog: for every queue the least position of the groups, less those that are to be left out."""
+    args = Arguments(frame)
+    left_out = frozenset(each for each in args.text("filterGroups", "").split(",") if each)
+    asked = (args.text("topic"), args.text("compareGroup"), left_out)
+    return _backlogs(Ticket(frame, done, asked), _corrections)
+
+
+def _corrections(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    refused = _refusal(ticket, events)
+    if refused:
+        return refused
+    assert isinstance(ticket.about, tuple)
+    wanted, compared, left_out = ticket.about
+    least: dict[int, int] = {}
+    own: dict[int, int] = {}
+    for group, topic, queue_id, position in _each(events):
+        if topic == wanted and group not in left_out:
+            least[queue_id] = min(position, least.get(queue_id, position))
+        if topic == wanted and group == compared:
+            own[queue_id] = position
+    for queue_id, position in own.items():
+        if least.get(queue_id, position) > position:
+            least[queue_id] = AHEAD
+    body = {"correctionOffsets": {str(queue_id): position for queue_id, position in sorted(least.items())}}
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def _backlogs(ticket: Ticket, render: RenderAll) -> Outcome:
+    join = Join(ticket, 2, render)
+    return [QueryBacklog(join.part(at), orderly) for at, orderly in enumerate((False, True))]
+
+
+def _refusal(ticket: Ticket, events: Sequence[Event]) -> bytes:
+    for event in events:
+        if isinstance(event, Refused):
+            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
+    return b""
+
+
+def _each(events: Sequence[Event]) -> list[tuple[str, str, int, int]]:
+    """(group, topic, queue id, position) of all backlogs."""
+    return [
+        (group, topic, queue_id, position)
+        for event in events
+        if isinstance(event, Backlog)
+        for group, queues in sorted(event.groups.items())
+        for topic, queue_id, _, position in queues
+    ]
+
+
+def modes(_client: Client, frame: Frame) -> Outcome:
+    """402 -> ListModes."""
+    return (ListModes(Ticket(frame, _modes)),)
+
+
+def _modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, ModeList)
+    table: dict[str, dict[str, object]] = {}
+    for topic, group, mode, share in event.modes:
+        body = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share, "topic": topic}
+        table.setdefault(topic, {})[group] = body
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"messageRequestModeMap": table}))
+
+
+def waiting(_client: Client, frame: Frame) -> Outcome:
+    """200055 -> CountWaiting."""
+    args = Arguments(frame)
+    command = CountWaiting(
+        Ticket(frame, _waiting), args.text("consumerGroup"), args.text("topic"), max(-1, args.number("queueId"))
+    )
+    return (command,)
+
+
+def _waiting(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Waiting)
+    return ticket.reply(codes.SUCCESS, {"pollingNum": str(event.count)})
+
+
+def replicas(_client: Client, frame: Frame) -> Outcome:
+    """907 -> QueryFigures: a master, which nobody follows."""
+    return (QueryFigures(Ticket(frame, _replicas)),)
+
+
+def _replicas(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Figures)
+    body = {
+        "haClientRuntimeInfo": {},
+        "haConnectionInfo": [],
+        "inSyncSlaveNums": 0,
+        "master": True,
+        "masterCommitLogMaxOffset": int(event.values.get("log_end", 0)),
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def cold_reads(_client: Client, frame: Frame) -> Outcome:
+    """2003: no group is held back for reading what is cold, and none is counted."""
+    body = {"coldDataFlowControlEnable": "false", "configTable": {}, "globalAcc": "0", "runtimeTable": {}}
+    return Ticket(frame, done).reply(codes.SUCCESS, body=fastjson.dumps(body))

@@ -1,0 +1,72 @@
+"""All of a kind at once: positions, corrections, request modes, polls, replicas, cold reads."""
+
+from __future__ import annotations
+
+import json
+
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused
+from domain.inspect import Figures, QueryFigures
+from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
+from domain.statistics import Backlog, QueryBacklog
+from protocols.remoting import codes
+from protocols.remoting.frame import Frame
+from protocols.remoting.inventory import AHEAD
+from tests.protocols.remoting.test_statistics import asked
+from tests.protocols.remoting.wire import connection, fields, reply, request
+
+CLUSTERED = {"g": [("T", 0, 9, 5), ("T", 1, 9, 3)], "h": [("T", 0, 9, 7), ("U", 0, 2, 2)]}
+ORDERED = {"o": [("T", 0, 9, 1)]}
+
+
+def told(code: int, ext: dict[str, str], *events: Event) -> Frame:
+    """The reply when both backlogs are there."""
+    conn = connection()
+    commands = conn.receive(request(code, ext), 1)
+    assert [each.orderly for each in commands if isinstance(each, QueryBacklog)] == [False, True]
+    for command, event in zip(commands, events, strict=True):
+        event.ticket = command.ticket  # type: ignore[attr-defined]
+        conn.answer(event, 1)
+    return reply(conn)
+
+
+def test_all_positions() -> None:
+    answer = told(codes.GET_ALL_OFFSETS, {}, Backlog(None, CLUSTERED), Backlog(None, ORDERED))
+    table = json.loads(answer.body)["offsetTable"]
+    assert table == {"T@g": {"0": 5, "1": 3}, "T@h": {"0": 7}, "U@h": {"0": 2}, "T@o": {"0": 1}}
+    refused = told(
+        codes.GET_ALL_OFFSETS, {}, Backlog(None, {}), Refused(None, Failure(ErrorCode.NOT_ALLOWED, "not you"))
+    )
+    assert (refused.code, refused.remark) == (codes.NO_PERMISSION, "not you")
+
+
+def test_corrections_are_the_least_of_the_others() -> None:
+    ext = {"topic": "T", "compareGroup": "h", "filterGroups": "o"}
+    answer = told(codes.QUERY_CORRECTION, ext, Backlog(None, CLUSTERED), Backlog(None, ORDERED))
+    assert json.loads(answer.body) == {"correctionOffsets": {"0": 5, "1": 3}}
+    ext = {"topic": "T", "compareGroup": "o", "filterGroups": "o"}
+    answer = told(codes.QUERY_CORRECTION, ext, Backlog(None, CLUSTERED), Backlog(None, ORDERED))
+    assert json.loads(answer.body) == {"correctionOffsets": {"0": AHEAD, "1": 3}}
+
+
+def test_modes() -> None:
+    answer = asked(codes.GET_ALL_MODES, {}, ListModes, ModeList(None, [("T", "g", "POP", 2)]))
+    body = {"consumerGroup": "g", "mode": "POP", "popShareQueueNum": 2, "topic": "T"}
+    assert json.loads(answer.body) == {"messageRequestModeMap": {"T": {"g": body}}}
+
+
+def test_polls_that_wait() -> None:
+    ext = {"consumerGroup": "g", "topic": "T", "queueId": "-1"}
+    assert fields(asked(codes.POLLING_INFO, ext, CountWaiting, Waiting(None, 3))) == {"pollingNum": "3"}
+
+
+def test_a_master_that_nobody_follows() -> None:
+    answer = asked(codes.GET_HA_STATUS, {}, QueryFigures, Figures(None, 0, {"log_end": 4096.0}))
+    found = json.loads(answer.body)
+    assert (found["master"], found["masterCommitLogMaxOffset"], found["haConnectionInfo"]) == (True, 4096, [])
+
+
+def test_nothing_is_held_back_for_cold_reads() -> None:
+    conn = connection()
+    assert conn.receive(request(codes.GET_COLD_READS, {}), 1) == []
+    assert json.loads(reply(conn).body)["runtimeTable"] == {}
