@@ -6,7 +6,7 @@ awaits or raises for an expected outcome; a `Failure` is the answer then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -111,13 +111,14 @@ class StateChange:
 
 @dataclass(slots=True)
 class ReadResult:
-    """Records of one queue. `status` as in event.Pulled."""
+    """Records of one queue. `status` as in event.Pulled. `pop_ms`: of the leases that they are, 0 when they are none."""
 
     status: str
     records: list[bytes]
     next_offset: int
     min_offset: int
     max_offset: int
+    pop_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -242,6 +243,42 @@ class MessageStore(Protocol):
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
     ) -> None:
         """Set positions; they may go back."""
+
+    def pull(
+        self,
+        group: str,
+        member: str,
+        retry_topic: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        limit: int,
+        max_bytes: int,
+        wanted: Filter | None,
+        done: Callable[[ReadResult | Failure], None],
+    ) -> None:
+        """`read` for a member of a clustering group: where others of the group lease, it leases what it returns.
+
+        Then it skips what others hold or have settled, and redelivered records carry RECONSUMETIMES patched. Its leases end by
+        `report`, by `release`, when somebody else pulls from the queue, or when it has not shown that it lives for two minutes.
+        `retry_topic`: where messages go that came back behind its offset and that nobody leases, "" when it reads none.
+        """
+
+    def report(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """`commit` for a member that pulls: where others lease, it settles what the member holds below, and never goes back."""
+
+    def renew(self, group: str, member: str) -> None:
+        """A member that pulls lives."""
+
+    def release(self, group: str, member: str, kept: Collection[str]) -> None:
+        """A member does not pull any more, except from the topics `kept`: what it holds is free."""
+
+    def reset(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]
+    ) -> None:
+        """Set positions, and forget all leases: everything from there on is free and new."""
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
         """Forget positions and leases of a group."""

@@ -66,6 +66,6 @@ class Group:
     broadcast_enable: bool = True
     retry_max: int = 16
     retry_queues: int = 1
-    retry: RetryPolicy = DEFAULT
     attributes: dict[str, str] = field(default_factory=dict)
     created_ms: int = 0
+    retry: RetryPolicy = DEFAULT

@@ -25,6 +25,7 @@ from store.keys.search import KeySearch
 from store.lease import journal
 from store.lease.ledger import Ledger
 from store.lease.retry import retry_copy
+from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
 from store.log.cache import TailCache
 from store.log.commit import Done, Effects, GroupCommit
@@ -77,6 +78,7 @@ class Core:
         self.recalling = Recalling(self.index, clock, self.wheel, self)
         self.book = Book(self.index, clock, self)
         self.ledger = Ledger(self.index, clock, self, config.broker)
+        self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self)
         self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
         self.state.connect(self.append_changes)
@@ -227,9 +229,9 @@ class Core:
         for listener in self.listeners:
             listener.freed(group, topic)
 
-    def move_on(self, table: LeaseTable, offset: int, record: bytes) -> None:
-        """Copy a message that holds the floor too far back to the retry topic, and settle it in the same commit."""
-        name = table.topic
+    def move_on(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
+        """Copy a message to the retry topic of its leases ("") or the one named, and settle it in the same commit."""
+        name = retry_topic or table.topic
         if not name.startswith(address.RETRY_PREFIX):
             name = address.pop_retry_topic(table.group, table.topic)
         origin = self.metadata.topic(table.topic)

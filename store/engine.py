@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import final
 
@@ -212,6 +212,48 @@ class LogStore:
         """MessageStore.commit."""
         core = self._core
         core.ledger.commit(group, offsets, done)
+
+    def pull(
+        self,
+        group: str,
+        member: str,
+        retry_topic: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        limit: int,
+        max_bytes: int,
+        wanted: Filter | None,
+        done: Callable[[ReadResult | Failure], None],
+    ) -> None:
+        """MessageStore.pull."""
+        core = self._core
+        if core.held is not None:
+            core.held.append(
+                partial(self.pull, group, member, retry_topic, topic, queue_id, offset, limit, max_bytes, wanted, done)
+            )
+            return
+        core.sharing.pull(group, member, retry_topic, topic, queue_id, offset, limit, max_bytes, wanted, done)
+
+    def report(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """MessageStore.report."""
+        self._core.sharing.report(group, offsets, done)
+
+    def renew(self, group: str, member: str) -> None:
+        """MessageStore.renew."""
+        self._core.sharing.renew(group, member)
+
+    def release(self, group: str, member: str, kept: Collection[str]) -> None:
+        """MessageStore.release."""
+        self._core.sharing.release(group, member, kept)
+
+    def reset(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]
+    ) -> None:
+        """MessageStore.reset."""
+        self._core.ledger.reset(group, offsets, done)
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
         """MessageStore.drop_group."""

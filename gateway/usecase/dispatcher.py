@@ -18,6 +18,7 @@ from gateway.usecase.governing import Governing
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import UseCase, Verb
 from gateway.usecase.identity import MessageIds
+from gateway.usecase.limited import Limited
 from gateway.usecase.locks import Locks
 from gateway.usecase.members import Registry
 from gateway.usecase.offsets import Offsets
@@ -58,9 +59,10 @@ class Dispatcher:
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change)
         self.dead_letters = DeadLetters(store, self.sending)
         self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally)
-        self.registry = Registry(self.topics, self.groups, clock)
+        self.registry = Registry(self.topics, self.groups, store, clock)
         resets = Resets(clock)
-        self.pulling = Pulling(store, self.topics, self.registry, resets, clock, self.tally)
+        limited = Limited(self.groups, self.dead_letters)
+        self.pulling = Pulling(store, self.topics, self.registry, resets, limited, clock, self.tally)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.add(
             self.topics,

@@ -10,7 +10,7 @@ from domain import address, limits
 from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Members, MembersChanged, Refused
-from domain.ports import Clock
+from domain.ports import Clock, MessageStore
 from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.groups import Groups
@@ -35,6 +35,12 @@ class Member:
     seen_ns: int
     lasting: bool = False
 
+    @property
+    def retry_topic(self) -> str:
+        """The group's retry topic when this member reads it, as members that push do; else ""."""
+        name = address.retry_topic(self.membership.group)
+        return name if any(each.topic == name for each in self.membership.subscriptions) else ""
+
 
 @dataclass(slots=True)
 class Speaker:
@@ -50,7 +56,8 @@ class Speaker:
 class Registry:
     """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence."""
 
-    def __init__(self, topics: Topics, groups: Groups, clock: Clock) -> None:
+    def __init__(self, topics: Topics, groups: Groups, store: MessageStore, clock: Clock) -> None:
+        self._store = store
         self._topics = topics
         self._groups = groups
         self._clock = clock
@@ -122,6 +129,9 @@ class Registry:
             self._groups.ensure(membership.group, self._prepare_retry)
         if known is None or _topics(known.membership) != _topics(membership):
             self._tell(membership.group)
+            if known is not None and membership.subscriptions:
+                self._store.release(membership.group, command.client_id, _topics(membership))
+        self._store.renew(membership.group, command.client_id)
 
     def enrol(self, session: Session, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
         """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""
@@ -188,6 +198,7 @@ class Registry:
         members = self._members.get(group)
         if members is None or members.pop(client_id, None) is None:
             return
+        self._store.release(group, client_id, ())
         if members:
             self._tell(group)
         else:

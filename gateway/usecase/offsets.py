@@ -46,14 +46,16 @@ class Offsets:
                     session.answer(Refused(command.ticket, failure))
                 return
 
-        offsets = self._current(session, command)
+        member = session.client_id in self._registry.members(command.group)
+        offsets = self._current(command) if member else command.offsets
+        store = self._store.report if member else self._store.commit
 
         def ready(group: object) -> None:
             if isinstance(group, Failure):
                 if command.wait:
                     session.answer(Refused(command.ticket, group))
             elif offsets:
-                self._store.commit(command.group, offsets, committed if command.wait else None)
+                store(command.group, offsets, committed if command.wait else None)
             elif command.wait:
                 committed(None)
 
@@ -62,10 +64,8 @@ class Offsets:
 
         self._groups.ensure(command.group, ready)
 
-    def _current(self, session: Session, command: CommitOffsets) -> list[tuple[str, int, int]]:
-        """What is to be stored: of a member's report, not what somebody has set to another position meanwhile."""
-        if session.client_id not in self._registry.members(command.group):
-            return command.offsets
+    def _current(self, command: CommitOffsets) -> list[tuple[str, int, int]]:
+        """What is to be stored of a member's report: not what somebody has set to another position meanwhile."""
         return [each for each in command.offsets if not self._resets.is_stale(command.group, *each)]
 
     def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:

@@ -78,6 +78,11 @@ class Parking:
             if key[2] < 0 or queue_id < 0 or key[2] == queue_id:
                 self._serve(key)
 
+    def wake_one(self, waiter: Waiter) -> None:
+        """There may be something for this one."""
+        if not waiter.done:
+            self._serve(waiter.key)
+
     def wake_group(self, group: str, topic: str) -> None:
         """Messages of `topic` are free again for `group`."""
         keys = self._by_topic.get(topic)

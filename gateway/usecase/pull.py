@@ -13,6 +13,7 @@ from domain.ports import Clock, MessageStore, ReadResult
 from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.limited import Limited
 from gateway.usecase.members import Registry
 from gateway.usecase.parking import Parking, Waiter
 from gateway.usecase.resets import Resets
@@ -24,7 +25,14 @@ class Pulling:
     """Pull and ViewMessage. A pull that finds nothing is parked as a waiter of its own."""
 
     def __init__(
-        self, store: MessageStore, topics: Topics, registry: Registry, resets: Resets, clock: Clock, tally: Tally
+        self,
+        store: MessageStore,
+        topics: Topics,
+        registry: Registry,
+        resets: Resets,
+        limited: Limited,
+        clock: Clock,
+        tally: Tally,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -32,8 +40,10 @@ class Pulling:
         self._resets = resets
         self.tally = tally
         self._expressions = Expressions()
+        self._limited = limited
         self._parking = Parking(clock)
         self._polls = 0
+        self._members: dict[tuple[str, str], dict[Waiter, None]] = {}
         store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -49,7 +59,9 @@ class Pulling:
         self._parking.wake(topic, queue_id)
 
     def freed(self, group: str, topic: str) -> None:
-        """Leases are no matter of a reader by offset."""
+        """Leases are no matter of a reader by offset, but of members that pull."""
+        for waiter in list(self._members.get((group, topic), ())):
+            self._parking.wake_one(waiter)
 
     def _pull(self, session: Session, command: Pull) -> None:
         topic = self._topics.find(command.topic)
@@ -70,7 +82,8 @@ class Pulling:
             self._store.bounds(command.topic, command.queue_id, _Moved(session, command, instead).bounded)
             return
         if command.commit >= 0 and command.group:
-            self._store.commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
+            commit = self._store.report if command.member else self._store.commit
+            commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
         _Poll(self, session, command).start()
 
     def instead(self, command: Pull) -> int | None:
@@ -106,15 +119,20 @@ class Pulling:
     def read(self, poll: _Poll) -> None:
         """Read for one poll."""
         command = poll.command
-        self._store.read(
-            command.topic,
-            command.queue_id,
-            command.offset,
-            max(1, min(command.limit, limits.BATCH_MESSAGES_MAX)),
-            min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX,
-            command.filter,
-            poll.read,
-        )
+        most = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
+        size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
+        member = self._registry.members(command.group).get(command.member) if command.member else None
+        if member is None:
+            self._store.read(command.topic, command.queue_id, command.offset, most, size, command.filter, poll.read)
+        else:
+            self._store.pull(
+                command.group, command.member, member.retry_topic, command.topic, command.queue_id, command.offset, most,
+                size, command.filter, poll.read,
+            )  # fmt: skip
+
+    def deliverable(self, command: Pull, result: ReadResult) -> ReadResult:
+        """What may still be delivered of leased messages."""
+        return self._limited.pulled(command, result)
 
     def park(self, poll: _Poll) -> Waiter | None:
         """Park one poll under a key of its own, so that one reader never waits behind another."""
@@ -124,11 +142,19 @@ class Pulling:
         waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up)
         if waiter is not None:
             poll.session.on_close.append(poll.abandon)
+            if command.member:
+                self._members.setdefault((command.group, command.topic), {})[waiter] = None
         return waiter
 
-    def leave(self, waiter: Waiter) -> None:
-        """Take a parked poll out."""
+    def leave(self, command: Pull, waiter: Waiter) -> None:
+        """Take a parked poll out, or what is left of it."""
         self._parking.leave(waiter)
+        place = (command.group, command.topic)
+        waiting = self._members.get(place)
+        if waiting is not None:
+            waiting.pop(waiter, None)
+            if not waiting:
+                del self._members[place]
 
 
 class _Moved:
@@ -151,9 +177,9 @@ class _Moved:
 
 
 class _Poll:
-    """One pull from its first read to its answer."""
+    """One pull from its first read to its answer. The store answers a read at once, and leases when they are written."""
 
-    __slots__ = ("_answered", "_last", "_pulling", "_waiter", "command", "session")
+    __slots__ = ("_answered", "_last", "_missed", "_pulling", "_reading", "_waiter", "command", "session")
 
     def __init__(self, pulling: Pulling, session: Session, command: Pull) -> None:
         self._pulling = pulling
@@ -161,15 +187,27 @@ class _Poll:
         self.command = command
         self._waiter: Waiter | None = None
         self._answered = False
+        self._reading = False
+        self._missed = False
         self._last: ReadResult | None = None
 
     def start(self) -> None:
+        self._reading = True
         self._pulling.read(self)
 
     def read(self, result: ReadResult | Failure) -> None:
         command = self.command
+        self._reading = False
+        if self._answered:
+            return  # its time is over: the member asks for the same again
         if isinstance(result, Failure):
             self.answer(Refused(command.ticket, result))
+            return
+        if result.pop_ms:
+            result = self._pulling.deliverable(command, result)
+        if self._missed and not result.records:
+            self._missed = False
+            self.start()
             return
         at_end = result.status == "EMPTY" or (result.status == "NO_MATCH" and result.next_offset >= result.max_offset)
         if at_end and command.wait_ms > 0:
@@ -189,8 +227,10 @@ class _Poll:
 
     def retry(self) -> bool:
         instead = self._pulling.instead(self.command)
-        if instead is None:
-            self._pulling.read(self)
+        if self._reading:
+            self._missed = True
+        elif instead is None:
+            self.start()
         else:
             self._pulling.moved(self, instead)
         return self._answered
@@ -204,12 +244,15 @@ class _Poll:
 
     def abandon(self) -> None:
         if self._waiter is not None and not self._answered:
-            self._pulling.leave(self._waiter)
+            self._answered = True
+            self._pulling.leave(self.command, self._waiter)
 
     def answer(self, event: Pulled | Refused) -> None:
         self._answered = True
         if isinstance(event, Pulled) and event.records:
             self._pulling.tally.pulled(self.command.group, self.command.topic, event.records)
-        if self._waiter is not None and self.abandon in self.session.on_close:
-            self.session.on_close.remove(self.abandon)
+        if self._waiter is not None:
+            self._pulling.leave(self.command, self._waiter)
+            if self.abandon in self.session.on_close:
+                self.session.on_close.remove(self.abandon)
         self.session.answer(event)

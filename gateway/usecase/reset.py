@@ -93,7 +93,7 @@ class Resetting:
         members = self._registry.members(group)
         for topic, queue_id, offset in offsets if members else ():
             self._resets.put(group, topic, queue_id, offset)
-        self._store.commit(group, offsets, stored)
+        self._store.reset(group, offsets, stored)
 
     def _tell(self, group: str, offsets: Offsets, timestamp_ms: int) -> None:
         by_topic: dict[str, list[tuple[int, int]]] = {}

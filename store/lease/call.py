@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 from domain import limits
 from domain.event import Leased
 from domain.filter.filter import Filter
-from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
+from domain.receipt import Receipt
 from domain.record import Record, with_reconsume_times
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
@@ -27,17 +27,16 @@ class Source(Protocol):
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows."""
 
-    def move_on(self, table: LeaseTable, offset: int, record: bytes) -> None:
-        """Copy a message that holds the floor too far back to the retry topic, and settle it in the same commit."""
+    def move_on(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
+        """Copy a message to the retry topic of its leases ("") or the one named, and settle it in the same commit."""
 
 
-@final
 class LeaseCall:
     """What is asked for, and what has been got so far."""
 
     __slots__ = (
-        "_broker", "_bytes", "_index", "_rows", "_source", "attempt_id", "invisible_ms", "limit", "messages", "now", "ordered",
-        "pop_ms", "rest", "unfinished", "wanted",
+        "_broker", "_bytes", "_index", "_rows", "_source", "invisible_ms", "limit", "messages", "now", "pop_ms", "rest",
+        "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -49,8 +48,6 @@ class LeaseCall:
         limit: int,
         invisible_ms: int,
         wanted: Filter | None,
-        ordered: bool,
-        attempt_id: str,
     ) -> None:
         self._index = index
         self._source = source
@@ -58,8 +55,7 @@ class LeaseCall:
         self.now = now
         self.invisible_ms = invisible_ms
         self.wanted = wanted
-        self.ordered = ordered
-        self.attempt_id = attempt_id
+        self.revive_queue = 0
         self.messages: list[Leased] = []
         self.pop_ms = now
         self.rest = 0
@@ -79,45 +75,37 @@ class LeaseCall:
         visible = queue.visible
         waiting = visible - table.head + len(table.returned)
         room = self.limit - len(self.messages)
-        blocked = waiting <= 0 and not (self.ordered and table.leases)
-        if blocked or room == 0 or not self._name(table):
+        if waiting <= 0 or room == 0 or not self._name(table):
             self.rest += max(waiting, 0)
             return False
         before = table.head
-        attempt = True
-        if self.ordered and table.leases and table.held(self.now):
-            if not self.attempt_id or self.attempt_id != table.attempt_id:
-                return False
-            attempt = False
-            again = sorted(table.leases)[:room]
-        else:
-            again = table.free(room)
-        changed = self._again(table, queue, again, attempt)
-        if attempt:
-            changed = self._fresh(table, queue) or changed
-            if self.ordered and changed:
-                table.attempt_id = self.attempt_id
+        again = table.free(room)
+        changed = self._again(table, queue, again, True, True)
+        changed = self._fresh(table, queue) or changed
         self.rest += max(waiting - len(again) - (table.head - before), 0)
         return changed
 
-    def _again(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool) -> bool:
+    def _again(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
         for offset in offsets:
             rows = self._index.rows(queue, offset, 1)
             records = self._source.records(rows)
             if not records or not self._wants(records[0]):
                 table.pass_by(offset)
                 continue
-            if attempt and not self.ordered and table.overdue(offset, self.now):
+            if may_move and table.overdue(offset, self.now):
                 self._source.move_on(table, offset, records[0])
                 continue
-            lease = table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
-            data = records[0]
-            view = Record(data)
-            times = view.reconsume_times + lease.attempts - 1
-            if lease.attempts > 1:
-                data = with_reconsume_times(data, times)
-            self._add(data, queue.id, offset, view.physical_offset, times + 1)
+            self._deliver(table, queue, offset, records[0], attempt)
         return bool(offsets)
+
+    def _deliver(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
+        """Lease `offset` once more."""
+        lease = table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
+        view = Record(data)
+        times = view.reconsume_times + lease.attempts - 1
+        if lease.attempts > 1:
+            data = with_reconsume_times(data, times)
+        self._add(data, queue.id, offset, view.physical_offset, times + 1)
 
     def _fresh(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from the head on, and settle in passing what is not wanted; `unfinished` when there is too much of it."""
@@ -184,8 +172,7 @@ class LeaseCall:
         return self.wanted is None or self.wanted.matches(Record(record).properties)
 
     def _add(self, data: bytes, queue_id: int, offset: int, physical_offset: int, attempt: int) -> None:
-        revive = ORDERED_REVIVE_QUEUE if self.ordered else 0
         receipt = Receipt(
-            offset, self.pop_ms, self.invisible_ms, revive, 0, self._broker, queue_id, offset, physical_offset
+            offset, self.pop_ms, self.invisible_ms, self.revive_queue, 0, self._broker, queue_id, offset, physical_offset
         )
         self.messages.append(Leased(data, receipt, attempt))

@@ -1,7 +1,8 @@
 """Lease tables as state: the key names one, the value is all of it, or what has changed since its last value.
 
-    flags 1 (1: all of it) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | attempt id 2 + n
-    a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4 | first ms 8
+    flags 1 (1: all of it, 2: ordered) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | named attempts 2 + n
+    a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4, highest bit: pulled | first ms 8
+    named attempts: pop ms, blank, name; a line each
     a settled range: from 8 | to 8
 
 Every value tells the newest state of each offset that it names, so reading the log twice from some point does no harm.
@@ -17,6 +18,8 @@ from store.lease.ranges import Ranges
 from store.lease.table import Lease, LeaseTable
 
 WHOLE: Final = 1
+ORDERED: Final = 2
+_PULLED: Final = 1 << 31
 
 _FRONT = struct.Struct(">BqqqIIH")
 _LEASE = struct.Struct(">qIqqIq")
@@ -76,9 +79,13 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
         run = at + 1
         while run < len(offsets) and offsets[run] == first + run - at and _alike(lease, table.leases[offsets[run]]):
             run += 1
-        runs.append(_LEASE.pack(first, run - at, lease.pop_ms, lease.end_ms, lease.attempts, lease.first_ms))
+        attempts = lease.attempts | _PULLED if lease.pulled else lease.attempts
+        runs.append(_LEASE.pack(first, run - at, lease.pop_ms, lease.end_ms, attempts, lease.first_ms))
         at = run
-    attempt = table.attempt_id.encode()
+    attempt = b""
+    if table.ordered:
+        flags |= ORDERED
+        attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in table.attempts.items()]).encode()
     front = _FRONT.pack(flags, table.floor, table.head, table.pop_ms, len(runs), len(settled), len(attempt))
     return b"".join((front, attempt, *runs, *(_RANGE.pack(start, end) for start, end in settled)))
 
@@ -89,6 +96,7 @@ def _alike(one: Lease, other: Lease) -> bool:
         and one.end_ms == other.end_ms
         and one.attempts == other.attempts
         and one.first_ms == other.first_ms
+        and one.pulled == other.pulled
     )
 
 
@@ -96,7 +104,11 @@ def apply(table: LeaseTable, value: bytes) -> None:
     """Bring `table` to what `value` says. Call `ready` when the last value has been applied."""
     flags, floor, head, pop_ms, leases, ranges, length = _FRONT.unpack_from(value)
     at = _FRONT.size
-    table.attempt_id = value[at : at + length].decode()
+    table.ordered = flags & ORDERED != 0
+    table.attempts.clear()
+    for line in value[at : at + length].decode().split("\n") if length else ():
+        named_ms, name = line.split(" ", 1)
+        table.attempts[name] = int(named_ms)
     at += length
     if flags & WHOLE:
         table.leases.clear()
@@ -105,7 +117,8 @@ def apply(table: LeaseTable, value: bytes) -> None:
         first, count, pop, end_ms, attempts, first_ms = _LEASE.unpack_from(value, at)
         at += _LEASE.size
         for offset in range(first, first + count):
-            table.leases[offset] = Lease(pop, end_ms, attempts, first_ms)
+            lease = table.leases[offset] = Lease(pop, end_ms, attempts & ~_PULLED, first_ms)
+            lease.pulled = attempts & _PULLED != 0
     for _ in range(ranges):
         start, end = _RANGE.unpack_from(value, at)
         at += _RANGE.size
@@ -130,3 +143,4 @@ def ready(table: LeaseTable) -> None:
     table.ends = [(lease.end_ms, offset) for offset, lease in table.leases.items()]
     heapify(table.ends)
     table.reset_since = False
+    table.shared = not is_idle(table)

@@ -13,22 +13,17 @@ from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
 from store.lease.call import LeaseCall, Source
 from store.lease.expiry import Expiry
+from store.lease.mark import Marks, Place
+from store.lease.order import OrderedCall
 from store.lease.table import LeaseTable
-from store.log.commit import Done
+from store.lease.turn import Paper, Turn
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.state.anchors import Anchors
 from store.state.view import LEASE
 
 
-class Host(Source, Protocol):
+class Host(Source, Paper, Protocol):
     """What the ledger needs of the store."""
-
-    def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
-        """Write changes that hold in memory; tell when the write is made, and when it is durable."""
-
-    def wake(self) -> None:
-        """See to it that the ledger's `journal` is called at the end of this turn."""
 
     def broken(self) -> Failure | None:
         """Why nothing can be written any more."""
@@ -41,19 +36,16 @@ class Host(Source, Protocol):
 
 
 @final
-class Ledger:
+class Ledger(Turn):
     """Tables by (group, topic, queue id)."""
 
     def __init__(self, index: QueueIndex, clock: Clock, host: Host, broker: str) -> None:
-        self._index = index
+        super().__init__(index, host)
         self._clock = clock
         self._host = host
         self._broker = broker
-        self.tables: dict[tuple[str, str, int], LeaseTable] = {}
-        self.anchors: Anchors[LeaseTable] = Anchors()
-        self._dirty: dict[LeaseTable, None] = {}
-        self._page: list[tuple[Callable[[Any], None], Any]] = []
-        self._flushed: list[tuple[Callable[[Any], None], Any]] = []
+        self.tables: dict[Place, LeaseTable] = {}
+        self.marks = Marks()
         self._turns: dict[tuple[str, str], int] = {}
         self._expiry = Expiry(clock, host.freed)
 
@@ -78,14 +70,22 @@ class Ledger:
             done(failure)
             return
         now = self._clock.wall_ms()
-        call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted, ordered, attempt_id)
+        if ordered:
+            call: LeaseCall = OrderedCall(
+                self._index, self._host, self._broker, now, limit, invisible_ms, wanted, attempt_id
+            )
+        else:
+            call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted)
         wrote = False
         queues = self._order(group, topic, queue_id)
         if queue_id == HIGHEST_QUEUE_FIRST:
             for queue in queues:
-                call.agree(self._table(group, queue, from_first))
+                call.agree(self.table(group, queue, from_first))
         for queue in queues:
-            table = self._table(group, queue, from_first)
+            table = self.table(group, queue, from_first)
+            table.heard_ms = now
+            if not table.shared:
+                self._share(table, queue, now)
             if call.take_from(table, queue):
                 wrote = True
                 self._touch(table)
@@ -113,12 +113,15 @@ class Ledger:
         at = turn % len(ids)
         return [entry.queues[queue] for queue in ids[at:] + ids[:at]]
 
-    def _table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
+    def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
+        """The table of a group on a queue, made when there is none, within what the queue still has."""
         key = (group, queue.entry.name, queue.id)
         table = self.tables.get(key)
         self._index.refresh(queue)
         if table is None:
-            table = self.tables[key] = LeaseTable(*key, self._host.start_of(queue, from_first))
+            mark = self.marks.get(key)
+            start = self._host.start_of(queue, from_first) if mark is None else mark.start
+            table = self.tables[key] = LeaseTable(*key, start)
             self._touch(table)
         if table.floor < queue.first:
             table.commit(queue.first)
@@ -149,8 +152,8 @@ class Ledger:
                 continue
             outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
             self._touch(table)
-            unblocked = unblocked or (receipt.revive_queue == ORDERED_REVIVE_QUEUE and not table.leases)
-        self._when_durable(topic, done, outcomes)
+            unblocked = unblocked or receipt.revive_queue == ORDERED_REVIVE_QUEUE
+        self.when_durable(topic, done, outcomes)
         if unblocked:
             self._host.freed(group, topic)
 
@@ -197,7 +200,7 @@ class Ledger:
                     receipt.physical_offset,
                 )
             )
-        self._when_durable(topic, done, outcomes)
+        self.when_durable(topic, done, outcomes)
 
     # Positions
 
@@ -227,7 +230,43 @@ class Ledger:
                 table.commit(max(offset, 0))
             self._touch(table)
         if done is not None:
-            self._when_durable(topic, done, None)
+            self.when_durable(topic, done, None)
+
+    def reset(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]
+    ) -> None:
+        """MessageStore.reset."""
+        for topic, queue_id, offset in offsets:
+            key = (group, topic, queue_id)
+            self.marks.drop(key)
+            table = self.tables.get(key)
+            if table is not None and self.broken() is None:
+                table.reset(max(offset, 0))
+        self.commit(group, offsets, done)
+
+    # Members that pull
+
+    def _share(self, table: LeaseTable, queue: Queue, now: int) -> None:
+        """A receiver takes part: what a member has pulled is that member's lease from now on."""
+        table.shared = True
+        mark = self.marks.drop((table.group, table.topic, table.queue_id))
+        if mark is not None:
+            mark.hand_over(table, queue.visible, now)
+            self._touch(table)
+            self._expiry.schedule(table)
+
+    def changed(
+        self, table: LeaseTable, done: Callable[[Any], None] | None = None, result: object = None
+    ) -> None:
+        """`table` has changed; `done` is told `result` when that is written."""
+        self._touch(table)
+        self._expiry.schedule(table)
+        if done is not None:
+            self._page.append((done, result))
+
+    def broken(self) -> Failure | None:
+        """Why nothing can be written any more."""
+        return self._host.broken()
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
         """MessageStore.drop_group."""
@@ -247,6 +286,7 @@ class Ledger:
         for key in keys:
             table = self.tables.pop(key)
             self._dirty.pop(table, None)
+            self.marks.drop(key)
             self.anchors.forget(table)
             self._turns.pop((key[0], key[1]), None)
             table.dropped = True
@@ -276,45 +316,6 @@ class Ledger:
             journal.ready(table)
             self._expiry.schedule(table)
 
-    def journal(self, base: int) -> None:
-        """The end of a turn: one record for all tables that have changed, and the answers that wait for it."""
-        if not self._dirty and not self._page and not self._flushed:
-            return
-        changes: list[StateChange] = []
-        for table in self._dirty:
-            value, everything = journal.changes(table)
-            changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
-            if everything:
-                self.anchors.touch(table, base)
-        self._dirty.clear()
-        page, self._page = self._page, []
-        flushed, self._flushed = self._flushed, []
-        self._host.journaled(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
-
-    def change_of(self, table: LeaseTable) -> StateChange:
-        """What has changed in `table`, to go into the log with something else; the turn's journal then leaves it out."""
-        self._dirty.pop(table, None)
-        value, _ = journal.changes(table)
-        return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
-
-    def anchored_below(self, base: int) -> list[LeaseTable]:
-        """Tables that have to be written whole before the segments before `base` may go; marked for this turn's journal."""
-        found = self.anchors.below(base)
-        for table in found:
-            table.reset_since = True
-            self._touch(table)
-        return found
-
-    def _touch(self, table: LeaseTable) -> None:
-        if table not in self._dirty:
-            self._dirty[table] = None
-            self._host.wake()
-
-    def _when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
-        entry = self._index.topics.get(topic)
-        (self._flushed if entry is None or entry.flushed else self._page).append((done, result))
-        self._host.wake()
-
     def stop(self) -> None:
         """The store is closed: leases end without anybody noticing."""
         self._expiry.stop()
@@ -327,11 +328,3 @@ class Ledger:
     def leased(self) -> int:
         """Leases now, free ones included."""
         return sum(len(table.leases) for table in self.tables.values())
-
-
-def _answers(waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:
-    def answer(result: list[Placed] | Failure) -> None:
-        for done, value in waiting:
-            done(result if isinstance(result, Failure) else value)
-
-    return answer

@@ -10,6 +10,8 @@ from store.lease.ranges import Ranges
 
 FLOOR_SPAN_MAX: Final = 10_000
 FLOOR_HELD_MS_MAX: Final = 600_000
+ATTEMPTS_MAX: Final = 32
+"""Named attempts of one ordered queue that are remembered."""
 
 
 @final
@@ -17,10 +19,11 @@ class Lease:
     """One offset between floor and head that is not settled.
 
     pop_ms     names the lease; end_ms: when it ends; free: it has ended, and the message waits for its next delivery
-    attempts   deliveries so far; first_ms: when the first one was
+    attempts   deliveries so far, 0: it waits for its turn behind others of its key; first_ms: when the first one was
+    pulled     it is the queue's puller that holds it, until it reports a position behind it
     """
 
-    __slots__ = ("attempts", "end_ms", "first_ms", "free", "pop_ms")
+    __slots__ = ("attempts", "end_ms", "first_ms", "free", "pop_ms", "pulled")
 
     def __init__(self, pop_ms: int, end_ms: int, attempts: int, first_ms: int) -> None:
         self.pop_ms = pop_ms
@@ -28,6 +31,7 @@ class Lease:
         self.attempts = attempts
         self.first_ms = first_ms
         self.free = False
+        self.pulled = False
 
 
 @final
@@ -36,12 +40,16 @@ class LeaseTable:
 
     Invariant: an offset below `floor` is settled, one from `head` on has never been leased, and one between is either in
     `leases` (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
+
+    ordered    messages of one key are given out one after the other; `keys`: the keys of leased offsets that are known
+    attempts   the pop times of the latest attempts that had a name, oldest first
+    shared     receivers take part: members that pull lease what they read. `puller` is the one that pulls, "" unknown;
+               `heard_ms`: when a receiver last asked; `renewed_ms`: when the puller last showed that it lives
     """
 
     __slots__ = (
-        "attempt_id", "changed", "dropped", "ends", "floor", "group", "head", "leases", "pop_ms", "queue_id", "reset_since",
-        "returned",
-        "settled", "topic", "wake_ms",
+        "attempts", "changed", "dropped", "ends", "floor", "group", "head", "heard_ms", "keys", "leases", "ordered",
+        "pop_ms", "puller", "queue_id", "renewed_ms", "reset_since", "returned", "settled", "shared", "topic", "wake_ms",
     )  # fmt: skip
 
     def __init__(self, group: str, topic: str, queue_id: int, floor: int) -> None:
@@ -51,7 +59,13 @@ class LeaseTable:
         self.floor = floor
         self.head = floor
         self.pop_ms = 0
-        self.attempt_id = ""
+        self.attempts: dict[str, int] = {}
+        self.ordered = False
+        self.keys: dict[int, bytes] = {}
+        self.shared = False
+        self.puller = ""
+        self.heard_ms = 0
+        self.renewed_ms = 0
         self.leases: dict[int, Lease] = {}
         self.settled = Ranges()
         self.ends: list[tuple[int, int]] = []
@@ -106,12 +120,24 @@ class LeaseTable:
             lease.pop_ms = pop_ms
             lease.end_ms = end_ms
             lease.free = False
+            lease.pulled = False
             if attempt:
                 lease.attempts += 1
+                if lease.attempts == 1:
+                    lease.first_ms = pop_ms
         self.pop_ms = pop_ms
         self._schedule(end_ms, offset)
         self.changed[offset] = None
         return lease
+
+    def defer(self) -> None:
+        """Step over `head`, which stays free: it waits for another message of its key."""
+        offset = self.head
+        lease = self.leases[offset] = Lease(0, 0, 0, 0)
+        lease.free = True
+        heappush(self.returned, offset)
+        self.head = offset + 1
+        self.changed[offset] = None
 
     def pass_by(self, offset: int) -> None:
         """Settle `offset`, free or `head`, without a delivery: nobody in this group wants it."""
@@ -155,20 +181,70 @@ class LeaseTable:
         self.changed[offset] = None
         return None
 
-    def held(self, now: int) -> bool:
-        """True while some lease has not ended: what an ordered queue waits for."""
-        self.expire(now)
-        return any(not lease.free for lease in self.leases.values())
+    def remember(self, attempt_id: str) -> None:
+        """The leases that carry the newest pop time were given to this attempt."""
+        self.attempts.pop(attempt_id, None)
+        if len(self.attempts) >= ATTEMPTS_MAX:
+            del self.attempts[next(iter(self.attempts))]
+        self.attempts[attempt_id] = self.pop_ms
+
+    def tidy(self) -> None:
+        """Forget keys and returns of messages that are settled; an ordered table takes nothing from `returned`."""
+        bound = 2 * len(self.leases) + 64
+        if len(self.keys) > bound:
+            self.keys = {offset: key for offset, key in self.keys.items() if offset in self.leases}
+        if len(self.returned) > bound:
+            self.returned = sorted([offset for offset, lease in self.leases.items() if lease.free])
+
+    def let_go(self, now: int) -> bool:
+        """The puller has gone: what it holds is free. True when there was something."""
+        found = [offset for offset, lease in self.leases.items() if lease.pulled]
+        for offset in found:
+            lease = self.leases[offset]
+            lease.pulled = False
+            lease.free = True
+            lease.end_ms = now
+            heappush(self.returned, offset)
+            self.changed[offset] = None
+        self.puller = ""
+        return bool(found)
+
+    def renew(self, now: int, end_ms: int) -> None:
+        """The puller lives: what it holds is held until `end_ms`."""
+        self.renewed_ms = now
+        for offset, lease in self.leases.items():
+            if lease.pulled and not lease.free:
+                lease.end_ms = end_ms
+                self._schedule(end_ms, offset)
+                self.changed[offset] = None
+
+    def report(self, offset: int) -> None:
+        """The puller has handled everything below `offset`: what it holds there is settled, what others hold is not.
+
+        Below the floor it says nothing new: positions of a shared queue never go back by a report.
+        """
+        for at in [at for at, lease in self.leases.items() if lease.pulled and at < offset]:
+            self._retire(at)
+        self.pass_to(offset)
+
+    def forget(self) -> None:
+        """Nobody but the puller has anything here: the table is one number again."""
+        self.head = self.floor
+        self.leases.clear()
+        self._clear()
+        self.shared = False
 
     def overdue(self, offset: int, now: int) -> bool:
         """True when `offset`, free again, holds the floor too far back and has to go on elsewhere."""
         lease = self.leases[offset]
+        if not lease.attempts:
+            return False
         return self.head - offset > FLOOR_SPAN_MAX or now - lease.first_ms >= FLOOR_HELD_MS_MAX
 
     def commit(self, offset: int) -> None:
         """Set the floor. Forward settles what lies below; back forgets all leases: everything from there on is free and new."""
         if offset < self.floor:
-            self._reset(offset)
+            self.reset(offset)
             return
         self.head = max(self.head, offset)
         if offset == self.floor:
@@ -177,12 +253,18 @@ class LeaseTable:
             del self.leases[below]
         self._advance(offset)
 
-    def _reset(self, offset: int) -> None:
+    def reset(self, offset: int) -> None:
+        """Begin anew at `offset`: all leases are forgotten, everything from there on is free and new."""
         self.floor = self.head = offset
         self.leases.clear()
+        self._clear()
+
+    def _clear(self) -> None:
         self.settled = Ranges()
         self.ends.clear()
         self.returned.clear()
+        self.attempts.clear()
+        self.keys.clear()
         self.changed.clear()
         self.reset_since = True
 
@@ -206,3 +288,6 @@ class LeaseTable:
         if not self.leases:
             self.returned.clear()
             self.ends.clear()
+            if self.ordered:
+                self.keys.clear()
+                self.attempts.clear()

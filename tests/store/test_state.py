@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.ports import StateChange
+from domain.retry import RetryPolicy
 from domain.topic import Durability, Group, Topic
 from store.config import StoreConfig
 from store.state import change, metadata
@@ -86,6 +87,8 @@ def test_topics_and_groups_come_back_as_they_were() -> None:
     topic = Topic("t", 3, 4, 6, "FIFO", Durability.PAGE, 5, 6, True, 7, {"a": "b"}, 8)
     assert metadata.decode_topic(metadata.encode_topic(topic)) == topic
     group = Group("g", True, False, True, False, 3, 2, {"x": "y"}, 9)
+    assert metadata.decode_group(metadata.encode_group(group)) == group
+    group = Group("g", retry=RetryPolicy("EXPONENTIAL", (1, 2), 3, 4, 5))
     assert metadata.decode_group(metadata.encode_group(group)) == group
 
 

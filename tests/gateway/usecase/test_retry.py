@@ -92,11 +92,3 @@ def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ord
     assert properties.text(Record(letter.record).properties, properties.DLQ_ORIGIN_TOPIC) == "t"
     receipts = [each.receipt for event in heard for each in event.messages]
     bench.ask(Acknowledge(1, "g", "t", receipts))
-
-
-def test_a_policy_survives_a_restart_of_the_store(bench: Bench) -> None:
-    group = Group("g", retry=RetryPolicy(steps_ms=(5, 6, 7)), retry_max=2)
-    bench.ask(PutGroup(1, group))
-    stored = bench.store.metadata.group("g")
-    assert stored is not None
-    assert (stored.retry, stored.retry_max) == (group.retry, 2)

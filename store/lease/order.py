@@ -1,0 +1,125 @@
+"""Leasing in order: of the messages of one key, none is given out while another one of that key is not settled.
+
+The key is the message group (__SHARDINGKEY). Messages without one are one key, and a barrier besides: while one of them is
+out, the next one ends the look, as in RocketMQ's ordered queues (ConsumerOrderInfoManager).
+
+    head -> blocked by its key?  no: leased    yes: deferred, a lease that was never delivered, free until its key is
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from domain import limits
+from domain import property as properties
+from domain.filter.filter import Filter
+from domain.receipt import ORDERED_REVIVE_QUEUE
+from domain.record import Record
+from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, LeaseCall, Source
+from store.lease.table import LeaseTable
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+from store.queue.row import within
+
+DEFERRED_MAX: Final = 1_024
+"""Messages of a queue that may wait behind their key while later ones of other keys are given out."""
+ATTEMPT_CHARS_MAX: Final = 128
+_STEP: Final = 64
+_KEY: Final = b"__SHARDINGKEY"
+
+
+@final
+class OrderedCall(LeaseCall):
+    """One lease call of an ordered group. `attempt_id`: a call that repeats one gets what that one got and nothing else."""
+
+    __slots__ = ("attempt_id",)
+
+    def __init__(
+        self,
+        index: QueueIndex,
+        source: Source,
+        broker: str,
+        now: int,
+        limit: int,
+        invisible_ms: int,
+        wanted: Filter | None,
+        attempt_id: str,
+    ) -> None:
+        super().__init__(index, source, broker, now, limit, invisible_ms, wanted)
+        self.revive_queue = ORDERED_REVIVE_QUEUE
+        legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
+        self.attempt_id = attempt_id if legible else ""
+
+    def take_from(self, table: LeaseTable, queue: Queue) -> bool:
+        """Lease from one queue; True when the table has changed."""
+        table.expire(self.now)
+        table.ordered = True
+        if not table.leases and table.head >= queue.visible:
+            return False
+        if len(self.messages) >= self.limit or not self._name(table):
+            self.rest += max(queue.visible - table.head, 0)
+            return False
+        named_ms = table.attempts.get(self.attempt_id, -1) if self.attempt_id else -1
+        mine: list[int] = []
+        free: list[int] = []
+        out: set[bytes] = set()
+        for offset in sorted(table.leases):
+            lease = table.leases[offset]
+            if lease.pop_ms == named_ms and not lease.pulled:
+                mine.append(offset)
+            elif lease.free:
+                free.append(offset)
+            else:
+                out.add(self._key(table, queue, offset))
+        room = self.limit - len(self.messages)
+        mine = [offset for offset in mine if self._key(table, queue, offset) not in out][:room]
+        if mine:
+            changed = self._again(table, queue, mine, False, False)
+        else:
+            ready = [offset for offset in free if self._key(table, queue, offset) not in out][:room]
+            changed = self._again(table, queue, ready, True, False)
+            changed = self._onward(table, queue, out, len(free) - len(ready)) or changed
+        if changed and self.attempt_id and table.pop_ms == self.pop_ms:
+            table.remember(self.attempt_id)
+        table.tidy()
+        self.rest += max(queue.visible - table.head, 0)
+        return changed
+
+    def _onward(self, table: LeaseTable, queue: Queue, out: set[bytes], deferred: int) -> bool:
+        """Lease from the head on, stepping over messages whose key is in `out`."""
+        began = table.head
+        most = limits.LEASES_PER_QUEUE_MAX
+        while len(self.messages) < self.limit and table.head < queue.visible and len(table.leases) < most:
+            if deferred >= DEFERRED_MAX or (b"" in out and table.keys.get(table.head) == b""):
+                break
+            if self._rows >= SCAN_ROWS_MAX or self._bytes >= SCAN_BYTES_MAX:
+                self.unfinished = True
+                break
+            rows = self._index.rows(queue, table.head, min(_STEP, queue.visible - table.head))
+            if not rows:
+                break
+            for record in self._source.records(within(rows, READ_BYTES_MAX)):
+                if len(self.messages) >= self.limit or deferred >= DEFERRED_MAX:
+                    break
+                self._rows += 1
+                self._bytes += len(record)
+                if not self._wants(record):
+                    table.pass_by(table.head)
+                    continue
+                key = table.keys[table.head] = properties.find(Record(record).properties, _KEY)
+                if key not in out:
+                    self._take(table, queue, table.head, record)
+                elif key:
+                    deferred += 1
+                    table.defer()
+                else:
+                    break
+        return table.head != began
+
+    def _key(self, table: LeaseTable, queue: Queue, offset: int) -> bytes:
+        """The key of a leased offset; read from the log again after a restart."""
+        key = table.keys.get(offset)
+        if key is None:
+            records = self._source.records(self._index.rows(queue, offset, 1))
+            key = table.keys[offset] = properties.find(Record(records[0]).properties, _KEY) if records else b""
+        return key

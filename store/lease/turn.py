@@ -1,0 +1,86 @@
+"""What the tables of one turn write, and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from domain.errors import Failure
+from domain.message import Placed
+from domain.ports import StateChange
+from store.lease import journal
+from store.lease.table import LeaseTable
+from store.log.commit import Done
+from store.queue.index import QueueIndex
+from store.state.anchors import Anchors
+from store.state.view import LEASE
+
+
+class Paper(Protocol):
+    """Where it is written."""
+
+    def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
+        """Write changes that hold in memory; tell when the write is made, and when it is durable."""
+
+    def wake(self) -> None:
+        """See to it that the ledger's `journal` is called at the end of this turn."""
+
+
+class Turn:
+    """Tables that have changed since the last turn ended. `anchors`: the segments that hold a table's newest whole value."""
+
+    def __init__(self, index: QueueIndex, paper: Paper) -> None:
+        self._index = index
+        self._paper = paper
+        self.anchors: Anchors[LeaseTable] = Anchors()
+        self._dirty: dict[LeaseTable, None] = {}
+        self._page: list[tuple[Callable[[Any], None], Any]] = []
+        self._flushed: list[tuple[Callable[[Any], None], Any]] = []
+
+    def journal(self, base: int) -> None:
+        """The end of a turn: one record for all tables that have changed, and the answers that wait for it."""
+        if not self._dirty and not self._page and not self._flushed:
+            return
+        changes: list[StateChange] = []
+        for table in self._dirty:
+            value, everything = journal.changes(table)
+            changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
+            if everything:
+                self.anchors.touch(table, base)
+        self._dirty.clear()
+        page, self._page = self._page, []
+        flushed, self._flushed = self._flushed, []
+        self._paper.journaled(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
+
+    def change_of(self, table: LeaseTable) -> StateChange:
+        """What has changed in `table`, to go into the log with something else; the turn's journal then leaves it out."""
+        self._dirty.pop(table, None)
+        value, _ = journal.changes(table)
+        return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
+
+    def anchored_below(self, base: int) -> list[LeaseTable]:
+        """Tables that have to be written whole before the segments before `base` may go; marked for this turn's journal."""
+        found = self.anchors.below(base)
+        for table in found:
+            table.reset_since = True
+            self._touch(table)
+        return found
+
+    def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
+        """Tell `result` when this turn is written, at the level that `topic` promises."""
+        entry = self._index.topics.get(topic)
+        (self._flushed if entry is None or entry.flushed else self._page).append((done, result))
+        self._paper.wake()
+
+    def _touch(self, table: LeaseTable) -> None:
+        if table not in self._dirty:
+            self._dirty[table] = None
+            self._paper.wake()
+
+
+def _answers(waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:
+    def answer(result: list[Placed] | Failure) -> None:
+        for done, value in waiting:
+            done(result if isinstance(result, Failure) else value)
+
+    return answer
