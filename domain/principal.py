@@ -14,20 +14,29 @@ class Principal:
     user         the name that policies and rules know it by
     host         its source address, without port
     privileged   a Super user: everything is allowed
-    registered   True: it has proven a password of a user that is kept, and ends with that user
+    registered   True: it has proven a password of a user that is kept, and ends with that user and with that password
+    proof        what it was proven by, known to the authority: with that it ends
     expires_ms   epoch millisecond at which its token ends, 0: never
     epoch        the state of users and policies that this and `verdicts` were made from
     verdicts     decisions already made, bounded by whoever makes them
     """
 
-    __slots__ = ("epoch", "expires_ms", "host", "privileged", "registered", "user", "verdicts")
+    __slots__ = ("epoch", "expires_ms", "host", "privileged", "proof", "registered", "user", "verdicts")
 
     def __init__(
-        self, user: str, host: str, privileged: bool = False, registered: bool = False, expires_ms: int = 0, epoch: int = 0
+        self,
+        user: str,
+        host: str,
+        privileged: bool = False,
+        registered: bool = False,
+        expires_ms: int = 0,
+        epoch: int = 0,
+        proof: object = None,
     ) -> None:
         self.user = user
         self.host = host
         self.privileged = privileged
+        self.proof = proof
         self.registered = registered
         self.expires_ms = expires_ms
         self.epoch = epoch

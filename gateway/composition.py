@@ -15,6 +15,7 @@ from domain.address import host_bytes
 from domain.errors import ConfigError
 from domain.ports import Clock, Disk, Entropy
 from gateway.access.administration import Administration
+from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.start import start as start_access
@@ -131,13 +132,22 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     store.listen(sessions)
     book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
     handler.add(Administration(book))
-    gate: Handler = handler if access is None else Gate(access, handler, store.transactions)
-    limits = LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
-    throttle = Throttle(limits, gate, clock) if limits.throttles else None
+    gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
     channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
     streams, datagrams, missing = _adapters(config, base)
     return Parts(store, handler, access, throttle or gate, streams, datagrams, missing, watches, sessions, limits, throttle)
+
+
+def _gate(
+    config: Config, handler: Dispatcher, access: Access | None, sessions: Sessions, store: LogStore, clock: Clock
+) -> tuple[Handler, LimitsConfig, Throttle | None]:
+    """What stands before the dispatcher: nothing, where nothing is controlled and nothing limited."""
+    gate: Handler = handler
+    if access is not None:
+        gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held))
+    limits = LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
+    return gate, limits, Throttle(limits, gate, clock) if limits.throttles else None
 
 
 def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[str, DatagramAdapter], dict[str, str]]:

@@ -30,18 +30,20 @@ class Session:
     """A connection, for as long as it is open.
 
     `principal` is who it belongs to once that is known, for commands that do not say it themselves.
+    `seen` is in whose name it last asked for something, for whoever keeps a list of that.
     `shared`: it is that of all peers of a datagram port.
     `on_close` holds what use cases want undone when it ends (parked polls, watches, memberships), run once, in order.
     Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
     """
 
-    __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "shared", "shell")
+    __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "seen", "shared", "shell")
 
     def __init__(self, protocol: str, shell: Shell, principal: Principal | None = None, shared: bool = False) -> None:
         self.protocol = protocol
         self.shell = shell
         self.principal = principal
         self.client_id = ""
+        self.seen: Principal | None = None
         self.shared = shared
         self.closed = False
         self.on_close: list[Callable[[], None]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from domain.access import Credentials, Exchange, Need, Password, Signature
@@ -12,6 +12,7 @@ from domain.ports import Entropy
 from domain.principal import Principal
 from gateway.access.book import Book
 from gateway.access.config import AccessConfig
+from gateway.access.needs import PathNeed
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
 from gateway.access.token import JWT, TokenExchange, Tokens
@@ -19,6 +20,10 @@ from gateway.access.token import JWT, TokenExchange, Tokens
 PRINCIPALS_MAX: Final = 16_384
 VERDICTS_MAX: Final = 4_096
 _NOBODY: Final = b"\x00" * 32
+NOBODY: Final = "nobody"
+CERTIFICATE: Final = "certificate"
+TOKEN: Final = "token"
+"""Proofs, besides the generation of a password."""
 
 
 @final
@@ -30,17 +35,25 @@ class Access:
 
     def __init__(self, book: Book, config: AccessConfig, wall_ms: Callable[[], int]) -> None:
         self.book = book
-        self.rules = tuple(config.rules)
         self.refused = {"not-authenticated": 0, "not-allowed": 0}
-        self._anonymous = config.anonymous
-        self._tokens = Tokens(config, wall_ms)
         self._wall_ms = wall_ms
-        self._principals: dict[tuple[str, str, bool, int], Principal] = {}
+        self._principals: dict[tuple[str, str, object, int], Principal] = {}
         self._verifiers = Verifiers()
+        self._take(config)
+
+    def _take(self, config: AccessConfig) -> None:
+        self.rules = tuple(config.rules)
+        self._anonymous = config.anonymous
+        self._tokens = Tokens(config, self._wall_ms)
         self._methods: dict[str, Callable[[str, Entropy], Exchange]] = {SCRAM_SHA_256: self._scram}
         if config.jwt_secret or config.jwt_public_key:
             self._methods[JWT] = self._jwt
         self._personal = any(rule.personal or rule.clients for rule in self.rules)
+
+    def reconfigure(self, config: AccessConfig) -> None:
+        """Another configuration is in force from now on, for those too who are here already. What is stored stays."""
+        self._take(config)
+        self.book.refix(config.grants)
 
     # Who
 
@@ -50,7 +63,7 @@ class Access:
             name = certified or self._anonymous
             if not name:
                 return self._stranger("there are no credentials: username cannot be null.")
-            return self._principal(name, host)
+            return self._principal(name, host, proof=CERTIFICATE if certified else NOBODY)
         if isinstance(credentials, Signature):
             return self._signed(credentials, host)
         if isinstance(credentials, Password):
@@ -95,22 +108,26 @@ class Access:
         found = self._tokens.check(text)
         if isinstance(found, str):
             return self._stranger(found)
-        name, expires_ms = found
+        name, expires_ms, key = found
         if user and user != name:
             return self._stranger("the token names another user")
-        return self._principal(name, host, expires_ms=expires_ms)
+        return self._principal(name, host, expires_ms=expires_ms, proof=(TOKEN, key))
 
-    def _principal(self, name: str, host: str, registered: bool = False, expires_ms: int = 0) -> Principal | Failure:
+    def _principal(
+        self, name: str, host: str, registered: bool = False, expires_ms: int = 0, proof: object = None
+    ) -> Principal | Failure:
         """A name that is proven. One from a token or a certificate need not be in the book; one that is disabled is refused."""
         known = self.book.users.get(name)
         if known is not None and not known.enabled:
             return self._stranger(f"User:{name} is disabled.")
-        key = (name, host, registered, expires_ms)
+        if registered:
+            proof = self.book.generation(name)
+        key = (name, host, proof, expires_ms)
         found = self._principals.get(key)
         if found is None:
             if len(self._principals) >= PRINCIPALS_MAX:
                 self._principals.clear()
-            found = self._principals[key] = Principal(name, host, False, registered, expires_ms)
+            found = self._principals[key] = Principal(name, host, False, registered, expires_ms, 0, proof)
         if found.epoch != self.book.epoch:
             found.epoch = self.book.epoch
             found.privileged = known is not None and known.privileged
@@ -134,9 +151,31 @@ class Access:
             return self._stranger(f"User:{principal.user} is disabled.")
         if known is None and principal.registered:
             return self._stranger(f"User:{principal.user} is not found.")
+        if not self._proven(principal):
+            return self._stranger(f"User:{principal.user} has to say anew who it is.")
         principal.epoch = self.book.epoch
         principal.privileged = known is not None and known.privileged
         principal.verdicts = {}
+        return None
+
+    def _proven(self, principal: Principal) -> bool:
+        """What it was proven by still counts: the password has not changed, the token's key is still taken."""
+        proof = principal.proof
+        if principal.registered:
+            return proof == self.book.generation(principal.user)
+        if proof == NOBODY:
+            return principal.user == self._anonymous
+        return self._tokens.holds(proof[1]) if isinstance(proof, tuple) else True
+
+    def first(self, principal: Principal, wanted: Iterable[Need | PathNeed], client: str) -> Failure | None:
+        """The first refusal among needs."""
+        for need in wanted:
+            if isinstance(need, PathNeed):
+                failure = self.path_verdict(principal, need.action, need.path, client, need.need)
+            else:
+                failure = self.verdict(principal, need)
+            if failure is not None:
+                return failure
         return None
 
     def verdict(self, principal: Principal, need: Need) -> Failure | None:

@@ -1,7 +1,7 @@
 """The book of users and policies: in memory to be asked, in the store to be kept.
 
 State space `access`: `u name` and `p name`, each a JSON document. `epoch` rises with every change, so that whoever
-remembers a decision knows when to forget it.
+remembers a decision knows when to forget it; `changed` is called behind it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,29 @@ class Book:
         self._state = state
         self._fixed = {grant.user: grant.policies for grant in fixed}
         self._entries: dict[str, Entries] = {}
+        self._generations: dict[str, int] = {}
         self.epoch = 1
+        self.changed: Callable[[], None] = _nothing
         self.users: dict[str, User] = {}
         self.grants: dict[str, Grant] = {}
         for key, value in state.scan(SPACE, b"u"):
             self.users[key[1:].decode()] = msgspec.json.decode(value, type=User)
         for key, value in state.scan(SPACE, b"p"):
             self.grants[key[1:].decode()] = msgspec.json.decode(value, type=Grant)
+
+    def generation(self, user: str) -> int:
+        """A number that changes with the user's password."""
+        return self._generations.get(user, 0)
+
+    def refix(self, fixed: Iterable[Grant]) -> None:
+        """Other grants of the configuration; whoever remembers a decision has to forget it."""
+        self._fixed = {grant.user: grant.policies for grant in fixed}
+        self._turn()
+
+    def _turn(self) -> None:
+        self.epoch += 1
+        self._entries.clear()
+        self.changed()
 
     def entries(self, user: str) -> Entries:
         """What `user` may do."""
@@ -58,6 +74,9 @@ class Book:
             return
 
         def kept() -> None:
+            before = self.users.get(user.name)
+            if before is None or before.password != user.password:
+                self._generations[user.name] = self.epoch
             self.users[user.name] = user
 
         self._put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], kept, done)
@@ -90,11 +109,14 @@ class Book:
         def stored(result: None | Failure) -> None:
             if result is None:
                 kept()
-                self.epoch += 1
-                self._entries.clear()
+                self._turn()
             done(result)
 
         self._state.put(changes, stored)
+
+
+def _nothing() -> None:
+    """Nobody wants to know of changes."""
 
 
 def _bytes(value: Any) -> bytes:

@@ -5,7 +5,7 @@ Where it is not controlled there is no gate, and nothing of this is ever run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
 from domain.access import PUB, Ask, Renew
@@ -18,8 +18,8 @@ from domain.principal import GATEWAY, Principal
 from domain.session import Attach, SendOnce, Subscribe, Subscribed
 from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
+from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
-from gateway.access.needs import PathNeed
 from gateway.session import Session
 
 _NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
@@ -36,9 +36,19 @@ class Handler(Protocol):
 class Gate:
     """Asks the authority about every command. What is refused is answered here, unless nobody expects an answer."""
 
-    def __init__(self, access: Access, handler: Handler, transactions: Transactions | None = None) -> None:
-        """`transactions` tells the topics of half messages; without it, decisions are for Super users."""
+    def __init__(
+        self,
+        access: Access,
+        handler: Handler,
+        transactions: Transactions | None = None,
+        attendance: Attendance | None = None,
+    ) -> None:
+        """`transactions` tells the topics of half messages; without it, decisions are for Super users.
+
+        `attendance` is told who acts for whom; without it, whoever loses access learns it by the next word.
+        """
         self._access = access
+        self._attendance = attendance
         self._handle = handler.handle
         self._transactions = transactions
         self._special: dict[type[Command], Callable[[Session, Principal, Command], None]] = {
@@ -67,6 +77,8 @@ class Gate:
             if fallen is not None:
                 self._refuse(session, command, fallen)
                 return
+        if session.seen is not principal and self._attendance is not None:
+            self._attendance.saw(session, principal)
         special = self._special.get(kind)
         if special is not None:
             special(session, principal, command)
@@ -81,23 +93,11 @@ class Gate:
             text = f"User:{principal.user}: {type(command).__name__} is for Super users"
             self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text))
             return
-        failure = self._first(principal, wanted(command), session.client_id)
+        failure = self._access.first(principal, wanted(command), session.client_id)
         if failure is None:
             self._handle(session, command)
         else:
             self._deny(session, command, failure)
-
-    def _first(self, principal: Principal, wanted: Iterable[object], client: str) -> Failure | None:
-        """The first refusal among needs."""
-        access = self._access
-        for need in wanted:
-            if isinstance(need, PathNeed):
-                failure = access.path_verdict(principal, need.action, need.path, client, need.need)
-            else:
-                failure = access.verdict(principal, need)  # type: ignore[arg-type]
-            if failure is not None:
-                return failure
-        return None
 
     def _send(self, session: Session, principal: Principal, command: Command) -> None:
         assert isinstance(command, Send | SendOnce)
@@ -122,7 +122,7 @@ class Gate:
             if not ruled and key in verdicts:
                 failure = verdicts[key]
             else:
-                failure = self._first(principal, (needs.publish(path, topic),), client)
+                failure = self._access.first(principal, (needs.publish(path, topic),), client)
                 if not ruled:
                     verdicts[key] = failure
             if failure is not None:
@@ -137,7 +137,7 @@ class Gate:
             return
         outcomes: list[Failure | None] = []
         for interest in command.interests:
-            interest.refused = self._first(principal, needs.interest(interest), session.client_id)
+            interest.refused = self._access.first(principal, needs.interest(interest), session.client_id)
             outcomes.append(interest.refused)
         self._access.refused["not-allowed"] += len(outcomes) - outcomes.count(None)
         if None in outcomes:
@@ -149,12 +149,14 @@ class Gate:
         """The connection is this principal's from now on, if what its will says may be said."""
         assert isinstance(command, Attach)
         if not principal.privileged:
-            failure = self._first(principal, needs.TABLE[Attach](command), command.client_id)
+            failure = self._access.first(principal, needs.TABLE[Attach](command), command.client_id)
             if failure is not None:
                 self._deny(session, command, failure)
                 return
         session.principal = principal
         self._handle(session, command)
+        if self._attendance is not None and not command.fresh:
+            self._attendance.resumed(session)
 
     def _renew(self, session: Session, principal: Principal, command: Command) -> None:
         """The connection goes on as the same user, until the end of the newer proof."""
@@ -168,7 +170,7 @@ class Gate:
 
     def _ask(self, session: Session, principal: Principal, command: Command) -> None:
         assert isinstance(command, Ask)
-        failure = None if principal.privileged else self._first(principal, command.needs, session.client_id)
+        failure = None if principal.privileged else self._access.first(principal, command.needs, session.client_id)
         if failure is None:
             session.answer(Done(command.ticket))
         else:
@@ -187,7 +189,7 @@ class Gate:
             else:
                 topic = self._transactions.topic(command.group, command.message_id, command.offset)
                 if topic:
-                    failure = self._first(principal, (needs.of_topic(topic, needs.PUBLISH),), session.client_id)
+                    failure = self._access.first(principal, (needs.of_topic(topic, needs.PUBLISH),), session.client_id)
         if failure is None:
             self._handle(session, command)
         else:

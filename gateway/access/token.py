@@ -33,12 +33,16 @@ class Tokens:
         self._issuer = config.jwt_issuer
         self._wall_ms = wall_ms
 
+    def holds(self, key: str) -> bool:
+        """True when tokens that `key` has signed are taken."""
+        return key in self._keys.values()
+
     def looks_like(self, text: str) -> bool:
         """True when tokens are taken and `text` has the shape of one: three parts, the first a JSON object in Base64."""
         return bool(self._keys) and text.startswith("eyJ") and text.count(".") == 2
 
-    def check(self, text: str) -> tuple[str, int] | str:
-        """(user, epoch milliseconds of its end, 0: none), or what is wrong with the token."""
+    def check(self, text: str) -> tuple[str, int, str] | str:
+        """(user, epoch milliseconds of its end, 0: none, the key that it was checked with), or what is wrong with the token."""
         if len(text) > TOKEN_CHARS_MAX:
             return "the token is too long"
         try:
@@ -54,9 +58,9 @@ class Tokens:
             )  # fmt: skip
         except (jwt.PyJWTError, ValueError):
             return "the token is not valid"
-        return self._judge(claims)
+        return self._judge(claims, key)
 
-    def _judge(self, claims: Mapping[str, Any]) -> tuple[str, int] | str:
+    def _judge(self, claims: Mapping[str, Any], key: str) -> tuple[str, int, str] | str:
         now_s = self._wall_ms() / 1000
         begin, end = claims.get("nbf", 0), claims.get("exp", 0)
         if any(isinstance(instant, bool) or not isinstance(instant, int | float) for instant in (begin, end)):
@@ -68,7 +72,7 @@ class Tokens:
         user = claims.get(self._claim)
         if not isinstance(user, str) or name_fault(user):
             return f"the token's claim {self._claim} names no user"
-        return user, int(end * 1000) + LEEWAY_S * 1000 if end else 0
+        return user, int(end * 1000) + LEEWAY_S * 1000 if end else 0, key
 
 
 @final

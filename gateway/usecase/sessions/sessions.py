@@ -103,6 +103,11 @@ class Sessions:
             Decline: self._decline,
         }
 
+    def held(self, session: Session) -> Sequence[Interest]:
+        """The filters of a session, those among them that it shares with others."""
+        subscriber = self._attached.get(session)
+        return () if subscriber is None else [*subscriber.interests.values(), *subscriber.shares.values()]
+
     @property
     def interests(self) -> int:
         """How many filters of attached sessions there are, shared ones not among them."""

@@ -1,0 +1,159 @@
+"""Who is here: sessions by the users that they act for, so that those whose access ends are sent away at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Final, Protocol, final
+
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, Timer
+from domain.principal import Principal
+from domain.session import Interest, Unsubscribe
+from gateway.access import needs
+from gateway.access.authority import Access
+from gateway.session import Session
+
+SESSIONS_PER_LOOK: Final = 1_000
+"""Looked at in one turn of the loop, so that a change costs nobody else more than milliseconds."""
+PAUSE_NS: Final = MILLISECOND_NS
+RESUMED_NS: Final = 500 * MILLISECOND_NS
+"""After a session was resumed its filters are looked at: its client has been answered by then."""
+USERS_PER_SESSION_MAX: Final = 64
+"""Behind a proxy a connection may be that of many; beyond this the oldest are judged by their next request alone."""
+
+
+class Handler(Protocol):
+    """Who carries commands out (`gateway.usecase.dispatcher.Dispatcher`)."""
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Carry out one command."""
+
+
+@final
+class Attendance:
+    """Told by the gate who acts for whom; asks the authority again whenever something has changed.
+
+    `held` says which filters a session has; those that may not be had any more are taken out of it before it is sent away, so
+    that it comes back without them.
+    """
+
+    def __init__(
+        self, access: Access, clock: Clock, handler: Handler, held: Callable[[Session], Sequence[Interest]]
+    ) -> None:
+        self._access = access
+        self._clock = clock
+        self._handler = handler
+        self._held = held
+        self._sessions: dict[Session, None] = {}
+        self._others: dict[Session, dict[str, Principal]] = {}
+        self._ends: list[tuple[int, int, Session]] = []
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self._count = 0
+        self._round: Iterator[Session] | None = None
+        self._again = False
+        access.book.changed = self.look
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def saw(self, session: Session, principal: Principal) -> None:
+        """`session` acts for `principal`, which it did not when it was seen last."""
+        if session.shared or session.closed:
+            return
+        before = session.seen
+        session.seen = principal
+        if before is None:
+            self._sessions[session] = None
+            session.on_close.append(lambda: self._left(session))
+        elif before.user != principal.user:
+            others = self._others.setdefault(session, {})
+            others[before.user] = before
+            others.pop(principal.user, None)
+            if len(others) > USERS_PER_SESSION_MAX:
+                del others[next(iter(others))]
+        if principal.expires_ms:
+            self._count += 1
+            heappush(self._ends, (principal.expires_ms, self._count, session))
+            self._arm()
+
+    def resumed(self, session: Session) -> None:
+        """It goes on with filters of before: rights may have changed in between."""
+        self._clock.call_at(self._clock.monotonic_ns() + RESUMED_NS, lambda: self._check(session))
+
+    def look(self) -> None:
+        """Something has changed: look at everybody, a part of them at a time."""
+        if self._round is not None:
+            self._again = True
+            return
+        self._round = iter(list(self._sessions))
+        self._clock.call_soon(self._some)
+
+    def _some(self) -> None:
+        if self._round is None:
+            return
+        some = list(islice(self._round, SESSIONS_PER_LOOK))
+        for session in some:
+            self._check(session)
+        if len(some) == SESSIONS_PER_LOOK:
+            self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._some)
+            return
+        self._round = None
+        if self._again:
+            self._again = False
+            self.look()
+
+    def _check(self, session: Session) -> None:
+        if session.closed or session.seen is None:
+            return
+        for principal in (session.seen, *self._others.get(session, {}).values()):
+            failure = self._access.current(principal)
+            if failure is not None:
+                session.shell.expel(failure)
+                return
+        if session.principal is not None and not session.principal.privileged:
+            self._check_filters(session, session.principal)
+
+    def _check_filters(self, session: Session, principal: Principal) -> None:
+        gone: list[str] = []
+        told: Failure | None = None
+        for interest in self._held(session):
+            failure = self._access.first(principal, needs.interest(interest), session.client_id)
+            if failure is not None:
+                gone.append(interest.name)
+                told = failure
+        if told is not None:
+            self._access.refused["not-allowed"] += len(gone)
+            self._handler.handle(session, Unsubscribe(None, gone))
+            session.shell.expel(told)
+
+    def _left(self, session: Session) -> None:
+        self._sessions.pop(session, None)
+        self._others.pop(session, None)
+
+    # Tokens that run out
+
+    def _arm(self) -> None:
+        end_ms = self._ends[0][0]
+        if self._timer is not None:
+            if end_ms >= self._timer_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = end_ms
+        delay_ns = max(0, end_ms - self._clock.wall_ms()) * MILLISECOND_NS
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + delay_ns, self._over)
+
+    def _over(self) -> None:
+        self._timer = None
+        now_ms = self._clock.wall_ms()
+        while self._ends and (self._ends[0][0] <= now_ms or self._ends[0][2].closed):
+            _, _, session = heappop(self._ends)
+            seen = session.seen
+            if not session.closed and seen is not None and 0 < seen.expires_ms <= now_ms:
+                session.shell.expel(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
+        if self._ends:
+            self._arm()

@@ -1,0 +1,214 @@
+"""Who loses access is sent away: users, passwords, rights, tokens and rules, without a word of the client's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jwt
+import pytest
+
+from domain.access import Grant, Password, Policy, Token, User
+from domain.command import Command, ListTopics
+from domain.errors import ErrorCode, Failure
+from domain.event import Event
+from domain.limits import SECOND_NS
+from domain.principal import Principal
+from domain.session import Attach, Interest, Unsubscribe
+from gateway.access.attendance import SESSIONS_PER_LOOK, Attendance
+from gateway.access.authority import Access
+from gateway.access.book import Book
+from gateway.access.config import read
+from gateway.access.gate import Gate
+from gateway.session import Session
+from tests.gateway.access.memory import MemoryState
+from tests.gateway.scripted import ManualClock, RecordingHandler
+
+SECRET = "a secret of thirty-two bytes or so"
+HOST = "10.0.0.1"
+
+
+class Client:
+    """A session and what its shell was told."""
+
+    def __init__(self, protocol: str = "mqtt", shared: bool = False) -> None:
+        self.session = Session(protocol, self, shared=shared)
+        self.expelled: list[Failure] = []
+
+    def answer(self, event: Event) -> None:
+        """Nobody listens."""
+
+    def close(self) -> None:
+        raise AssertionError("nobody closes this")
+
+    def rest(self, until_ns: int) -> None:
+        raise AssertionError("nobody lets this rest")
+
+    def expel(self, failure: Failure) -> None:
+        self.expelled.append(failure)
+        self.session.end()
+
+
+class Scene:
+    """A gate, users alice and bob, and a list of filters by session."""
+
+    def __init__(self, table: dict[str, object] | None = None) -> None:
+        self.clock = ManualClock()
+        self.handler = RecordingHandler()
+        self.book = Book(MemoryState(), ())
+        for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
+            self.book.put_user(user, lambda _: None)
+        self.access = Access(self.book, read({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
+        self.filters: dict[Session, Sequence[Interest]] = {}
+        held = self.filters
+        self.attendance = Attendance(self.access, self.clock, self.handler, lambda session: held.get(session, ()))
+        self.gate = Gate(self.access, self.handler, None, self.attendance)
+
+    def principal(self, user: str = "alice", password: str = "pw") -> Principal:
+        found = self.access.authenticate(Password(user, password.encode()), HOST)
+        assert isinstance(found, Principal)
+        return found
+
+    def token(self, user: str, expires_in_s: float) -> Principal:
+        text = jwt.encode({"sub": user, "exp": self.clock.wall_ms() / 1000 + expires_in_s}, SECRET, "HS256")
+        found = self.access.authenticate(Token(text), HOST)
+        assert isinstance(found, Principal)
+        return found
+
+    def attach(self, principal: Principal, fresh: bool = True) -> Client:
+        client = Client()
+        self.ask(client, principal, Attach("ticket", "sensor", fresh, 0, 10))
+        return client
+
+    def ask(self, client: Client, principal: Principal, command: Command | None = None) -> None:
+        command = command or ListTopics("ticket")
+        command.principal = principal
+        self.gate.handle(client.session, command)
+
+    def change(self, name: str, **changes: object) -> None:
+        user = dataclasses.replace(self.book.users[name], **changes)  # type: ignore[arg-type]
+        self.book.put_user(user, lambda _: None)
+        self.clock.turn()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+@pytest.mark.parametrize("changes", [{"enabled": False}, {"password": "another"}])
+def test_user_that_is_disabled_or_has_another_password_is_sent_away(scene: Scene, changes: dict[str, object]) -> None:
+    alice, bob = scene.attach(scene.principal()), scene.attach(scene.principal("bob", "pw2"))
+    scene.change("alice", **changes)
+    assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_AUTHENTICATED]
+    assert bob.expelled == []
+    assert len(scene.attendance) == 1
+
+
+def test_user_that_is_deleted_is_sent_away_and_may_come_again_when_made_anew(scene: Scene) -> None:
+    alice = scene.attach(scene.principal())
+    scene.book.drop_user("alice", lambda _: None)
+    scene.clock.turn()
+    assert len(alice.expelled) == 1
+    scene.book.put_user(User("alice", "pw"), lambda _: None)
+    again = scene.attach(scene.principal())
+    scene.change("bob", password="other")
+    assert again.expelled == []
+
+
+def test_what_does_not_concern_the_password_leaves_everybody_where_they_are(scene: Scene) -> None:
+    alice = scene.attach(scene.principal())
+    scene.change("alice", privileged=True)
+    assert alice.expelled == []
+
+
+def test_connection_of_many_users_ends_with_any_of_them(scene: Scene) -> None:
+    proxy = Client("http")
+    scene.ask(proxy, scene.principal())
+    scene.ask(proxy, scene.principal("bob", "pw2"))
+    scene.change("alice", enabled=False)
+    assert len(proxy.expelled) == 1
+
+
+def test_shared_session_of_a_datagram_port_is_nobodys(scene: Scene) -> None:
+    port = Client("coap", shared=True)
+    scene.ask(port, scene.principal())
+    scene.change("alice", enabled=False)
+    assert port.expelled == []
+    assert len(scene.attendance) == 0
+
+
+def test_token_ends_its_connection_when_it_runs_out(scene: Scene) -> None:
+    early, late = scene.attach(scene.token("sensor-1", 10)), scene.attach(scene.token("sensor-2", 60))
+    scene.clock.advance(39 * SECOND_NS)
+    assert early.expelled == []
+    scene.clock.advance(2 * SECOND_NS)
+    assert [failure.code for failure in early.expelled] == [ErrorCode.NOT_ALLOWED]
+    assert late.expelled == []
+    scene.clock.advance(60 * SECOND_NS)
+    assert len(late.expelled) == 1
+
+
+def test_later_token_of_the_same_user_takes_the_place_of_the_first(scene: Scene) -> None:
+    client = Client("http")
+    scene.ask(client, scene.token("sensor-1", 10))
+    scene.ask(client, scene.token("sensor-1", 100))
+    scene.clock.advance(60 * SECOND_NS)
+    assert client.expelled == []
+    scene.clock.advance(71 * SECOND_NS)
+    assert len(client.expelled) == 1
+
+
+def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_away(scene: Scene) -> None:
+    scene.book.put_policies("alice", [Policy("Topic:a", ("Sub",)), Policy("Topic:b", ("Sub",))], lambda _: None)
+    alice = scene.attach(scene.principal())
+    scene.filters[alice.session] = [Interest("a/#", 1), Interest("b", 1)]
+    scene.book.put_policies("bob", [Policy("Topic:a", ("Sub",))], lambda _: None)
+    scene.clock.turn()
+    assert alice.expelled == []
+    scene.book.put_policies("alice", [Policy("Topic:b", ("Sub",))], lambda _: None)
+    scene.clock.turn()
+    assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
+    assert [command.patterns for command in scene.handler.commands if isinstance(command, Unsubscribe)] == [["a/#"]]
+
+
+def test_resumed_session_is_looked_at_too(scene: Scene) -> None:
+    alice = scene.attach(scene.principal(), fresh=False)
+    scene.filters[alice.session] = [Interest("a/#", 1)]
+    scene.clock.advance(SECOND_NS)
+    assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
+
+
+def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
+    scene = Scene({"anonymous": "guest", "rules": [{"filter": "open/#"}]})
+    guest_principal = scene.access.authenticate(None, HOST)
+    assert isinstance(guest_principal, Principal)
+    guest, alice, sensor = scene.attach(guest_principal), scene.attach(scene.principal()), scene.attach(scene.token("s", 99))
+    scene.filters[alice.session] = [Interest("open/x", 0)]
+    scene.access.reconfigure(read({"jwt_secret": SECRET, "anonymous": "guest", "rules": [{"filter": "open/x"}]}))
+    scene.clock.turn()
+    assert (guest.expelled, alice.expelled, sensor.expelled) == ([], [], [])
+    scene.access.reconfigure(read({"jwt_secret": "another secret of thirty-two bytes"}))
+    scene.clock.turn()
+    told = [client.expelled[0].code for client in (guest, sensor, alice)]
+    assert told == [ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_ALLOWED]
+
+
+def test_grants_of_the_configuration_are_replaced_and_stored_ones_stay() -> None:
+    scene = Scene()
+    scene.book.put_policies("alice", [Policy("Topic:kept", ("Sub",))], lambda _: None)
+    scene.book.refix([Grant("alice", (Policy("Topic:new", ("Sub",)),))])
+    entries = scene.book.entries("alice")
+    assert entries.allow("Topic", "kept", ("Sub",), HOST)
+    assert entries.allow("Topic", "new", ("Sub",), HOST)
+    scene.book.refix([])
+    assert not scene.book.entries("alice").allow("Topic", "new", ("Sub",), HOST)
+
+
+def test_many_sessions_are_looked_at_in_parts_and_none_is_left_out(scene: Scene) -> None:
+    principal = scene.principal()
+    clients = [scene.attach(principal) for _ in range(2 * SESSIONS_PER_LOOK + 1)]
+    scene.change("alice", enabled=False)
+    assert sum(len(client.expelled) for client in clients) == SESSIONS_PER_LOOK
+    scene.clock.advance(SECOND_NS)
+    assert [len(client.expelled) for client in clients] == [1] * len(clients)
