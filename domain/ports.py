@@ -7,7 +7,7 @@ awaits or raises for an expected outcome; a `Failure` is the answer then.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from domain.errors import Failure
@@ -17,7 +17,6 @@ from domain.message import Message, Placed
 from domain.receipt import Receipt
 from domain.route import BrokerAddresses, Registration, TopicQueues, Version
 from domain.topic import Durability, Group, Topic
-
 
 HIGHEST_QUEUE_FIRST: Final = -2
 """For MessageStore.lease: all queues, a message of one with a lower number only when those above have none."""
@@ -102,11 +101,15 @@ class Disk(Protocol):
 
 @dataclass(slots=True)
 class StateChange:
-    """One key of one state space set to `value`, or removed with None. Spaces are short words: `session`, `latest`, …"""
+    """One key of one state space set to `value`, or removed with None. Spaces are short words: `session`, `latest`, …
+
+    at   where in the log the value stands, once the store knows; -1: it does not, or need not
+    """
 
     space: str
     key: bytes
     value: bytes | None
+    at: int = field(default=-1, compare=False)
 
 
 @dataclass(slots=True)
@@ -323,6 +326,9 @@ class State(Protocol):
 
     def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """(key, value) pairs whose key begins with `prefix`, in key order."""
+
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        """At most `limit` keys that begin with `prefix`, from `start` on, in key order: a slice of a walk through many."""
 
     def size(self, space: str) -> tuple[int, int]:
         """(keys, bytes of keys and values) of one space."""

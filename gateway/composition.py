@@ -17,6 +17,7 @@ from domain.ports import Clock, Disk, Entropy
 from gateway.access.administration import Administration
 from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
+from gateway.access.book import Book
 from gateway.access.gate import Gate
 from gateway.access.start import start as start_access
 from gateway.config import Config, nearest
@@ -70,6 +71,7 @@ class Parts:
     sessions: Sessions
     limits: LimitsConfig
     throttle: Throttle | None
+    book: Book
 
 
 def part_names() -> list[str]:
@@ -136,7 +138,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
     streams, datagrams, missing = _adapters(config, base)
-    return Parts(store, handler, access, throttle or gate, streams, datagrams, missing, watches, sessions, limits, throttle)
+    return Parts(store, handler, access, throttle or gate, streams, datagrams, missing, watches, sessions, limits, throttle, book)
 
 
 def _gate(
@@ -146,8 +148,13 @@ def _gate(
     gate: Handler = handler
     if access is not None:
         gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held))
-    limits = LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
+    limits = limits_of(config)
     return gate, limits, Throttle(limits, gate, clock) if limits.throttles else None
+
+
+def limits_of(config: Config) -> LimitsConfig:
+    """The table `[limits]`. Raises ConfigError."""
+    return LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
 
 
 def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[str, DatagramAdapter], dict[str, str]]:

@@ -144,13 +144,13 @@ class Pump:
 
     def pause_writing(self) -> None:
         """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""
-        self._stalled = True
+        self._stalled = self.session.stalled = True
         self._set_reading(False)
         self._watch(STALL_NS)
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
-        self._stalled = False
+        self._stalled = self.session.stalled = False
         if self._over:
             self._watch(LINGER_NS)
             return

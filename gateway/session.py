@@ -33,10 +33,11 @@ class Session:
     `seen` is in whose name it last asked for something, for whoever keeps a list of that.
     `shared`: it is that of all peers of a datagram port.
     `on_close` holds what use cases want undone when it ends (parked polls, watches, memberships), run once, in order.
+    `stalled`: its peer does not read what has been written; what can wait should.
     Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
     """
 
-    __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "seen", "shared", "shell")
+    __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "seen", "shared", "shell", "stalled")
 
     def __init__(self, protocol: str, shell: Shell, principal: Principal | None = None, shared: bool = False) -> None:
         self.protocol = protocol
@@ -46,6 +47,7 @@ class Session:
         self.seen: Principal | None = None
         self.shared = shared
         self.closed = False
+        self.stalled = False
         self.on_close: list[Callable[[], None]] = []
 
     def answer(self, event: Event) -> None:

@@ -2,6 +2,7 @@
 
     checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
     snapshot/<position>   frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
+                          with the other magic their values are rows, 12 bytes: where in the log the long value is
                           the last frame is empty
 
 A file is written under a new name and counts when its CRC holds; only then the older ones go. Nothing is overwritten, and no
@@ -26,6 +27,7 @@ from store.state import change
 FOLDER: Final = "checkpoint"
 SNAPSHOT_FOLDER: Final = "snapshot"
 MAGIC: Final = 0x48474350
+MAGIC_ROWS: Final = 0x48475257
 _POINT = struct.Struct(">qqq")
 _FRAME = struct.Struct(">IIqI")
 _SLICE_QUEUES: Final = 64
@@ -46,8 +48,11 @@ class Point(NamedTuple):
 class Source(Protocol):
     """What a snapshot is made of."""
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest record, change) of every live key. Values may be newer than the first step."""
+    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
+        """(base of the segment of the newest record, change, its value is a row) of every live key.
+
+        Values may be newer than the first step.
+        """
 
 
 def newest(disk: Disk) -> Point:
@@ -68,8 +73,8 @@ def snapshot_name(position: int) -> str:
     return f"{SNAPSHOT_FOLDER}/{position:020d}"
 
 
-def read_snapshot(disk: Disk, position: int) -> Iterator[tuple[int, StateChange]]:
-    """What a snapshot holds. Raises StoreError when it is broken."""
+def read_snapshot(disk: Disk, position: int) -> Iterator[tuple[int, StateChange, bool]]:
+    """What a snapshot holds, as Source.snapshot gave it. Raises StoreError when it is broken."""
     data = disk.read_all(snapshot_name(position)) or b""
     at = 0
     while True:
@@ -77,12 +82,12 @@ def read_snapshot(disk: Disk, position: int) -> Iterator[tuple[int, StateChange]
             raise StoreError(f"{snapshot_name(position)} is broken: restore it, or move the data directory away")
         magic, crc, base, length = _FRAME.unpack_from(data, at)
         body = data[at + _FRAME.size : at + _FRAME.size + length]
-        if magic != MAGIC or len(body) != length or zlib.crc32(body) != crc:
+        if magic not in (MAGIC, MAGIC_ROWS) or len(body) != length or zlib.crc32(body) != crc:
             raise StoreError(f"{snapshot_name(position)} is broken: restore it, or move the data directory away")
         if not length:
             return
         for item in change.decode(body):
-            yield base, item
+            yield base, item, magic == MAGIC_ROWS
         at += _FRAME.size + length
 
 
@@ -185,19 +190,19 @@ class Checkpointer:
         def step() -> None:
             nonlocal written
             group: list[StateChange] = []
-            size, base, more = 0, -1, False
-            for at, item in items:
-                if group and at != base:
-                    file.append(_frame(base, group))
+            size, base, more, rows = 0, -1, False, False
+            for at, item, row in items:
+                if group and (at != base or row != rows):
+                    file.append(_frame(base, group, rows))
                     group = []
-                base = at
+                base, rows = at, row
                 group.append(item)
                 size += len(item.key) + len(item.value or b"")
                 if size >= _SLICE_BYTES:
                     more = True
                     break
             if group:
-                file.append(_frame(base, group))
+                file.append(_frame(base, group, rows))
             written += size
             if more:
                 self._later(step)
@@ -244,6 +249,6 @@ class Checkpointer:
                 self._disk.remove(f"{SNAPSHOT_FOLDER}/{name}")
 
 
-def _frame(base: int, group: list[StateChange]) -> bytes:
+def _frame(base: int, group: list[StateChange], rows: bool) -> bytes:
     body = change.encode(group)
-    return _FRAME.pack(MAGIC, zlib.crc32(body), base, len(body)) + body
+    return _FRAME.pack(MAGIC_ROWS if rows else MAGIC, zlib.crc32(body), base, len(body)) + body

@@ -81,7 +81,7 @@ class Core:
         self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self)
         self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
-        self.state.connect(self.append_changes)
+        self.state.connect(self.append_changes, self.segments.read)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
         self.segments.date(clock.wall_ms())
@@ -278,15 +278,14 @@ class Core:
         entry = self.index.topics.get(name)
         return entry is not None and (entry.topic is not None or bool(entry.queues))
 
-    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest record, change) of every live key."""
-        for base, item in self.state.items():
-            value = self.state.get(item[0], item[1])
-            if value is not None:
-                yield base, StateChange(item[0], item[1], value)
+    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
+        """(base of the segment of the newest record, change, its value is a row) of every live key."""
+        for base, item, value in self.state.items():
+            row = isinstance(value, int)
+            yield base, StateChange(item[0], item[1], value.to_bytes(12, "big") if isinstance(value, int) else value), row
         for base, table in self.ledger.anchors.items():
             key = journal.key(table.group, table.topic, table.queue_id)
-            yield base, StateChange(LEASE, key, journal.whole(table))
+            yield base, StateChange(LEASE, key, journal.whole(table)), False
 
     # Running
 

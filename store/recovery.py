@@ -62,8 +62,11 @@ class Recovery:
         crashed = self._disk.read_all(ABORT) is not None
         segments.require_whole(point.position)
         if point.state:
-            for base, item in checkpoint.read_snapshot(self._disk, point.state):
-                self._apply(item, base)
+            for base, item, row in checkpoint.read_snapshot(self._disk, point.state):
+                if row and item.value is not None:
+                    self._state.refer(item.space, item.key, int.from_bytes(item.value, "big"), base)
+                else:
+                    self._apply(item, base)
         start = max(point.state, segments.first)
         for header, _ in segments.walk(start, False):
             if header.position >= point.position:
@@ -96,12 +99,13 @@ class Recovery:
 
     def _state_of(self, header: Header) -> None:
         data = self._segments.read(header.position + header.state_at, header.size - header.state_at)
-        self._changes(data, header.position)
+        self._changes(data, header.position + header.state_at)
 
     def _changes(self, data: bytes, position: int) -> None:
         segment = self._segments.at(position)
         assert segment is not None
-        for item in change.decode(Record(data).body):
+        state = Record(data)
+        for item in change.decode(state.body, position + state.body_at):
             self._apply(item, segment.base)
 
     def _batch(self, header: Header, data: bytes) -> None:
@@ -110,7 +114,7 @@ class Recovery:
             size = int.from_bytes(data[at : at + 4], "big")
             record = data[at : at + size]
             if at == header.state_at:
-                self._changes(record, header.position)
+                self._changes(record, header.position + at)
             else:
                 self._row(Record(record), header.position + at, size)
             at += size

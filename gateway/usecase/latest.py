@@ -6,8 +6,8 @@ offsets 0 since the value is written in the same commit as the message, before i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, final
 
 from domain import property as properties
 from domain import record
@@ -16,7 +16,6 @@ from domain.command import Command, DeleteLatest, Latest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Value
 from domain.expiry import has_expired
-from domain.filter.path import matches
 from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
 from domain.ports import Clock, State, StateChange
 from gateway.routing.routes import path_in
@@ -68,19 +67,69 @@ def value_at(state: State, path: str, wall_ms: int) -> bytes | None:
     return None if value is None or has_expired(value, wall_ms) else value
 
 
-def paths_under(state: State, pattern: str) -> Iterator[str]:
-    """Paths that have a latest value and match the filter `pattern`, in key order."""
-    cut = min((at for at in (pattern.find("+"), pattern.find("#")) if at >= 0), default=-1)
-    if cut < 0:
-        if state.get(SPACE, pattern.encode()) is not None:
-            yield pattern
-        return
-    # `a/#` also matches `a`, so the prefix ends before the slash.
-    prefix = pattern[:cut].removesuffix("/") if pattern[cut] == "#" else pattern[:cut]
-    for key, _ in state.scan(SPACE, prefix.encode()):
-        path = key.decode()
-        if matches(pattern, path):
-            yield path
+@final
+class Walk:
+    """A walk through the paths that have a latest value, for those that the filter `pattern` matches, in key order.
+
+    It is made in slices, since there may be a million of them; what is set or removed meanwhile may or may not be seen.
+    `next_key` is where it goes on, None when it is over.
+    """
+
+    __slots__ = ("_levels", "_prefix", "_state", "next_key", "pattern")
+
+    def __init__(self, state: State, pattern: str) -> None:
+        self._state = state
+        self.pattern = pattern
+        self._levels = pattern.encode().split(b"/")
+        cut = min((at for at in (pattern.find("+"), pattern.find("#")) if at >= 0), default=len(pattern))
+        # `a/#` also matches `a`, so the prefix ends before the slash.
+        self._prefix = (pattern[:cut].removesuffix("/") if pattern[cut:] == "#" else pattern[:cut]).encode()
+        self.next_key: bytes | None = self._prefix
+
+    def slice(self, most: int) -> list[str]:
+        """Matches among the next `most` paths at most."""
+        if self.next_key is None:
+            return []
+        if self._prefix == self.pattern.encode():
+            self.next_key = None
+            return [self.pattern] if self._state.get(SPACE, self._prefix) is not None else []
+        keys = self._state.keys(SPACE, self._prefix, self.next_key, most)
+        found: list[str] = []
+        skip: bytes | None = b""
+        for key in keys:
+            if key < skip:
+                continue
+            skip = self._after(key)
+            if skip == b"":
+                found.append(key.decode())
+            elif skip is None:
+                break
+        self.next_key = None if skip is None or len(keys) < most else max(skip, keys[-1] + b"\x00")
+        return found
+
+    def _after(self, key: bytes) -> bytes | None:
+        """b"": the key matches. Else the first key that may match after it; None when no key does."""
+        wanted = self._levels
+        levels = key.split(b"/")
+        if wanted[0] in (b"+", b"#") and key[:1] == b"$":
+            return b"%"
+        for at, level in enumerate(wanted):
+            if level == b"#":
+                return b""
+            if at == len(levels):
+                # Shorter; `a/#` matches `a`, what else begins like it comes later.
+                return key + b"\x00"
+            if level == b"+" or level == levels[at]:
+                continue
+            before = b"".join(part + b"/" for part in levels[:at])
+            if before + level > key:
+                return before + level
+            if before + level + b"/" > key:
+                return before + level + b"/"
+            return before[:-1] + b"0" if at else None
+        if len(levels) == len(wanted):
+            return b""
+        return b"/".join(levels[: len(wanted)]) + b"0"
 
 
 class LatestValues:

@@ -201,7 +201,9 @@ class GroupCommit:
         if current.changes:
             body = change.encode(current.changes)
             message = Message(change.STATE_TOPIC, body, queue_id=0)
-            current.parts.append(record.encode(message, 0, current.end, self.store_ms, self._config.store_host))
+            state = record.encode(message, 0, current.end, self.store_ms, self._config.store_host)
+            change.locate(current.changes, current.end + record.Record(state).body_at)
+            current.parts.append(state)
             current.end += len(current.parts[-1])
         self.end = current.end
         self._sealed.append(current)

@@ -10,6 +10,8 @@ from domain.ports import StateChange
 
 STATE_TOPIC: Final = "rmq_sys_headgate_state"
 RECORD_BYTES: Final = 160
+LONG_BYTES: Final = 160
+"""A row of memory for where a value is costs a quarter of this."""
 
 _KEY = struct.Struct(">H")
 _VALUE = struct.Struct(">i")
@@ -42,8 +44,24 @@ def encode(changes: Iterable[StateChange]) -> bytes:
     return b"".join(out)
 
 
-def decode(body: bytes) -> Iterator[StateChange]:
-    """Body -> changes, in order. The body comes from a batch whose CRC holds."""
+def is_long(item: StateChange) -> bool:
+    """True for a value that stays in the log, while memory keeps where: from LONG_BYTES on, the store's own aside."""
+    value = item.value
+    return value is not None and LONG_BYTES <= len(value) < 1 << 24 and not item.space.startswith("@")
+
+
+def locate(items: Iterable[StateChange], position: int) -> None:
+    """Note where long values stand, when the body of `items` is at `position` of the log."""
+    for item in items:
+        position += 7 + len(item.space) + len(item.key)
+        if item.value is not None:
+            if is_long(item):
+                item.at = position
+            position += len(item.value)
+
+
+def decode(body: bytes, position: int = -1) -> Iterator[StateChange]:
+    """Body -> changes, in order. The body comes from a batch whose CRC holds, at `position` of the log; -1: from elsewhere."""
     at = 0
     end = len(body)
     while at < end:
@@ -57,5 +75,8 @@ def decode(body: bytes) -> Iterator[StateChange]:
         if length < 0:
             yield StateChange(space, key, None)
         else:
-            yield StateChange(space, key, body[at : at + length])
+            item = StateChange(space, key, body[at : at + length])
+            if position >= 0 and is_long(item):
+                item.at = position + at
+            yield item
             at += length

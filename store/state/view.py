@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
-from domain.errors import Failure
+from domain.errors import Failure, StoreError
 from domain.message import Placed
 from domain.ports import StateChange
 from store.log.commit import Done
+from store.state import rows
 from store.state.anchors import Anchors
 from store.state.keys import SortedKeys
+from store.state.rows import RowCounts
 
 TOPIC: Final = "@topic"
 GROUP: Final = "@group"
@@ -21,51 +23,79 @@ TIMER: Final = "@timer"
 HALF: Final = "@half"
 
 Append = Callable[[Sequence[StateChange], Done | None], None]
+Read = Callable[[int, int], bytes]
 Item = tuple[str, bytes]
 
 
 @final
 class Space:
-    """The keys of one space; `bytes` of keys and values."""
+    """The keys of one space; `bytes` of keys and values. What is an int says where in the log the value is (`rows`)."""
 
     __slots__ = ("bytes", "keys", "values")
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.values: dict[bytes, bytes] = {}
+        self.values: dict[bytes, bytes | int] = {}
         self.keys = SortedKeys()
 
 
 @final
 class StateView:
-    """The `State` port. Spaces that begin with @ are the store's own: topics, groups, and what the log must not forget."""
+    """The `State` port. Spaces that begin with @ are the store's own: topics, groups, and what the log must not forget.
+
+    Long values stay in the log; memory has a row for each. Invariant: a row points into a segment that is there, since what
+    stands in one that goes is written again before.
+    """
 
     def __init__(self) -> None:
         self._spaces: dict[str, Space] = {}
         self._anchors: Anchors[Item] = Anchors()
+        self._rows = RowCounts()
         self._append: Append | None = None
+        self._read: Read | None = None
         self.bytes = 0
 
-    def connect(self, append: Append) -> None:
-        """Give the way into the log."""
+    def connect(self, append: Append, read: Read) -> None:
+        """Give the ways into the log, and out of it."""
         self._append = append
+        self._read = read
 
     def get(self, space: str, key: bytes) -> bytes | None:
         """One value as last made durable."""
         found = self._spaces.get(space)
-        return None if found is None else found.values.get(key)
+        value = None if found is None else found.values.get(key)
+        return self._fetch(value) if isinstance(value, int) else value
+
+    def _fetch(self, row: int) -> bytes:
+        """A long value. Raises StoreError when the log does not hold it, OSError when the disk fails."""
+        position, size = rows.unpack(row)
+        assert self._read is not None
+        data = self._read(position, size)
+        if len(data) != size:
+            raise StoreError(f"the log holds no value of {size} bytes at {position}, where the state says one is")
+        return data
+
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        """At most `limit` keys that begin with `prefix`, from `start` on, in order: a slice of a walk through many."""
+        found = self._spaces.get(space)
+        out: list[bytes] = []
+        for key in found.keys.since(max(prefix, start)) if found is not None else ():
+            if len(out) == limit or not key.startswith(prefix):
+                break
+            out.append(key)
+        return out
 
     def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """(key, value) pairs whose key begins with `prefix`, in key order, as they are now."""
         found = self._spaces.get(space)
         if found is None:
             return iter(())
-        pairs: list[tuple[bytes, bytes]] = []
+        pairs: list[tuple[bytes, bytes | int]] = []
         for key in found.keys.since(prefix):
             if not key.startswith(prefix):
                 break
             pairs.append((key, found.values[key]))
-        return iter(pairs)
+        return ((key, self._fetch(value) if isinstance(value, int) else value) for key, value in pairs)
 
     def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
         """Change keys, all or none, durably before `done` at the store's default level. ValueError for the store's spaces."""
@@ -76,25 +106,45 @@ class StateView:
 
     def apply(self, change: StateChange, base: int) -> None:
         """A change that has become durable; its record is in the segment at `base`."""
-        space = self._spaces.get(change.space)
-        if space is None:
-            space = self._spaces[change.space] = Space()
         key, value = change.key, change.value
-        old = space.values.get(key)
         if value is None:
-            if old is not None:
+            self._set(change.space, key, None, 0, base)
+        elif change.at >= 0:
+            self.refer(change.space, key, rows.pack(change.at, len(value)), base)
+        else:
+            self._set(change.space, key, value, len(value), base)
+
+    def refer(self, name: str, key: bytes, row: int, base: int) -> None:
+        """The value of `key` is a long one, where `row` says, in the segment at `base`."""
+        self._set(name, key, row, rows.unpack(row)[1], base)
+
+    def _set(self, name: str, key: bytes, value: bytes | int | None, size: int, base: int) -> None:
+        space = self._spaces.get(name)
+        if space is None:
+            space = self._spaces[name] = Space()
+        old = space.values.get(key)
+        if old is not None:
+            if isinstance(old, int):
+                position, old_size = rows.unpack(old)
+                self._rows.remove(position)
+            else:
+                old_size = len(old)
+                if value is None or isinstance(value, int):
+                    self._anchors.forget((name, key))
+            self._grow(space, -len(key) - old_size)
+            if value is None:
                 del space.values[key]
                 space.keys.remove(key)
-                self._anchors.forget((change.space, key))
-                self._grow(space, -len(key) - len(old))
+        if value is None:
             return
         if old is None:
             space.keys.add(key)
-            self._grow(space, len(key) + len(value))
-        else:
-            self._grow(space, len(value) - len(old))
         space.values[key] = value
-        self._anchors.touch((change.space, key), base)
+        self._grow(space, len(key) + size)
+        if isinstance(value, int):
+            self._rows.add(base)
+        else:
+            self._anchors.touch((name, key), base)
 
     def _grow(self, space: Space, size: int) -> None:
         space.bytes += size
@@ -105,20 +155,35 @@ class StateView:
         found = self._spaces.get(space)
         return (0, 0) if found is None else (len(found.values), found.bytes)
 
-    def items(self) -> list[tuple[int, Item]]:
-        """(base of the segment, (space, key)) of every value, oldest record first."""
-        return self._anchors.items()
+    def items(self) -> Iterator[tuple[int, Item, bytes | int]]:
+        """(base of the segment, (space, key), value or row) of all, oldest first but for rows; they may change meanwhile."""
+        for base, item in self._anchors.items():
+            value = self._spaces[item[0]].values.get(item[1])
+            if value is not None and not isinstance(value, int):
+                yield base, item, value
+        for name, space in list(self._spaces.items()):
+            for key in list(space.values) if self._rows.total else ():
+                value = space.values.get(key)
+                if isinstance(value, int):
+                    yield self._rows.base_of(rows.unpack(value)[0]), (name, key), value
 
     def anchored_below(self, base: int) -> list[StateChange]:
         """What has to be written again before the segments before `base` may go."""
         found: list[StateChange] = []
-        for space, key in self._anchors.below(base):
-            found.append(StateChange(space, key, self._spaces[space].values[key]))
+        for name, key in self._anchors.below(base):
+            value = self._spaces[name].values[key]
+            assert not isinstance(value, int)
+            found.append(StateChange(name, key, value))
+        if self._rows.any_below(base):
+            for name, space in self._spaces.items():
+                for key, value in space.values.items():
+                    if isinstance(value, int) and rows.unpack(value)[0] < base:
+                        found.append(StateChange(name, key, self._fetch(value)))
         return found
 
     def count(self) -> int:
         """Keys in all spaces."""
-        return len(self._anchors)
+        return len(self._anchors) + self._rows.total
 
 
 def answering(done: Callable[[None | Failure], None]) -> Done:

@@ -18,11 +18,11 @@ from gateway.usecase.latest import value_at
 from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.light import LightQueues
 from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
+from gateway.usecase.sessions.showing import Showing
 from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
 
 READ_BYTES_MAX: Final = 1024 * 1024
 READ_RECORDS_MAX: Final = 256
-LATEST_PER_TURN_MAX: Final = 256
 PLACES_PER_TURN_MAX: Final = 512
 
 
@@ -33,7 +33,7 @@ class CatchUp:
         self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow, facts: Facts,
         lights: LightQueues,
     ) -> None:
-        self._facts = facts
+        self.showing = Showing(state, clock, outflow, facts, self.catch_up)
         self._lights = lights
         self._store = store
         self._metadata = metadata
@@ -106,7 +106,7 @@ class CatchUp:
                 self._repeat(subscriber)
             return
         if subscriber.latest:
-            self._send_latest(subscriber)
+            self.showing.step(subscriber)
         if not subscriber.lag or subscriber.full:
             return
         place = next(iter(subscriber.lag))
@@ -181,7 +181,7 @@ class CatchUp:
         slot = subscriber.again[0]
         flight = subscriber.in_flight.get(slot)
         if flight is None:
-            subscriber.again.popleft()
+            subscriber.again.pop(0)
             self._clock.call_soon(lambda: self.catch_up(subscriber))
         elif flight.path:
             self._send_again(subscriber, flight.path, value_at(self._state, flight.path, self._clock.wall_ms()))
@@ -206,7 +206,7 @@ class CatchUp:
 
     def _send_again(self, subscriber: Subscriber, path: str, data: bytes | None) -> None:
         """Send it as a repetition; a record that is no longer there frees its slot."""
-        slot = subscriber.again.popleft()
+        slot = subscriber.again.pop(0)
         flight = subscriber.in_flight.get(slot)
         if flight is None:
             return
@@ -220,28 +220,3 @@ class CatchUp:
         parcel = Parcel(record, record.properties, path, flight.level)
         subscriber.outbox.append(Delivery(parcel, flight.level, slot, flight.retained, True, flight.identifiers))
         self._outflow.mark(subscriber)
-
-    def _send_latest(self, subscriber: Subscriber) -> None:
-        """Latest values for new filters, as far as the window lets them."""
-        for _ in range(LATEST_PER_TURN_MAX):
-            if not subscriber.latest:
-                return
-            path, interest = subscriber.latest[0]
-            data = self._facts.value(path) or value_at(self._state, path, self._clock.wall_ms())
-            if data is None or subscriber.interests.get(interest.pattern) is not interest:
-                subscriber.latest.popleft()
-                continue
-            record = Record(data)
-            stored = record.properties
-            level = min(level_of(stored), interest.level)
-            if level > AT_MOST_ONCE and subscriber.full:
-                return
-            subscriber.latest.popleft()
-            identifiers = (interest.identifier,) if interest.identifier else ()
-            parcel = Parcel(record, stored, path, level)
-            if level > AT_MOST_ONCE:
-                self._outflow.launch(subscriber, Flight(level, ("", 0), 0, path, True, identifiers), parcel)
-            else:
-                subscriber.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, True, False, identifiers))
-                self._outflow.mark(subscriber)
-        self._clock.call_soon(lambda: self.catch_up(subscriber))

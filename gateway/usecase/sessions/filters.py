@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Final
 
 from domain.errors import ErrorCode, Failure
@@ -21,16 +20,13 @@ from domain.session import (
 )
 from gateway.routing.routes import topic_of_filter
 from gateway.session import Session
-from gateway.usecase.latest import paths_under
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
-from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.outflow import Outflow
 from gateway.usecase.sessions.shares import Shares
 from gateway.usecase.sessions.subscriber import Subscriber
 
 INTERESTS_MAX: Final = 1_024
-LATEST_PATHS_MAX: Final = 100_000
 
 
 class Filters:
@@ -45,9 +41,7 @@ class Filters:
         outflow: Outflow,
         catch_up: CatchUp,
         shares: Shares,
-        facts: Facts,
     ) -> None:
-        self._facts = facts
         self._shares = shares
         self._store = store
         self._metadata = metadata
@@ -80,7 +74,7 @@ class Filters:
             session.answer(Subscribed(command.ticket, outcomes))
             for interest, new in added:
                 if interest.retained == RETAINED_ALWAYS or (interest.retained == RETAINED_IF_NEW and new):
-                    self._show_latest(subscriber, interest)
+                    self._catch_up.showing.begin(subscriber, interest)
             self._catch_up.catch_up(subscriber)
 
         def one_less() -> None:
@@ -138,15 +132,9 @@ class Filters:
         def bounds(result: tuple[int, int] | Failure) -> None:
             if not isinstance(result, Failure) and place not in subscriber.positions:
                 subscriber.positions[place] = result[1]
-                subscriber.touched.add(place[0])
+                subscriber.touched[place[0]] = None
 
         self._store.bounds(place[0], place[1], bounds)
-
-    def _show_latest(self, subscriber: Subscriber, interest: Interest) -> None:
-        for path in chain(self._facts.paths_under(interest.pattern), paths_under(self._state, interest.pattern)):
-            if len(subscriber.latest) >= LATEST_PATHS_MAX:
-                return
-            subscriber.latest.append((path, interest))
 
     def unsubscribe(self, subscriber: Subscriber, session: Session, command: Unsubscribe) -> None:
         """Take filters out; what is under way already stays under way."""

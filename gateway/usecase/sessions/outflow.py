@@ -125,7 +125,7 @@ class Outflow:
             subscriber.positions[flight.place] = flight.offset + 1
         if subscriber.durable:
             if moves:
-                subscriber.touched.add(flight.place[0])
+                subscriber.touched[flight.place[0]] = None
             self.stain(subscriber)
             (subscriber.held if flight.level == EXACTLY_ONCE else subscriber.outbox).append(delivery)
         else:

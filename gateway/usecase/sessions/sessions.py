@@ -82,7 +82,7 @@ class Sessions:
         self.lights = LightQueues(clock)
         self._replay = Replay(store, metadata, state, clock, self.lights)
         self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts, self.lights)
-        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares, self.facts)
+        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares)
         self._inflow = Inflow(state, sending)
         self._absences = Absences(clock, self._due)
         self._known: dict[str, Subscriber] = {}
@@ -248,7 +248,7 @@ class Sessions:
         def bounds(result: tuple[int, int] | Failure) -> None:
             if not isinstance(result, Failure) and subscriber.session is None:
                 subscriber.positions[place] = result[1]
-                subscriber.touched.add(place[0])
+                subscriber.touched[place[0]] = None
 
         self._store.bounds(place[0], place[1], bounds)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
@@ -12,6 +11,7 @@ from domain.receipt import Receipt
 from domain.session import EXPIRY_NEVER, SLOT_MAX, Delivery, Interest, Parcel, Will
 from gateway.routing.routes import path_in
 from gateway.session import Session
+from gateway.usecase.latest import Walk
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """Record bytes that may be on their way to one client unconfirmed; one message always may."""
@@ -102,6 +102,18 @@ class Reach:
 
 
 @final
+class Show:
+    """Latest values that a filter is still to be shown: paths that were found, the next one last, and the walk for more."""
+
+    __slots__ = ("interest", "ready", "walk")
+
+    def __init__(self, interest: Interest, walk: Walk, ready: list[str]) -> None:
+        self.interest = interest
+        self.walk = walk
+        self.ready = ready
+
+
+@final
 class Subscriber:
     """One session.
 
@@ -145,7 +157,7 @@ class Subscriber:
         self.positions: dict[Place, int] = {}
         self.lag: dict[Place, int] = {}
         self.missed: dict[Place, int] = {}
-        self.latest: deque[tuple[str, Interest]] = deque()
+        self.latest: list[Show] = []
         self.in_flight: dict[int, Flight] = {}
         self.flying_bytes = 0
         self.next_slot = 1
@@ -154,8 +166,8 @@ class Subscriber:
         self.held: list[Delivery] = []
         self.taking: list[int] = []
         self.dirty = False
-        self.touched: set[str] = set()
-        self.again: deque[int] = deque()
+        self.touched: dict[str, None] = {}
+        self.again: list[int] = []
         self.sorting = False
         self.catching_up = False
         self.epoch = 0

@@ -24,6 +24,9 @@ class MemoryState:
         found = [(key, value) for (where, key), value in self.kept.items() if where == space and key.startswith(prefix)]
         return iter(sorted(found))
 
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        return [key for key, _ in self.scan(space, prefix) if key >= start][:limit]
+
     def size(self, space: str) -> tuple[int, int]:
         found = [len(key) + len(value) for (where, key), value in self.kept.items() if where == space]
         return len(found), sum(found)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from domain.command import DeleteLatest, Latest
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused, Value
+from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, Message
 from domain.ports import StateChange, Timer
 from domain.record import Record, check
 from gateway.session import Session
-from gateway.usecase.latest import LatestValues, paths_under, retain, value_at
+from gateway.usecase.latest import LatestValues, Walk, retain, value_at
 
 
 class Memory:
@@ -27,6 +31,9 @@ class Memory:
         for (where, key), value in sorted(self.spaces.items()):
             if where == space and key.startswith(prefix):
                 yield key, value
+
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        return [key for key, _ in self.scan(space, prefix) if key >= start][:limit]
 
     def size(self, space: str) -> tuple[int, int]:
         found = [len(key) + len(value) for (where, key), value in self.spaces.items() if where == space]
@@ -119,11 +126,44 @@ def test_an_expired_value_is_absent() -> None:
     assert value_at(state, "t/1", 100) is None
 
 
+def paths(state: Memory, pattern: str, most: int = 1) -> list[str]:
+    walk = Walk(state, pattern)
+    found: list[str] = []
+    while walk.next_key is not None:
+        found += walk.slice(most)
+    return found
+
+
+LEVELS = st.sampled_from(["", "a", "a!", "ab", "b", "$", "$a", "0", "+"])
+NAMES = st.lists(LEVELS.filter(lambda level: level != "+"), min_size=1, max_size=4).map("/".join)
+FILTERS = st.tuples(st.lists(LEVELS, max_size=4), st.sampled_from([[], ["#"]])).map(lambda parts: "/".join(parts[0] + parts[1]))
+
+
+@given(st.sets(NAMES, max_size=40), FILTERS.filter(bool), st.integers(1, 5))
+def test_a_walk_finds_what_the_filter_matches(names: set[str], pattern: str, most: int) -> None:
+    state = Memory()
+    state.put([StateChange("latest", name.encode(), b"v") for name in names if name], None)
+    wanted = sorted((name for name in names if name and matches(pattern, name)), key=str.encode)
+    assert paths(state, pattern, most) == wanted
+
+
+def test_a_walk_leaves_out_what_cannot_match() -> None:
+    state = Memory()
+    names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqrstuvx"]
+    state.put([StateChange("latest", name.encode(), b"v") for name in names], None)
+    walk = Walk(state, "a/+/q")
+    turns = 0
+    while walk.next_key is not None:
+        walk.slice(2)
+        turns += 1
+    assert turns <= 51
+
+
 def test_paths_under_a_filter() -> None:
     state = Memory()
     state.put([retain(message(path)) for path in ("t", "t/1", "t/1/x", "t/2", "t0", "t/")], None)
-    assert list(paths_under(state, "t/#")) == ["t", "t/", "t/1", "t/1/x", "t/2"]
-    assert list(paths_under(state, "t/+")) == ["t/", "t/1", "t/2"]
-    assert list(paths_under(state, "+")) == ["t"]  # t0 is no path of topic `t`, so it was kept under `t`
-    assert list(paths_under(state, "t/1")) == ["t/1"]
-    assert list(paths_under(state, "t/9")) == []
+    assert list(paths(state, "t/#")) == ["t", "t/", "t/1", "t/1/x", "t/2"]
+    assert list(paths(state, "t/+")) == ["t/", "t/1", "t/2"]
+    assert list(paths(state, "+")) == ["t"]  # t0 is no path of topic `t`, so it was kept under `t`
+    assert list(paths(state, "t/1")) == ["t/1"]
+    assert list(paths(state, "t/9")) == []

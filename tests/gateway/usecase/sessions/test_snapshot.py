@@ -53,7 +53,7 @@ def subscribers(draw: st.DrawFn) -> Subscriber:
     for topic in ("t", "u"):
         if draw(st.booleans()):
             out.positions[(topic, draw(st.integers(0, 7)))] = draw(st.integers(0, 1 << 50))
-            out.touched.add(topic)
+            out.touched[topic] = None
     if draw(st.booleans()):
         message = Message("w", draw(st.binary(max_size=5)), b"k\x01v\x02", retain=draw(st.integers(0, 2)))
         out.will = Will(message, draw(st.integers(0, 0xFFFFFFFF)), draw(st.integers(-1, 1 << 30)))
@@ -92,7 +92,7 @@ def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
         subscriber = Subscriber(client_id)
         subscriber.expiry_s = 1
         subscriber.positions[("t", 0)] = 5
-        subscriber.touched.add("t")
+        subscriber.touched["t"] = None
         put(opened, clock, [snapshot.definition(subscriber), *snapshot.progress(subscriber), snapshot.mark(client_id, 7, True)])
     put(opened, clock, snapshot.removal(opened.state, "a", None))
     assert snapshot.load(opened.state, "a") is None
@@ -106,7 +106,7 @@ def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
 def test_only_topics_that_were_touched_are_written_again() -> None:
     subscriber = Subscriber("a")
     subscriber.positions = {("t", 0): 1, ("u", 0): 1}
-    subscriber.touched.add("u")
+    subscriber.touched["u"] = None
     keys = [change.key for change in snapshot.progress(subscriber)]
     assert keys == [b"a\x00f", b"a\x00pu"]
     assert [change.key for change in snapshot.progress(subscriber)] == [b"a\x00f"]
