@@ -6,7 +6,7 @@ from protocols.mqtt.connect import Auth, Connack, Disconnect
 from protocols.mqtt.packet import Packet, Ping
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback
-from tests.protocols.mqtt.stage import Client
+from tests.protocols.mqtt.stage import Broker, Client
 
 ACKS = {4: "PUBACK", 5: "PUBREC", 6: "PUBREL", 7: "PUBCOMP"}
 
@@ -34,3 +34,10 @@ def word(packet: Packet) -> str:
 def heard(client: Client) -> list[str]:
     """What came since the last call; `closed` when the server has ended the connection."""
     return [*map(word, client.take()), *(["closed"] if client.gone else [])]
+
+
+def entered(broker: Broker, version: int, client_id: str, keep: bool = False, **more: object) -> Client:
+    """A client whose session is kept for 100 s, or not at all."""
+    client = broker.client(version)
+    client.connect(client_id, clean=not keep, expiry_s=100 if keep and version == 5 else None, **more)  # type: ignore[arg-type]
+    return client
