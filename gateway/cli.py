@@ -63,7 +63,7 @@ def up(
     compiled = activate()
     from gateway.runtime.process import run
 
-    raise typer.Exit(run(_load(options, config), compiled))
+    raise typer.Exit(run(_load(options, config), compiled, lambda: _load(options, config)))
 
 
 @settings.command("show")

@@ -56,6 +56,7 @@ class Config:
     certificate, key  PEM files for TLS; "": self-signed, kept in the data folder
     tables            the tables of the configuration file that belong to parts
     sources           setting -> where its value is from; defaults are absent
+    file              the file that was read, "": none
     """
 
     data: str = "./headgate-data"
@@ -75,6 +76,7 @@ class Config:
     key: str = ""
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
 
     def port(self, name: str) -> int:
         """The port that listener `name` is to bind; 0 stays 0, any free one."""
@@ -103,7 +105,7 @@ class Config:
         return [(name, _text(value), self.sources.get(name, "default")) for name, value in found.items()]
 
 
-_SIMPLE: Final = tuple(field.name for field in fields(Config) if field.name not in ("ports", "tables", "sources"))
+_SIMPLE: Final = tuple(field.name for field in fields(Config) if field.name not in ("ports", "tables", "sources", "file"))
 
 
 def load(
@@ -134,7 +136,7 @@ def load(
     for name, given in options.items():
         if given is not None:
             take({_known(name, known, "option"): given}, f"option --{_option(name)}")
-    return _build(values, sources)
+    return _build(values, sources, file or "")
 
 
 def _from_file(file: str, known: set[str], parts: list[str]) -> dict[str, object]:
@@ -186,7 +188,7 @@ def _option(name: str) -> str:
     return name.replace("ports.", "port ").replace("_", "-")
 
 
-def _build(values: Mapping[str, object], sources: Mapping[str, str]) -> Config:
+def _build(values: Mapping[str, object], sources: Mapping[str, str], file: str) -> Config:
     ports = dict(PORTS)
     tables: dict[str, dict[str, object]] = {}
     simple: dict[str, Any] = {}
@@ -210,7 +212,7 @@ def _build(values: Mapping[str, object], sources: Mapping[str, str]) -> Config:
             raise ConfigError(f"{where} must be text, not {value!r}")
     if simple.get("admin_file") and not simple.get("admin"):
         simple["admin"] = _line(simple["admin_file"])
-    config = Config(**simple, ports=ports, tables=tables, sources=dict(sources))
+    config = Config(**simple, ports=ports, tables=tables, sources=dict(sources), file=file)
     _check(config)
     return config
 

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from domain.errors import StoreError
 from domain.limits import SECOND_NS
-from gateway.composition import Parts, compose
+from gateway.composition import Parts, compose, limits_of
 from gateway.config import Config
 from gateway.guard.door import Door
 from gateway.guard.proxies import Proxies
@@ -22,11 +22,13 @@ from gateway.observe.facts import facts
 from gateway.observe.figures import Ledger
 from gateway.observe.lag import Lags
 from gateway.pump import Pump
+from gateway.renewal import Renewal
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.reload import Reload, Subject
 from gateway.runtime.stream import StreamListener, bind, hang_up
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.latest import SPACE
@@ -44,8 +46,10 @@ log = logging.getLogger("headgate.node")
 class Node:
     """One process: listeners, pumps and the store, from `start` to `stop`."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, reread: Callable[[], Config] | None = None) -> None:
         self.config = config
+        self.reload: Reload
+        self._reread = reread or (lambda: config)
         self.ready = False
         self.parts: Parts
         self.ports: dict[str, int] = {}
@@ -74,6 +78,7 @@ class Node:
             )
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host), config.client_ca)
             tls.check()
+            self.reload = self._reloadable(tls)
             for name, bound in sockets.items():
                 await self._open(name, bound, tls)
         except BaseException:
@@ -84,6 +89,20 @@ class Node:
         self._ready_ns = self._clock.monotonic_ns()
         self.parts.sessions.facts.source = self._facts
         self.ready = True
+
+    def _reloadable(self, tls: TlsContexts) -> Reload:
+        """What is read again: settings first, for they may name other certificates."""
+        parts = self.parts
+        renewal = Renewal(self.config, self._reread, limits_of, parts.book, parts.access, parts.throttle, self._house)
+
+        def renew() -> None:
+            tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
+
+        subjects = [
+            Subject("settings", renewal.files, renewal.take, renewal.facts),
+            Subject("certificates", tls.files, renew, tls.facts),
+        ]
+        return Reload(subjects, asyncio.get_running_loop())
 
     async def _prepared(self) -> None:
         """Until the topics that clients expect to find are stored: a client that comes first must find them."""
@@ -101,7 +120,7 @@ class Node:
 
     async def _open(self, name: str, bound: socket.socket, tls: TlsContexts) -> None:
         if name == "admin":
-            self._admin = Admin(lambda: self.ready and self.parts.store.broken is None, self.metrics)
+            self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now)
             await self._admin.open(bound)
             return
         if name in DATAGRAM:
@@ -145,6 +164,9 @@ class Node:
 
         return make
 
+    def _serves(self) -> bool:
+        return self.ready and self.parts.store.broken is None
+
     def lines(self) -> list[tuple[str, str, str]]:
         """(listener, address, what it is for) for every listener that is open."""
         host = self.config.host
@@ -175,11 +197,13 @@ class Node:
         throttle = self.parts.throttle
         if throttle is not None:
             lost["held_off_total"] = throttle.held_off
-        return {**lost, "share_oversize_total": oversize, "watch_dropped_total": self.parts.watches.dropped}
+        lost["watch_dropped_total"] = self.parts.watches.dropped
+        return {**self.reload.counters(), **lost, "share_oversize_total": oversize}
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""
         self.ready = False
+        self.reload.stop()
         pumps = self._house.pumps
         for listener in self._streams:
             listener.close()

@@ -19,6 +19,10 @@ class Door:
 
     def __init__(self, limits: LimitsConfig) -> None:
         self._inside: dict[str, int] = {}
+        self.take(limits)
+
+    def take(self, limits: LimitsConfig) -> None:
+        """These limits count from now on; who is inside stays."""
         self._most = limits.connections_per_address
         burst, keys = limits.burst_s, limits.keys_max
         self._all_rate = Bucket(Rate(limits.connects_per_s, burst)) if limits.connects_per_s else None

@@ -40,6 +40,10 @@ class Throttle:
         self.held_off = 0
         self._handle = handler.handle
         self._clock = clock
+        self.take(limits)
+
+    def take(self, limits: LimitsConfig) -> None:
+        """These limits count from now on, for those too who are here: their buckets are full again."""
         self._wait = limits.mqtt_excess == WAIT
         self._code = {True: ErrorCode.RATE if limits.mqtt_excess == CLOSE else ErrorCode.QUOTA, False: ErrorCode.RATE}
         burst, keys = limits.burst_s, limits.keys_max

@@ -18,6 +18,9 @@ _PLAIN: Final = (
     ("connections_open", "gauge", "Connections open now"),
 )
 COUNTERS: Final = {
+    "reloads_total": "Times that settings or certificates were read again and put in force",
+    "reload_failures_total": "Times that settings or certificates could not be read again; what was in force stayed",
+    "reload_broken": "Files now that could not be read again: settings, certificates",
     "held_off_total": "CONNECTs of MQTT clients that connected too often, refused while they are held off",
     "mqtt_lost_total": "QoS 0 messages refused, or shed because an MQTT client did not read",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
@@ -67,7 +70,7 @@ def text(
     _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")
     lines.append(f"headgate_messages_expired_total {expired}")
     for name, count in sorted(counters.items()):
-        _head(lines, name, "counter", COUNTERS[name])
+        _head(lines, name, "counter" if name.endswith("_total") else "gauge", COUNTERS[name])
         lines.append(f"headgate_{name} {count}")
     for name, value in sorted(store.items()):
         _head(lines, f"store_{name}", "counter" if name.endswith("_total") else "gauge", f"The store's {name}")

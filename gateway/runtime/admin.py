@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 
 @final
 class Admin:
-    """`/healthz`: the process answers. `/readyz`: it also serves. `/metrics`: Prometheus text."""
+    """`/healthz`: the process answers. `/readyz`: it also serves. `/metrics`: Prometheus text.
 
-    def __init__(self, ready: Callable[[], bool], metrics: Callable[[], str]) -> None:
+    `/v1/admin/loaded`: what was read from which files and when; a POST to `/v1/admin/reload` reads them again.
+    """
+
+    def __init__(
+        self,
+        ready: Callable[[], bool],
+        metrics: Callable[[], str],
+        loaded: Callable[[], list[dict[str, object]]],
+        reload: Callable[[], None],
+    ) -> None:
         self._ready = ready
+        self._loaded = loaded
+        self._reload = reload
         self._metrics = metrics
         self._runner: web.AppRunner | None = None
 
@@ -36,8 +47,17 @@ class Admin:
         async def metrics(_: web.Request) -> web.Response:
             return web.Response(body=self._metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
 
+        async def loaded(_: web.Request) -> web.Response:
+            return web.json_response(self._loaded())
+
+        async def reload(_: web.Request) -> web.Response:
+            self._reload()
+            state = self._loaded()
+            return web.json_response(state, status=409 if any(subject["fault"] for subject in state) else 200)
+
         application = web.Application()
         application.add_routes([web.get("/healthz", health), web.get("/readyz", readiness), web.get("/metrics", metrics)])
+        application.add_routes([web.get("/v1/admin/loaded", loaded), web.post("/v1/admin/reload", reload)])
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         await web.SockSite(self._runner, bound).start()

@@ -7,6 +7,7 @@ import logging
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gateway.node import Node
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from gateway.config import Config
 
 
-def run(config: Config, compiled: str) -> int:
-    """Serve until SIGTERM or SIGINT; `compiled` says what runs as machine code.
+def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
+    """Serve until SIGTERM or SIGINT; `compiled` says what runs as machine code. On SIGHUP settings and certificates are reread.
 
     Raises ConfigError and StoreError before anything is served.
     """
@@ -26,7 +27,7 @@ def run(config: Config, compiled: str) -> int:
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(Node(config), loop, compiled))
+        return loop.run_until_complete(_serve(Node(config, reread), loop, compiled))
     finally:
         loop.close()
 
@@ -36,6 +37,7 @@ async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, wanted.set)
     await node.start()
+    loop.add_signal_handler(signal.SIGHUP, node.reload.now)
     announce(node, compiled)
     await wanted.wait()
     await node.stop()

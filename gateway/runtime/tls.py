@@ -43,6 +43,41 @@ class TlsContexts:
         if self._certificate or self._client_ca:
             self.context(())
 
+    def files(self) -> Sequence[str]:
+        """What the contexts are made of; of a pair of our own nothing before it is needed."""
+        if not (self._certificate or self._contexts):
+            return [self._client_ca] if self._client_ca else []
+        return [*(self._pair()), *([self._client_ca] if self._client_ca else [])]
+
+    def renew(self, certificate: str, key: str, client_ca: str) -> None:
+        """Read everything again, from these files; connections that there are go on as they are.
+
+        Raises ConfigError, and then the contexts are those of before.
+        """
+        fresh = TlsContexts(certificate, key, self._folder, self._names, client_ca)
+        for protocols in self._contexts or ((),):
+            if self._contexts or certificate or client_ca:
+                fresh.context(protocols)
+        self._certificate, self._key, self._client_ca = certificate, key, client_ca
+        self._contexts = fresh._contexts
+
+    def facts(self) -> dict[str, object]:
+        """The server's certificate, for people."""
+        from cryptography import x509
+
+        files = self.files()
+        if len(files) < 2:
+            return {}
+        try:
+            shown = x509.load_pem_x509_certificate(Path(files[0]).read_bytes())
+        except (OSError, ValueError) as error:
+            return {"certificate": f"cannot be read: {error}"}
+        return {
+            "certificate": shown.subject.rfc4514_string(),
+            "serial": f"{shown.serial_number:x}",
+            "expires": shown.not_valid_after_utc.isoformat(),
+        }
+
     def context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
         """A context that offers the ALPN names of `protocols`."""
         context = self._contexts.get(protocols)

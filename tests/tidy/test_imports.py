@@ -12,6 +12,7 @@ BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node", PACKAGES),
     ("gateway.composition", PACKAGES),
+    ("gateway.renewal", ("domain", "gateway.access", "gateway.config", "gateway.guard", "gateway.house")),
     ("gateway.cli", ("gateway", "domain")),
     ("gateway.__main__", ("gateway.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),

@@ -1,0 +1,125 @@
+"""Files that are read again while the node runs: when they change, and when SIGHUP or an operator asks for it.
+
+What is broken is left where it is: what was in force stays in force, and log, metric and admin port say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, final
+
+from domain.errors import ConfigError
+
+CHECK_S: Final = 1.0
+"""How often files are looked at; one `stat` each."""
+
+Stamp = tuple[int, int, int]
+log = logging.getLogger("headgate.reload")
+
+
+@final
+class Subject:
+    """Something that is made of files. `take` reads them and puts it in force, or raises ConfigError and changes nothing."""
+
+    def __init__(
+        self,
+        name: str,
+        files: Callable[[], Sequence[str]],
+        take: Callable[[], None],
+        facts: Callable[[], Mapping[str, object]],
+    ) -> None:
+        self.name = name
+        self.files = files
+        self.take = take
+        self.facts = facts
+        self.loaded = _now()
+        self.loads = 0
+        self.failures = 0
+        self.fault = ""
+        self.stamps = self.look()
+
+    def look(self) -> dict[str, Stamp | None]:
+        """What tells one state of the files from another."""
+        return {file: _stamp(file) for file in self.files()}
+
+    def reload(self) -> None:
+        """Read everything again."""
+        self.stamps = self.look()
+        try:
+            self.take()
+        except ConfigError as error:
+            self.failures += 1
+            self.fault = str(error)
+            log.error("%s: what was in force stays in force: %s", self.name, error)
+            return
+        self.loads += 1
+        self.loaded = _now()
+        self.fault = ""
+        # What has been taken may name other files.
+        self.stamps = self.look()
+        log.info("%s: read again and in force", self.name)
+
+    def state(self) -> dict[str, object]:
+        """For people, as JSON."""
+        return {
+            "name": self.name,
+            "loaded": self.loaded,
+            "files": list(self.stamps),
+            "reloads": self.loads,
+            "failures": self.failures,
+            "fault": self.fault,
+            **self.facts(),
+        }
+
+
+@final
+class Reload:
+    """The subjects of a node, and the timer that looks at their files."""
+
+    def __init__(self, subjects: Sequence[Subject], loop: asyncio.AbstractEventLoop) -> None:
+        self._subjects = subjects
+        self._loop = loop
+        self._timer = loop.call_later(CHECK_S, self._check)
+
+    def now(self) -> None:
+        """Read everything again, changed or not."""
+        for subject in self._subjects:
+            subject.reload()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def state(self) -> list[dict[str, object]]:
+        """When what was loaded from where, and what is wrong with what could not be."""
+        return [subject.state() for subject in self._subjects]
+
+    def counters(self) -> dict[str, int]:
+        """For /metrics."""
+        return {
+            "reloads_total": sum(subject.loads for subject in self._subjects),
+            "reload_failures_total": sum(subject.failures for subject in self._subjects),
+            "reload_broken": sum(bool(subject.fault) for subject in self._subjects),
+        }
+
+    def _check(self) -> None:
+        for subject in self._subjects:
+            if subject.look() != subject.stamps:
+                subject.reload()
+        self._timer = self._loop.call_later(CHECK_S, self._check)
+
+
+def _stamp(file: str) -> Stamp | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

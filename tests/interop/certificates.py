@@ -1,0 +1,44 @@
+"""Certificates for tests: a pair for a server on loopback, written where a server reads it."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+def write(folder: Path, serial: int) -> tuple[Path, Path]:
+    """Put a self-signed pair into `folder`, each file in one step; (certificate, key)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    alternatives = x509.SubjectAlternativeName(
+        [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    )
+    shown = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(serial)
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(alternatives, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    files = folder / "key.pem", folder / "certificate.pem"
+    for file, data in zip(files, (private, shown.public_bytes(serialization.Encoding.PEM)), strict=True):
+        fresh = file.with_suffix(".new")
+        fresh.write_bytes(data)
+        os.replace(fresh, file)
+    return files[1], files[0]

@@ -1,0 +1,185 @@
+"""A running server takes over certificates, rules, passwords and limits; real clients see it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import paho.mqtt.client as paho
+import pytest
+from cryptography import x509
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+from tests.interop import certificates
+from tests.interop.node import Node
+
+pytestmark = pytest.mark.interop
+
+RULES = """
+[access]
+enabled = true
+anonymous = "guest"
+[[access.rules]]
+filter = "open/#"
+"""
+NO_RULES = """
+[access]
+enabled = true
+anonymous = "guest"
+"""
+
+
+def wait(wanted: Callable[[], bool], seconds: float = 8.0) -> None:
+    """Until it is so, or fail."""
+    end = time.monotonic() + seconds
+    while not wanted():
+        assert time.monotonic() < end, "it did not come to that in time"
+        time.sleep(0.02)
+
+
+def serial(port: int) -> int:
+    """The serial number of the certificate that a new connection is shown."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", port), 5) as plain, context.wrap_socket(plain) as secure:
+        shown = secure.getpeercert(True)
+    assert shown is not None
+    return x509.load_der_x509_certificate(shown).serial_number
+
+
+def loaded(node: Node, name: str) -> dict[str, object]:
+    """What the admin port says of one subject."""
+    found: list[dict[str, object]] = json.loads(node.admin("/v1/admin/loaded"))
+    return next(subject for subject in found if subject["name"] == name)
+
+
+class Client:
+    """An MQTT 5 client of Paho's, and what it was told."""
+
+    def __init__(self, node: Node, port: str = "mqtt", name: str = "c", user: tuple[str, str] | None = None) -> None:
+        self.codes: list[int] = []
+        self.ended: list[int] = []
+        self.connected: list[int] = []
+        self.granted: list[int] = []
+        version = MQTTProtocolVersion.MQTTv5
+        self.client = paho.Client(CallbackAPIVersion.VERSION2, name, protocol=version, reconnect_on_failure=False)
+        self.client.on_publish = lambda _c, _u, _m, code, _p: self.codes.append(code.value)
+        self.client.on_disconnect = lambda _c, _u, _f, code, _p: self.ended.append(code.value)
+        self.client.on_connect = lambda _c, _u, _f, code, _p: self.connected.append(code.value)
+        self.client.on_subscribe = lambda _c, _u, _m, codes, _p: self.granted.extend(code.value for code in codes)
+        if user is not None:
+            self.client.username_pw_set(*user)
+        if port == "mqtts":
+            self.client.tls_set(cert_reqs=ssl.CERT_NONE)
+            self.client.tls_insecure_set(True)
+        self.client.connect("127.0.0.1", node.port(port))
+        self.client.loop_start()
+        wait(lambda: bool(self.connected))
+
+    def publish(self, topic: str) -> int:
+        """The reason code of PUBACK."""
+        before = len(self.codes)
+        self.client.publish(topic, b"x", 1)
+        wait(lambda: len(self.codes) > before)
+        return self.codes[-1]
+
+    def close(self) -> None:
+        """Say goodbye and stop."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+def test_certificate_is_swapped_under_a_running_server(tmp_path: Path) -> None:
+    certificate, key = certificates.write(tmp_path / "tls", 1001)
+    options = ("--durability", "page", "--certificate", str(certificate), "--key", str(key))
+    with Node(tmp_path / "node", *options) as node:
+        stays = Client(node, "mqtts")
+        assert serial(node.port("mqtts")) == serial(node.port("http")) == 1001
+        certificates.write(tmp_path / "tls", 1002)
+        wait(lambda: serial(node.port("mqtts")) == 1002)
+        assert serial(node.port("http")) == 1002
+        assert stays.publish("t") == 0
+        certificate.write_text("this is no certificate")
+        wait(lambda: loaded(node, "certificates")["fault"] != "")
+        assert "headgate_reload_broken 1" in node.admin("/metrics")
+        assert serial(node.port("mqtts")) == 1002
+        assert "what was in force stays in force" in node.text()
+        certificates.write(tmp_path / "tls", 1003)
+        wait(lambda: serial(node.port("mqtts")) == 1003)
+        state = loaded(node, "certificates")
+        assert (state["serial"], state["fault"]) == (f"{1003:x}", "")
+        assert "headgate_reload_broken 0" in node.admin("/metrics")
+        assert stays.publish("t") == 0
+        stays.close()
+
+
+def test_rule_that_is_gone_refuses_the_next_publish_and_ends_subscriptions(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(RULES)
+    with Node(tmp_path / "node", "--durability", "page", "--config", str(file)) as node:
+        sender, listener = Client(node, name="sender"), Client(node, name="listener")
+        listener.client.subscribe("open/#", 1)
+        wait(lambda: listener.granted == [1])
+        assert sender.publish("open/door") == 0
+        file.write_text("[access]\nanonimous = 'guest'\n")
+        wait(lambda: loaded(node, "settings")["fault"] != "")
+        assert sender.publish("open/door") == 0
+        file.write_text(NO_RULES)
+        wait(lambda: loaded(node, "settings")["fault"] == "")
+        assert sender.publish("open/door") == 0x87
+        wait(lambda: listener.ended == [0x87], 3)
+        file.write_text(RULES)
+        os.kill(node.pid, signal.SIGHUP)
+        wait(lambda: sender.publish("open/door") == 0)
+        sender.close()
+
+
+@pytest.mark.skipif(shutil.which("mosquitto_pub") is None, reason="mosquitto-clients is not installed")
+def test_password_that_changes_ends_who_had_the_old_one(tmp_path: Path) -> None:
+    admin = tmp_path / "admin"
+    admin.write_text("root:first\n")
+    with Node(tmp_path / "node", "--durability", "page", "--admin-file", str(admin)) as node:
+
+        def publishes(password: str) -> bool:
+            who = ["mosquitto_pub", "-p", str(node.port("mqtt")), "-u", "root", "-P", password]
+            command = [*who, "-t", "t", "-m", "x", "-q", "1"]
+            return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
+
+        assert publishes("first")
+        stays = Client(node, user=("root", "first"))
+        admin.write_text("root:second\n")
+        wait(lambda: stays.ended == [0x98], 4)
+        assert not publishes("first")
+        assert publishes("second")
+
+
+def test_operator_asks_for_it_and_hears_what_waits_for_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text("port_offset = 0\n")
+    with Node(tmp_path / "node", "--durability", "page", "--config", str(file)) as node:
+        file.write_text('cluster = "Another"\n[limits]\nmessages_per_s = 1\nburst_s = 1\n')
+        request = urllib.request.Request(f"http://127.0.0.1:{node.port('admin')}/v1/admin/reload", method="POST")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            state = json.load(answer)
+        assert state[0]["waiting_for_restart"] == ["cluster"]
+        connection = http.client.HTTPConnection("127.0.0.1", node.port("http"), timeout=5)
+        answers: list[tuple[int, str | None]] = []
+        for _ in range(4):
+            connection.request("POST", "/v1/topics/t/messages", b"x")
+            answer = connection.getresponse()
+            answer.read()
+            answers.append((answer.status, answer.getheader("Retry-After")))
+        connection.close()
+        assert answers[0] == (201, None)
+        assert (429, "1") in answers
