@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
+from domain import property as properties
 from domain.access import PUB, Ask, Renew
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
@@ -23,6 +24,10 @@ from gateway.access.authority import Access
 from gateway.session import Session
 
 _NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
+
+
+REMOTING: Final = "remoting"
+"""The protocol whose messages tell nothing of their origin, so that they go out as they stand in the log (decision 0008)."""
 
 
 class Handler(Protocol):
@@ -103,6 +108,8 @@ class Gate:
         assert isinstance(command, Send | SendOnce)
         failure = None if principal.privileged else self._unsendable(principal, command.messages, session.client_id)
         if failure is None:
+            if session.protocol != REMOTING:
+                _sign(principal, command.messages)
             self._handle(session, command)
         else:
             self._deny(session, command, failure)
@@ -154,6 +161,8 @@ class Gate:
                 self._deny(session, command, failure)
                 return
         session.principal = principal
+        if command.will is not None:
+            _sign(principal, (command.will.message,))
         self._handle(session, command)
         if self._attendance is not None and not command.fresh:
             self._attendance.resumed(session)
@@ -205,3 +214,11 @@ class Gate:
             session.answer(Subscribed(ticket, [failure] * len(command.interests)))
         elif ticket is not None and getattr(command, "wait", True):
             session.answer(Refused(ticket, failure))
+
+
+def _sign(principal: Principal, messages: Sequence[Message]) -> None:
+    """HG_PRINCIPAL, beside the other properties that tell where a message came from."""
+    if properties.is_storable(properties.HG_PRINCIPAL, principal.user):
+        mark = properties.entry(properties.HG_PRINCIPAL, principal.user)
+        for message in messages:
+            message.properties += mark
