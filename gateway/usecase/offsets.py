@@ -82,7 +82,7 @@ class Offsets:
         def found(result: int | Failure) -> None:
             if not isinstance(result, Failure):
                 session.answer(Offset(command.ticket, result))
-            elif result.code is ErrorCode.OFFSET_NOT_FOUND and command.zero_if_absent:
+            elif result.code is ErrorCode.OFFSET_NOT_FOUND and command.zero_if_absent and not self._by_time(session, command):
                 self._store.bounds(command.topic, command.queue_id, partial(zero, result))
             else:
                 session.answer(Refused(command.ticket, result))
@@ -95,6 +95,11 @@ class Offsets:
                 session.answer(Offset(command.ticket, 0))
 
         self._store.offset(command.group, command.topic, command.queue_id, found)
+
+    def _by_time(self, session: Session, command: QueryOffset) -> bool:
+        """True when the client itself looks for where to begin: told of a position, even 0, it would not."""
+        member = self._registry.members(command.group).get(session.client_id)
+        return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
 
     def _bounds(self, session: Session, command: QueryBounds) -> None:
         topic = self._topics.find(command.topic)

@@ -255,6 +255,17 @@ def test_a_message_given_back_comes_again_after_its_delay(bench: Bench) -> None:
     assert bodies(bench.receive("u", "%DLQ%g")) == ["a"]
 
 
+def test_a_member_that_begins_at_an_instant_is_told_of_no_position_until_there_is_one(bench: Bench) -> None:
+    queue_id = bench.send("t", "a").placed[0].queue_id
+    member = Ear()
+    late = Membership("late", from_where="CONSUME_FROM_TIMESTAMP")
+    bench.ask(Heartbeat(1, "c", consumers=[late, Membership("last")]), member)
+    assert code(bench.ask(QueryOffset(1, "late", "t", queue_id), member)) is ErrorCode.OFFSET_NOT_FOUND
+    assert bench.ask(QueryOffset(1, "last", "t", queue_id), member) == [Offset(1, 0)]
+    bench.ask(CommitOffsets(1, "late", [("t", queue_id, 1)]), member)
+    assert bench.ask(QueryOffset(1, "late", "t", queue_id), member) == [Offset(1, 1)]
+
+
 def test_positions_are_kept_and_found(bench: Bench) -> None:
     queue_id = bench.send("t", "a").placed[0].queue_id
     assert bench.ask(QueryOffset(1, "g", "t", queue_id)) == [Offset(1, 0)]
