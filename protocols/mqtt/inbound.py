@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
@@ -94,10 +93,11 @@ class Inbound:
         self._aliases: dict[int, bytes] = {}
         self._routes: dict[bytes, Route] = {}
         self._run: Run | None = None
-        self._runs: deque[Run] = deque()
+        self._runs: list[Run] = []
         self._released: list[int] = []
         self._open = 0
-        self._open_twice: set[int] = set()
+        # An empty dict is a third of an empty set: an idle connection pays for each of them.
+        self._open_twice: dict[int, None] = {}
         self.pending_bytes = 0
 
     def publish(self, packet: Publish, commands: list[Command]) -> None:
@@ -171,7 +171,7 @@ class Inbound:
         if packet.qos == 2:
             if packet.packet_id in self._open_twice:
                 return
-            self._open_twice.add(packet.packet_id)
+            self._open_twice[packet.packet_id] = None
         else:
             self._open += 1
         if self._version == V5 and self._open + len(self._open_twice) > self._config.receive_maximum:
@@ -217,8 +217,14 @@ class Inbound:
     def _settle(self, run: Run, code: int) -> None:
         run.code = code
         runs = self._runs
-        while runs and runs[0].code >= 0:
-            self._acknowledge(runs.popleft())
+        done = 0
+        while done < len(runs) and runs[done].code >= 0:
+            done += 1
+        if done:
+            ready = runs[:done]
+            del runs[:done]
+            for each in ready:
+                self._acknowledge(each)
 
     def stored(self, run: Run) -> None:
         """The messages of `run` are stored."""
@@ -242,13 +248,17 @@ class Inbound:
                 packet_ids = [packet_id for packet_id in packet_ids if packet_id]
             self._open -= len(packet_ids)
         elif run.code >= 0x80:
-            self._open_twice.difference_update(packet_ids)
+            self._forget(packet_ids)
         if run.code and self._version == V5:
             why = self._explained(run.words)
             for packet_id in packet_ids:
                 self._output.put(encode_ack(Ack(run.kind, packet_id, run.code, why), V5))
         else:
             self._output.put(acks(run.kind, packet_ids))
+
+    def _forget(self, packet_ids: list[int]) -> None:
+        for packet_id in packet_ids:
+            self._open_twice.pop(packet_id, None)
 
     def _explained(self, words: str) -> Properties:
         """A reason string, where it is wanted and small enough (3.4.2.2.2)."""
@@ -261,7 +271,7 @@ class Inbound:
 
     def released(self, releases: Releases, known: list[bool]) -> None:
         """PUBCOMP: 0x92 in 5.0 for a packet id that stood for nothing."""
-        self._open_twice.difference_update(releases.packet_ids)
+        self._forget(releases.packet_ids)
         if self._version != V5 or all(known):
             self._output.put(acks(PUBCOMP, releases.packet_ids))
             return

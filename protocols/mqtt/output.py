@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import final
 
 from domain.session import Delivery
@@ -27,7 +26,7 @@ class Output:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
-        self._low: deque[bytes] = deque()
+        self._low: list[bytes] = []
         self._low_bytes = 0
         self._aliases: dict[str, int] = {}
         self.alias_maximum = 0
@@ -87,9 +86,13 @@ class Output:
             self.dropped += 1
 
     def _shed(self) -> None:
-        while self._low_bytes > self._bytes_max and len(self._low) > 1:
-            self._low_bytes -= len(self._low.popleft())
-            self.dropped += 1
+        low = self._low
+        shed = 0
+        while self._low_bytes > self._bytes_max and shed < len(low) - 1:
+            self._low_bytes -= len(low[shed])
+            shed += 1
+        del low[:shed]
+        self.dropped += shed
 
     def drain(self) -> list[bytes]:
         """Everything, once."""

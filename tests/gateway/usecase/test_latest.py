@@ -149,14 +149,14 @@ def test_a_walk_finds_what_the_filter_matches(names: set[str], pattern: str, mos
 
 def test_a_walk_leaves_out_what_cannot_match() -> None:
     state = Memory()
-    names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqrstuvx"]
+    names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqstuvx"]
     state.put([StateChange("latest", name.encode(), b"v") for name in names], None)
     walk = Walk(state, "a/+/q")
     turns = 0
     while walk.next_key is not None:
         walk.slice(2)
         turns += 1
-    assert turns <= 51
+    assert turns <= 101, "of 175"
 
 
 def test_paths_under_a_filter() -> None:
