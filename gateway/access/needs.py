@@ -175,6 +175,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     command.Extend: _group(SUB),
     command.DeadLetter: _both(SUB),
     command.SendBack: _group(SUB),
+    command.Retry: _group(SUB),
     command.CommitOffsets: _moved,
     command.QueryOffset: _both(SUB, GET),
     command.QueryBounds: _topic(*KNOW),

@@ -35,6 +35,17 @@ def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mappin
     )
 
 
+def bury(group: str, message: Message) -> None:
+    """Make a message that was meant for the retry topic of `group` one for its dead-letter topic."""
+    stored = properties.without(message.properties, _PARKED)
+    origin = properties.text(stored, properties.RETRY_TOPIC) or message.topic
+    origin_id = properties.text(stored, properties.ORIGIN_MESSAGE_ID) or properties.text(stored, properties.UNIQ_KEY)
+    marks = {properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: origin_id or "-"}
+    message.properties = properties.with_values(stored, marks)
+    message.topic = address.dead_letter_topic(group)
+    message.queue_id = 0
+
+
 def leased_topic(group: str, topic: str, receipt: Receipt) -> str:
     """The topic whose queue a receipt speaks of: the group's retry topic when its flag says so."""
     if receipt.retry == RETRY_NONE or topic.startswith(address.RETRY_PREFIX):

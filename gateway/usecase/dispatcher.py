@@ -63,6 +63,7 @@ class Dispatcher:
         resets = Resets(clock)
         limited = Limited(self.groups, self.dead_letters)
         self.pulling = Pulling(store, self.topics, self.registry, resets, limited, clock, self.tally)
+        locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.add(
             self.topics,
@@ -71,7 +72,7 @@ class Dispatcher:
             self.dead_letters,
             self.pulling,
             self.receiving,
-            Settling(store, self.groups, self.sending),
+            Settling(store, self.groups, self.sending, locks),
             Offsets(store, self.topics, self.groups, self.registry, resets),
             self.registry,
             Relaying(self.registry, self.topics, store, self.sending, clock),
@@ -80,7 +81,7 @@ class Dispatcher:
             Governing(policy),
             self.tally,
             Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
-            Locks(clock),
+            locks,
         )
         self._topics_to_make = 0
         for topic in system_topics(cluster, broker):

@@ -27,10 +27,10 @@ class Locks:
         """LockQueues."""
         return {LockQueues: self._lock}
 
-    def is_locked(self, group: str, topic: str, queue_id: int) -> bool:
-        """True while some client of `group` holds the queue."""
-        held = self._held.get((group, topic, queue_id))
-        return held is not None and held[1] > self._clock.monotonic_ns()
+    def is_locked(self, group: str) -> bool:
+        """True while some client of `group` holds a queue."""
+        now = self._clock.monotonic_ns()
+        return any(key[0] == group and held[1] > now for key, held in self._held.items())
 
     def _lock(self, session: Session, command: LockQueues) -> None:
         now = self._clock.monotonic_ns()

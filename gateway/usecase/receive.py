@@ -102,6 +102,8 @@ class Receiving:
                 failure = Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
                 session.answer(Refused(command.ticket, failure))
             else:
+                # Who asks without order would break it for all the others.
+                command.ordered = command.ordered or group.orderly
                 _Call(self, session, command, group).lease()
 
         self._groups.ensure(command.group, ready)

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar, cast
 
 from domain import address, limits
 from domain import property as properties
-from domain.command import Acknowledge, Command, Extend, SendBack
+from domain.command import Acknowledge, Command, Extend, Retry, SendBack
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Extended, Refused, Settled
+from domain.event import Done, Extended, Refused, Sent, Settled
 from domain.message import Placed
 from domain.ports import MessageStore
 from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
@@ -18,9 +18,10 @@ from domain.record import Record
 from domain.retry import DEFAULT
 from domain.topic import Group
 from gateway.session import Session
-from gateway.usecase.deadletter import copy_of, leased_topic
+from gateway.usecase.deadletter import bury, copy_of, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
+from gateway.usecase.locks import Locks
 from gateway.usecase.send import Sending
 
 _LEVELS = 18
@@ -28,16 +29,22 @@ Outcome = TypeVar("Outcome")
 
 
 class Settling:
-    """Acknowledge, Extend, SendBack."""
+    """Acknowledge, Extend, SendBack, Retry."""
 
-    def __init__(self, store: MessageStore, groups: Groups, sending: Sending) -> None:
+    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks) -> None:
+        self._locks = locks
         self._store = store
         self._groups = groups
         self._sending = sending
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """Acknowledge, Extend, SendBack."""
-        return {Acknowledge: self._acknowledge, Extend: self._extend, SendBack: self._send_back}
+        """Acknowledge, Extend, SendBack, Retry."""
+        return {
+            Acknowledge: self._acknowledge,
+            Extend: self._extend,
+            SendBack: self._send_back,
+            Retry: self._retry,
+        }
 
     def _acknowledge(self, session: Session, command: Acknowledge) -> None:
         def settled(result: list[Failure | None] | Failure) -> None:
@@ -115,6 +122,24 @@ class Settling:
             session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
 
         self._sending.submit([message], stored)
+
+    def _retry(self, session: Session, command: Retry) -> None:
+        def stored(result: list[Placed] | Failure) -> None:
+            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
+
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                if command.wait:
+                    session.answer(Refused(command.ticket, group))
+                return
+            most = command.retry_max if command.retry_max >= 0 else group.retry_max
+            ordered = self._locks.is_locked(group.name)
+            for message in command.messages:
+                if ordered or message.reconsume_times > most:
+                    bury(group.name, message)
+            self._sending.submit(command.messages, stored if command.wait else None)
+
+        self._groups.ensure(command.group, ready)
 
 
 class _ByTopic(Generic[Outcome]):

@@ -12,8 +12,8 @@ from typing import Final, final
 
 from domain import limits
 from domain import property as properties
-from domain.address import DLQ_PREFIX, RETRY_PREFIX
-from domain.command import Send
+from domain.address import RETRY_PREFIX
+from domain.command import Retry, Send
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from protocols.remoting import codes
@@ -83,6 +83,9 @@ def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
         _learn(frame, message, fields, shapes)
     _finish(client, message)
+    if message.topic.startswith(RETRY_PREFIX):
+        group = message.topic[len(RETRY_PREFIX) :]
+        return (Retry(Ticket(frame, sent), [message], group, _int(fields, "l", -1), frame.flag & 2 == 0),)
     return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
 
 
@@ -199,10 +202,6 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
             stored = properties.with_values(stored, {properties.PGROUP: fields["a"]})
     times = _int(fields, "j")
     queue_id = _int(fields, "e", -1)
-    if topic.startswith(RETRY_PREFIX) and fields.get("l") and times > _int(fields, "l"):
-        topic = DLQ_PREFIX + topic[len(RETRY_PREFIX) :]
-        queue_id = 0
-        stored = properties.without(stored, ("DELAY",))
     message = Message(
         topic,
         frame.body,

@@ -21,7 +21,8 @@ def test_a_lock_is_one_clients_until_it_is_given_back() -> None:
     locks = Locks(VirtualClock())
     assert ask(locks, "a") == Locked(1, QUEUES)
     assert ask(locks, "b") == Locked(1, [])
-    assert locks.is_locked("g", "t", 0)
+    assert locks.is_locked("g")
+    assert not locks.is_locked("h")
     assert ask(locks, "b", unlock=True) == Done(1), "another's unlock changes nothing"
     assert ask(locks, "b") == Locked(1, [])
     ask(locks, "a", unlock=True)

@@ -5,8 +5,20 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from domain.command import Acknowledge, Heartbeat, Membership, Pull, PutGroup, PutTopic, Receive, SendBack, Subscription
-from domain.event import Done, Pulled, Received
+from domain.command import (
+    Acknowledge,
+    Heartbeat,
+    LockQueues,
+    Membership,
+    Pull,
+    PutGroup,
+    PutTopic,
+    Receive,
+    Retry,
+    SendBack,
+    Subscription,
+)
+from domain.event import Done, Pulled, Received, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.retry import DEFAULT, RetryPolicy
@@ -92,3 +104,43 @@ def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ord
     assert properties.text(Record(letter.record).properties, properties.DLQ_ORIGIN_TOPIC) == "t"
     receipts = [each.receipt for event in heard for each in event.messages]
     bench.ask(Acknowledge(1, "g", "t", receipts))
+
+
+def retried(bench: Bench, times: int, most: int = -1) -> None:
+    stored = properties.encode([("UNIQ_KEY", "M"), ("RETRY_TOPIC", "t"), ("DELAY", "1"), ("ORIGIN_MESSAGE_ID", "O")])
+    message = Message("%RETRY%g", b"x", stored, message_id="M", reconsume_times=times)
+    [event] = bench.ask(Retry(1, [message], "g", most))
+    assert isinstance(event, Sent)
+    bench.clock.run_for(1_100)
+
+
+@pytest.mark.parametrize(("times", "most"), [(4, -1), (3, 2)])
+def test_a_retry_beyond_the_limit_is_a_dead_letter(bench: Bench, times: int, most: int) -> None:
+    bench.ask(PutGroup(1, Group("g", retry_max=3)))
+    retried(bench, times, most)
+    [letter] = bench.receive("undertaker", "%DLQ%g").messages
+    stored = Record(letter.record).properties
+    assert b"DELAY" not in stored
+    assert properties.text(stored, properties.DLQ_ORIGIN_TOPIC) == "t"
+    assert properties.text(stored, properties.DLQ_ORIGIN_MESSAGE_ID) == "O"
+
+
+def test_a_retry_within_the_limit_comes_again_unless_queues_are_locked(bench: Bench) -> None:
+    bench.ask(PutGroup(1, Group("g", retry_max=3)))
+    retried(bench, 3)
+    assert len(returned(bench)) == 1
+    bench.ask(LockQueues(1, "g", "orderly", [("broker-a", "t", 0)]))
+    retried(bench, 1)
+    assert len(returned(bench)) == 1
+    assert len(bench.receive("undertaker", "%DLQ%g").messages) == 1
+
+
+def test_an_ordered_group_is_ordered_for_those_too_who_do_not_ask_for_it(bench: Bench) -> None:
+    bench.ask(PutGroup(1, Group("g", orderly=True)))
+    bench.ask(PutTopic(1, Topic("t", 1, 1)))
+    bench.send("t", "a1", "a2", group="a")
+    [first] = bench.receive("g", "t", limit=1).messages
+    assert first.receipt.revive_queue == 999
+    assert bench.receive("g", "t").messages == []
+    bench.ask(Acknowledge(1, "g", "t", [first.receipt]))
+    assert [Record(each.record).body for each in bench.receive("g", "t").messages] == [b"a2"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain import property as properties
-from domain.command import Send
+from domain.command import Retry, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import SYS_PREPARED, Placed
@@ -187,12 +187,13 @@ def test_a_batch_may_not_go_to_a_retry_topic() -> None:
     assert reply(conn).code == codes.MESSAGE_ILLEGAL
 
 
-def test_a_retry_beyond_its_limit_goes_to_the_dead_letter_topic_without_delay() -> None:
-    header = {**V2, "b": "%RETRY%g", "j": "17", "l": "16", "i": "DELAY\x013\x02A\x01b\x02"}
+@pytest.mark.parametrize(("limit", "most"), [({"l": "16"}, 16), ({}, -1)])
+def test_a_message_for_a_retry_topic_is_its_groups_retry(limit: dict[str, str], most: int) -> None:
+    header = {**{key: value for key, value in V2.items() if key != "l"}, **limit, "b": "%RETRY%g", "j": "17"}
     command = one(connection(), request(310, header, b"x", serialize=BINARY))
-    assert isinstance(command, Send)
-    message = command.messages[0]
-    assert (message.topic, message.queue_id, message.properties) == ("%DLQ%g", 0, b"A\x01b\x02" + REGION_PROPERTY)
+    assert isinstance(command, Retry)
+    assert (command.group, command.retry_max, command.wait) == ("g", most, True)
+    assert command.messages[0].reconsume_times == 17
 
 
 @pytest.mark.parametrize("change", [{"b": ""}, {"e": "x"}, {"g": "1e3"}, {"f": "99999999999999999999"}, {"h": "3000000000"}])
