@@ -8,13 +8,14 @@ from typing import Generic, TypeVar, cast
 
 from domain import address, limits
 from domain import property as properties
-from domain.command import Acknowledge, Command, Extend, Retry, SendBack
+from domain.command import Acknowledge, Command, Extend, SendBack
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Refused, Sent, Settled
 from domain.message import Placed
 from domain.ports import MessageStore
 from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
 from domain.record import Record
+from domain.resend import Retry
 from domain.retry import DEFAULT
 from domain.topic import Group
 from gateway.session import Session

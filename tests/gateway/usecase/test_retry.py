@@ -14,13 +14,13 @@ from domain.command import (
     PutGroup,
     PutTopic,
     Receive,
-    Retry,
     SendBack,
     Subscription,
 )
 from domain.event import Done, Pulled, Received, Sent
 from domain.message import Message
 from domain.record import Record
+from domain.resend import Retry
 from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Group, Topic
 from tests.gateway.usecase.ear import Ear

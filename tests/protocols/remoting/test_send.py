@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain import property as properties
-from domain.command import Retry, Send
+from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import SYS_PREPARED, Placed
+from domain.resend import Retry
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
