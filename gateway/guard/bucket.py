@@ -40,7 +40,7 @@ class Bucket:
 
     def wait_ns(self, now: int) -> int:
         """How long until something may be taken; 0: at once."""
-        return max(0, self._full_at - now - self._rate.burst_ns + 1)
+        return max(0, max(self._full_at, now) + self._rate.cost_ns(1) - now - self._rate.burst_ns)
 
     def take(self, units: int, now: int) -> None:
         """Take `units`, into debt where there are not as many."""
