@@ -1,0 +1,101 @@
+"""One group, one ledger: a push consumer of rocketmq-client-go and a receiver over HTTP share the messages of a topic."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.node import Node
+from tests.interop.test_remoting_go import client
+
+__all__ = ["client"]
+pytestmark = pytest.mark.interop
+COUNT = 400
+
+
+@pytest.fixture
+def node(tmp_path: Path, client: Path) -> Iterator[Node]:
+    with Node(tmp_path / "node", "--durability", "page") as running:
+        yield running
+
+
+class Receiver(threading.Thread):
+    """Receives a few at a time, and acknowledges each."""
+
+    def __init__(self, node: Node, place: str) -> None:
+        super().__init__(daemon=True)
+        self._node = node
+        self._place = place
+        self.over = False
+        self.got: list[str] = []
+
+    def run(self) -> None:
+        while not self.over:
+            answer = post(self._node, f"{self._place}:receive?max=4&wait_ms=1000&invisible_ms=60000", b"")
+            for message in json.loads(answer)["messages"] if answer else ():
+                self.got.append(base64.b64decode(message["body"]).decode())
+                time.sleep(0.005)
+                post(self._node, f"{self._place}:ack", json.dumps({"receipts": [message["receipt"]]}).encode())
+
+
+def post(node: Node, path: str, body: bytes) -> bytes:
+    """The answer's body."""
+    request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=40) as answer:
+        return bytes(answer.read())
+
+
+def lag(node: Node, group: str) -> str:
+    return next((line for line in node.admin("/metrics").split("\n") if f'group="{group}",topic="Mixed"' in line), "")
+
+
+def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, tmp_path: Path) -> None:
+    for number in range(20):
+        post(node, "/v1/topics/Mixed/messages", f"early{number}".encode())
+    arguments = [
+        str(client), "mixed", f"127.0.0.1:{node.port('nameserver')}", "Mixed", f"127.0.0.1:{node.port('remoting')}",
+    ]  # fmt: skip
+    pushed: list[str] = []
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(tmp_path)}
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        lines = process.stdout
+        said = (line.split()[1] for line in lines if line.startswith("got "))
+        reader = threading.Thread(target=lambda: pushed.extend(said), daemon=True)
+        reader.start()
+        until(lambda: len(pushed) > 0, 60)
+        receiver = Receiver(node, "/v1/groups/cg_Mixed/topics/Mixed")
+        receiver.start()
+        for number in range(COUNT):
+            post(node, "/v1/topics/Mixed/messages", str(number).encode())
+        wanted = {f"early{number}" for number in range(20)} | {str(number) for number in range(COUNT)}
+        until(lambda: wanted <= {*pushed, *receiver.got}, 60)
+        until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 40)
+        receiver.over = True
+        receiver.join(10)
+        process.stdin.write("\n")
+        process.stdin.close()
+        process.wait(30)
+        reader.join(10)
+    assert [body for body, times in Counter(pushed + receiver.got).items() if times > 1] == []
+    assert set(pushed) - {f"early{number}" for number in range(20)}, "the push consumer had its share"
+    assert receiver.got, "and so had the receiver"
+
+
+def until(condition: Callable[[], bool], seconds: float) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "it did not happen in time"
+        time.sleep(0.05)
