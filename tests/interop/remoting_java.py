@@ -24,14 +24,20 @@ class JavaClient:
         """The same with another home, whose conf/tools.yml may have credentials for mqadmin."""
         return JavaClient(self._classpath, home)
 
-    def run(self, main: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        """One run of a main class, at most RUN_S seconds."""
-        command = [
+    def command(self, main: str, *options: str) -> list[str]:
+        """The beginning of a command line that runs a main class."""
+        return [
             "java", "-Xmx256m", f"-Duser.home={self._home}", f"-Drocketmq.home.dir={self._home}", *options,
-            "-cp", self._classpath, main, *arguments,
+            "-cp", self._classpath, main,
         ]  # fmt: skip
+
+    def run(
+        self, main: str, *arguments: str, options: tuple[str, ...] = (), seconds: int = RUN_S
+    ) -> subprocess.CompletedProcess[str]:
+        """One run of a main class, at most `seconds`."""
+        command = [*self.command(main, *options), *arguments]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL
+            command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
         )
 
     def scenario(self, *arguments: str, options: tuple[str, ...] = ()) -> None:

@@ -27,6 +27,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 /**
  * What tools and brokers ask of clients that are there: `Tools MODE NAMESERVER TOPIC [FILE]`.
  *
+ * Mode `member` stays as long as its input does, and says at each byte of it how much was consumed.
  * Mode `commands` runs the mqadmin commands of FILE, one a line, arguments separated by tabs, beside a producer and a consumer.
  */
 public final class Tools {
@@ -48,6 +49,7 @@ public final class Tools {
                 case "callbacks": callbacks(); break;
                 case "reset": reset(); break;
                 case "request": request(); break;
+                case "member": member(); break;
                 default: throw new IllegalArgumentException(args[0]);
             }
         } catch (Throwable error) {
@@ -127,18 +129,40 @@ public final class Tools {
             PrintStream catching = new PrintStream(said, true, StandardCharsets.UTF_8);
             System.setOut(catching);
             System.setErr(catching);
-            try {
-                MQAdminStartup.main0(words, null);
-            } catch (Throwable thrown) {
-                thrown.printStackTrace();
-            } finally {
-                System.setOut(out);
-                System.setErr(error);
-            }
+            Thread runner = new Thread(() -> {
+                try {
+                    MQAdminStartup.main0(words[0].isEmpty() ? new String[0] : words, null);
+                } catch (Throwable thrown) {
+                    thrown.printStackTrace();
+                }
+            });
+            runner.start();
+            // One of them goes on until it is stopped.
+            runner.join(words[0].equals("clusterRT") ? 3_000 : 90_000);
+            runner.interrupt();
+            runner.join(5_000);
+            System.setOut(out);
+            System.setErr(error);
             out.println("=== " + number++);
             out.println(said.toString(StandardCharsets.UTF_8));
         }
         out.println("=== end");
+    }
+
+    /** A producer that sends ten messages and a consumer, there until their input ends. */
+    private static void member() throws Exception {
+        DefaultMQProducer producer = producer();
+        DefaultMQPushConsumer consumer = consumer();
+        send(producer, 10);
+        System.out.println("ready");
+        System.out.flush();
+        while (System.in.read() >= 0) {
+            consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+            System.out.println("seen " + SEEN.size());
+            System.out.flush();
+        }
+        consumer.shutdown();
+        producer.shutdown();
     }
 
     private static void callbacks() throws Exception {
