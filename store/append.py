@@ -7,7 +7,7 @@ from typing import final
 
 from domain import property as properties
 from domain import recall
-from domain.address import TIMER_TOPIC
+from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
 from domain.ports import StateChange
@@ -106,6 +106,9 @@ class Appender:
         placed: list[Placed] = []
         for message, queue in zip(messages, queues, strict=True):
             offset = queue.next
+            if queue.entry.name == SCHEDULE_TOPIC:
+                # A level counts from here: the batch may have been opened long ago in this turn.
+                store_ms = self._commit.stamp()
             record = encode(message, offset, end, store_ms, host)
             size = len(record)
             stored = message.properties

@@ -54,6 +54,18 @@ def test_every_timer_comes_once_in_order_and_never_early(seed: int, durability: 
     assert driver.store.figures()["timers"] == 0
 
 
+def test_a_level_counts_from_its_message_and_not_from_what_was_stored_with_it() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.store.append([Message("t", b"opens the batch", b"", queue_id=1)], None)
+    driver.clock.step_wall(25)
+    sent_ms = driver.clock.wall_ms()
+    driver.store.append([Message("t", b"later", b"DELAY\x011\x02", queue_id=0)], None)
+    driver.clock.run_for(2_000)
+    [record] = [Record(data) for data in driver.read("t").records]
+    assert record.store_ms >= sent_ms + parking.LEVELS_MS[0]
+
+
 def test_far_timers_are_not_in_memory_and_their_buckets_go_when_they_are_done() -> None:
     driver = Driver()
     driver.topic("t")
