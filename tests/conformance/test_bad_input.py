@@ -50,7 +50,7 @@ def test_first_packet(row: First) -> None:
 
 
 class Later(NamedTuple):
-    """Bytes behind CONNECT. `code`: of 5.0, in DISCONNECT; 3.1.1 hears nothing. Where forms differ, a version has its own row."""
+    """Bytes behind CONNECT. `code`: of 5.0, in DISCONNECT; 3.1.1 hears nothing. Where forms differ, each has its own row."""
 
     name: str
     version: int

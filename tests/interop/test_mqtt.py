@@ -205,11 +205,13 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: int) -> Non
     sender.stop()
 
 
+@pytest.mark.parametrize("pattern", ["k/#", "$share/g/k/#"])
+@pytest.mark.parametrize("version", [paho.MQTTv311, paho.MQTTv5])
 @pytest.mark.parametrize("qos", [1, 2])
-def test_kill_9_during_traffic(mortal: Node, qos: int) -> None:
+def test_kill_9_during_traffic(mortal: Node, qos: int, version: int, pattern: str) -> None:
     """Nothing acknowledged is lost; at QoS 2 nothing comes twice, neither into the log nor out of it."""
-    listener = Phone(mortal, "listener", clean=False).start().subscribe("k/#", qos)
-    sender = Phone(mortal, "sender", clean=False).start()
+    listener = Phone(mortal, "listener", version, clean=False).start().subscribe(pattern, qos)
+    sender = Phone(mortal, "sender", version, clean=False).start()
     acknowledged: list[int] = []
     stop = threading.Event()
 
@@ -235,14 +237,15 @@ def test_kill_9_during_traffic(mortal: Node, qos: int) -> None:
         mortal.start()
     stop.set()
     thread.join(60)
-    until(lambda: set(map(str, acknowledged)) <= set(listener.bodies()), 30)
+    # What a group's member had been given when the server was killed comes again when its lease has run out, after a minute.
+    until(lambda: set(map(str, acknowledged)) <= set(listener.bodies()), 30 if pattern == "k/#" else 100)
     time.sleep(0.5)
     counts = Counter(listener.bodies())
     assert set(map(str, acknowledged)) <= set(counts)
     if qos == 2:
         assert [body for body, count in counts.items() if count > 1] == []
         first_seen = list(dict.fromkeys(listener.bodies()))
-        assert first_seen == sorted(first_seen, key=int)
+        assert pattern != "k/#" or first_seen == sorted(first_seen, key=int), "a group promises no order"
     assert all(listener.present[1:])
     listener.stop()
     sender.stop()
