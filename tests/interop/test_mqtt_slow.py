@@ -1,0 +1,88 @@
+"""Subscribers that stop reading while very much comes for them: the server's memory stays as it was, and nothing is lost."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocols.mqtt.connect import Connect
+from protocols.mqtt.packet import Decoder, Packet, encode
+from protocols.mqtt.property import NONE
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Subscribe
+from tests.interop.node import Node
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+COUNT = 100_000
+BODY = 500
+GROWTH_MAX = 48 * 1024 * 1024
+"""Two sessions are behind by 50 MB of bodies each; besides, the store's cache of the newest records fills up."""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    with Node(tmp_path, "--durability", "page", environment={"HEADGATE_STORE_CACHE_BYTES": "8388608"}) as running:
+        yield running
+
+
+class Wire:
+    """An MQTT 3.1.1 client over a blocking socket with small buffers."""
+
+    def __init__(self, node: Node, client_id: str) -> None:
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        self.socket.settimeout(60)
+        self.socket.connect(("127.0.0.1", node.port("mqtt")))
+        self.decoder = Decoder(1 << 28, 4, client=True)
+        self.send(Connect(4, client_id, True, 0, None, None, None, NONE))
+        self.receive()
+
+    def send(self, *packets: Packet) -> None:
+        self.socket.sendall(b"".join(encode(packet, 4) for packet in packets))
+
+    def receive(self) -> list[Packet]:
+        """Packets of at least one read; the connection must be there."""
+        data = self.socket.recv(1 << 20)
+        assert data, "the server has closed the connection"
+        return self.decoder.feed(data)
+
+    def subscribe(self, pattern: str, qos: int) -> None:
+        self.send(Subscribe(1, [(pattern, qos)], NONE))
+        self.receive()
+
+
+def resident(node: Node) -> int:
+    """Anonymous resident bytes of the server."""
+    found = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{node.pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_a_hundred_thousand_messages_for_subscribers_that_do_not_read(node: Node) -> None:
+    source = Wire(node, "source")
+    source.send(Publish(b"flood/first", b"x", 1, False, False, 1, NONE))
+    source.receive()
+    kept, shed = Wire(node, "kept"), Wire(node, "shed")
+    kept.subscribe("flood/+", 1)
+    shed.subscribe("flood/+", 0)
+    before = resident(node)
+    for first in range(0, COUNT, 50):
+        batch = range(first, first + 50)
+        source.send(*(Publish(b"flood/x", b"%07d" % at + b"." * BODY, 1, False, False, 1 + at % 50, NONE) for at in batch))
+        left = 50
+        while left:
+            left -= sum(isinstance(packet, Ack) for packet in source.receive())
+    assert resident(node) - before < GROWTH_MAX
+    got: list[int] = []
+    while len(got) < COUNT:
+        found = [packet for packet in kept.receive() if isinstance(packet, Publish)]
+        got += [int(packet.body[:7]) for packet in found]
+        if found:
+            kept.send(*(Ack(4, packet.packet_id) for packet in found))
+    assert got == list(range(COUNT)), "in order, each once"
+    (lost,) = re.findall(r"^headgate_mqtt_lost_total (\d+)", node.admin("/metrics"), re.MULTILINE)
+    assert COUNT // 2 < int(lost) < COUNT, "of what was sent at QoS 0 a bounded part waits, the rest is shed and counted"
