@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+GRPC: Final = "grpc"
+"""What an HTTP/2 connection counts as once its first request was one of gRPC's, on whatever port."""
 SECURE: Final = ("mqtts", "websockets")
 """Stream listeners that take nothing but TLS."""
 

@@ -16,7 +16,7 @@ from gateway.config import Config
 from gateway.guard.door import Door
 from gateway.guard.proxies import Proxies
 from gateway.house import PumpHouse
-from gateway.listeners import ABOUT, DATAGRAM, LABELS, SECURE, SPEAKS
+from gateway.listeners import ABOUT, DATAGRAM, GRPC, LABELS, SECURE, SPEAKS
 from gateway.observe import metrics
 from gateway.observe.facts import facts
 from gateway.observe.figures import Ledger
@@ -151,7 +151,7 @@ class Node:
         secure = tls.secure(adapters)
         plain = {} if listener in SECURE else adapters
         proxies = self._proxies
-        labels = {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
+        labels = {GRPC: GRPC} | {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
 
         def direct(peer: Peer, now: int) -> Opening:
             return Opening(plain, secure, peer, now)
@@ -183,16 +183,32 @@ class Node:
 
     def _facts(self) -> dict[str, str]:
         sessions = self.parts.sessions
+        retained, retained_bytes = self.parts.store.state.size(SPACE)
         counts = {
             "clients/connected": sessions.attached,
+            "clients/maximum": sessions.most,
             "subscriptions/count": sessions.interests,
-            "retained messages/count": self.parts.store.state.size(SPACE)[0],
+            "retained messages/count": retained,
+            "store/messages/bytes": retained_bytes,
+            "publish/messages/dropped": self._lost(),
         }
         return facts(self._ledger.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
 
-    def _counters(self) -> dict[str, int]:
+    def _lost(self) -> int:
         mqtt = self.parts.streams.get(MQTT)
-        lost = {"mqtt_lost_total": mqtt.lost} if isinstance(mqtt, MqttAdapter) else {}
+        return mqtt.lost if isinstance(mqtt, MqttAdapter) else 0
+
+    def _counters(self) -> dict[str, int]:
+        sessions = self.parts.sessions
+        retained, retained_bytes = self.parts.store.state.size(SPACE)
+        lost = {
+            "mqtt_lost_total": self._lost(),
+            "mqtt_sessions_connected": sessions.attached,
+            "mqtt_sessions_connected_max": sessions.most,
+            "mqtt_subscriptions": sessions.interests,
+            "mqtt_retained": retained,
+            "mqtt_retained_bytes": retained_bytes,
+        }
         oversize = self.parts.sessions.oversize
         throttle = self.parts.throttle
         if throttle is not None:

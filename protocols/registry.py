@@ -168,7 +168,11 @@ class Opening:
     @property
     def protocol(self) -> str:
         """The name of the protocol, "" while undecided."""
-        return self._name if self._inner is None else self._inner.protocol
+        if self._inner is not None:
+            return self._inner.protocol
+        # HTTP/2 carries several applications: whose the first request is, that is spoken.
+        spoken: str = getattr(self.chosen, "spoken", HTTP2) if self._name == HTTP2 else self._name
+        return HTTP2 if spoken == "http" else spoken
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Keep bytes until they tell; then hand all of them to the chosen connection."""

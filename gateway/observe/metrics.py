@@ -18,6 +18,11 @@ _PLAIN: Final = (
     ("connections_open", "gauge", "Connections open now"),
 )
 COUNTERS: Final = {
+    "mqtt_sessions_connected": "MQTT clients connected now",
+    "mqtt_sessions_connected_max": "MQTT clients that were connected at the same time, at most",
+    "mqtt_subscriptions": "Filters of MQTT clients that are connected",
+    "mqtt_retained": "Latest values kept",
+    "mqtt_retained_bytes": "Bytes of the latest values kept",
     "reloads_total": "Times that settings or certificates were read again and put in force",
     "reload_failures_total": "Times that settings or certificates could not be read again; what was in force stayed",
     "reload_broken": "Files now that could not be read again: settings, certificates",

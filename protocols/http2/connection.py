@@ -72,8 +72,8 @@ class Http2Connection:
 
     __slots__ = (
         "_applications", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at", "_inside_at",
-        "_inside_count", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base", "_sent", "_stalls", "_streams",
-        "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading",
+        "_inside_count", "_names", "_now", "_opened_at", "_outline", "_pinged", "_queued", "_resets_base", "_sent", "_stalls",
+        "_streams", "_tick_at", "_uploads_bytes", "_work_base", "closed", "reading", "spoken",
     )  # fmt: skip
 
     def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
@@ -89,6 +89,8 @@ class Http2Connection:
         self._queued = self._sent = self._uploads_bytes = 0
         self._control_base = self._work_base = self._resets_base = self._finished = 0
         self._tick_at = now + limits.HANDSHAKE_NS
+        self.spoken = ""
+        self._names = [factory.name for factory in factories]
         self._applications: list[Application] = [factory.open(self, peer, now) for factory in factories]
 
     # What the shell calls
@@ -232,8 +234,9 @@ class Http2Connection:
         if len(self._streams) >= STREAMS_MAX or self._engine.held > HELD_BYTES_MAX:
             self._engine.reset(stream_id, REFUSED_STREAM)
             return
-        for application in self._applications:
+        for name, application in zip(self._names, self._applications, strict=True):
             if application.accepts(headers):
+                self.spoken = self.spoken or name
                 self._streams[stream_id] = _Stream(application, end, now + REQUEST_NS)
                 commands += application.opened(stream_id, headers, now)
                 if end:

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import aiocoap  # type: ignore[import-untyped]
+import grpc  # type: ignore[import-untyped]
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -232,3 +233,37 @@ def test_header_from_somebody_else_is_refused_on_every_stream_port(tmp_path: Pat
                 peer.sendall(header)
                 assert ended(peer)
             assert figure(node, refusal(name, "proxy-refused")) == 1, name
+
+
+def test_facts_that_operators_of_a_broker_expect(tmp_path: Path) -> None:
+    with start(tmp_path, "[limits]\nburst_s = 2\n") as node:
+        clients = [Client(node, name=f"c{number}") for number in range(3)]
+        clients[0].client.subscribe("t/#", 1)
+        wait(lambda: clients[0].granted == [1])
+        clients[1].client.publish("t/kept", b"12345", 1, retain=True)
+        wait(lambda: clients[1].codes == [0])
+        clients[2].close()
+        wait(lambda: figure(node, "headgate_mqtt_sessions_connected ") == 2)
+        assert figure(node, "headgate_mqtt_sessions_connected_max ") == 3
+        assert figure(node, "headgate_mqtt_subscriptions ") == 1
+        assert figure(node, "headgate_mqtt_retained ") == 1
+        assert figure(node, "headgate_mqtt_retained_bytes ") >= 5
+        assert figure(node, 'headgate_disconnects_total{protocol="mqtt",reason="goodbye"}') == 1
+        told: dict[str, bytes] = {}
+        clients[0].client.on_message = lambda _c, _u, message: told.update({message.topic: message.payload})
+        clients[0].client.subscribe("$SYS/broker/#", 0)
+        wait(lambda: b"3" in told.get("$SYS/broker/clients/maximum", b""))
+        assert told["$SYS/broker/clients/connected"] == b"2"
+        assert told["$SYS/broker/retained messages/count"] == b"1"
+        assert told["$SYS/broker/publish/messages/dropped"] == b"0"
+        for client in clients[:2]:
+            client.close()
+
+
+def test_grpc_is_counted_as_grpc_on_the_port_of_all_protocols(tmp_path: Path) -> None:
+    with start(tmp_path, "port_offset = 0\n") as node:
+        with grpc.insecure_channel(f"127.0.0.1:{node.port('http')}") as channel:
+            call = channel.unary_unary("/apache.rocketmq.v2.MessagingService/QueryRoute")
+            call(b"", timeout=5)
+            wait(lambda: figure(node, 'headgate_connections_open{protocol="grpc"}') == 1)
+        assert figure(node, 'headgate_connections_opened_total{protocol="http"}') == 0

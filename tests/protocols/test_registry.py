@@ -148,3 +148,13 @@ def test_end_of_stream_before_anything_was_told(sent: bytes, reason: str) -> Non
         opening.receive(sent, 1)
     assert opening.receive(b"", 2) == (Disconnected(reason),)
     assert opening.receive(b"", 3) == ()
+
+
+def test_http_2_is_known_by_whose_its_first_request_is() -> None:
+    adapter = OneAdapter(HTTP2)
+    opening = Opening({HTTP2: adapter}, None, PEER, 0)
+    for spoken, name in (("", ""), ("grpc", "grpc"), ("http", HTTP2)):
+        adapter.connection.spoken = spoken  # type: ignore[attr-defined]
+        if opening.chosen is opening:
+            opening.receive(PREFACE, 0)
+        assert opening.protocol == name

@@ -87,6 +87,7 @@ class Sessions:
         self._absences = Absences(clock, self._due)
         self._known: dict[str, Subscriber] = {}
         self._attached: dict[Session, Subscriber] = {}
+        self.most = 0
         clock.call_soon(self._recover)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -160,6 +161,7 @@ class Sessions:
         subscriber.lost_ms = 0
         self._known[client_id] = subscriber
         self._attached[session] = subscriber
+        self.most = max(self.most, len(self._attached))
         session.client_id = client_id
         session.on_close.append(lambda: self._closed(session))
         if subscriber.durable:
