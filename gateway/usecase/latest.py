@@ -95,16 +95,18 @@ class Walk:
             return [self.pattern] if self._state.get(SPACE, self._prefix) is not None else []
         keys = self._state.keys(SPACE, self._prefix, self.next_key, most)
         found: list[str] = []
-        skip: bytes | None = b""
+        skip = b""
         for key in keys:
             if key < skip:
                 continue
-            skip = self._after(key)
-            if skip == b"":
+            after = self._after(key)
+            if after is None:
+                self.next_key = None
+                return found
+            if not after:
                 found.append(key.decode())
-            elif skip is None:
-                break
-        self.next_key = None if skip is None or len(keys) < most else max(skip, keys[-1] + b"\x00")
+            skip = after
+        self.next_key = None if len(keys) < most else max(skip, keys[-1] + b"\x00")
         return found
 
     def _after(self, key: bytes) -> bytes | None:
