@@ -91,12 +91,12 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
 
 
 def _alike(one: Lease, other: Lease) -> bool:
+    # A pop time is of one call, so that leases which share it are all pulled, or none of them is.
     return (
         one.pop_ms == other.pop_ms
         and one.end_ms == other.end_ms
         and one.attempts == other.attempts
         and one.first_ms == other.first_ms
-        and one.pulled == other.pulled
     )
 
 
