@@ -1,26 +1,48 @@
-"""What RocketMQ users rely on, by the unmodified Java client 5.5.0: many scenarios at once in one process.
+"""What RocketMQ users rely on, by the unmodified Java SDKs 5.5.0 (remoting) and 5.2.0 (gRPC): many scenarios at once.
 
-Lateness of timers and repetitions at changes of members are printed, and judged nowhere; never early and never lost are.
+Lateness of timers, and repetitions where members change, are printed and judged nowhere; never early and never lost are.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.interop.grpc_java import compiled
+from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
+from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
 from tests.interop.remoting_java import JavaClient, build
 
 pytestmark = pytest.mark.interop
-SCENES = (
+REMOTING = (
     "levels", "timers", "strategies", "members", "from-where", "lite-assign", "lite-subscribe", "pull", "limit", "compressed",
     "characters", "selectors", "dead", "dead-orderly", "dead-pop", "pop-orderly", "trace", "skip",
 )  # fmt: skip
+GRPC = {
+    "renewal": "NORMAL", "sql": "NORMAL", "dead": "NORMAL", "recall": "DELAY", "waiting": "NORMAL", "limit": "NORMAL",
+    "priority": "PRIORITY",
+}  # fmt: skip
+"""Scene -> the type of its topic."""
+GRPC_CLASSES = ("GrpcStage", "GrpcSuite", "GrpcFeatures", "GrpcCrash", "GrpcLanes")
 COMPRESSED = {f"{kind} {number} " + "zwölf Boxkämpfer " * 2_000 for kind in ("ZLIB", "LZ4", "ZSTD") for number in range(4)}
+RUN_S = 200
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of everything. lanes: SDK -> what its members saw, and which of them was killed."""
+
+    remoting: dict[str, str]
+    grpc: dict[str, str]
+    lanes: dict[str, tuple[Members, int]]
 
 
 @pytest.fixture(scope="module")
@@ -29,46 +51,90 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
+def grpc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The beginning of a command line with the gRPC SDK."""
+    return compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, grpc: list[str]) -> Iterator[Node]:
     with Node(tmp_path_factory.mktemp("node")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def told(java: JavaClient, node: Node) -> dict[str, str]:
-    """Scene -> what the process said of it."""
-    return suite(java, node, "clients")
+def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
+    """All of it runs at the same time: most of it is waiting."""
+    for scene, kind in GRPC.items():
+        make_topic(node, f"JavaGrpc-{scene}", kind)
+    body = {"groupName": "JavaGrpc-dead-group", "retryMaxTimes": 2, "retryQueueNums": 1}
+    ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+    make_topic(node, "JavaGrpc-lanes", "FIFO")
+    make_group(node, "JavaGrpc-lanes-group", orderly=True)
+    endpoint = f"127.0.0.1:{node.port('grpc')}"
+    commands = {
+        "remoting": [*java.command("Lanes"), f"127.0.0.1:{node.port('nameserver')}", "JavaLanes"],
+        "grpc": [*grpc, "GrpcLanes", endpoint, "lanes"],
+    }
+    with ThreadPoolExecutor() as pool:
+        remoting = pool.submit(suite, java, node, "clients")
+        features = pool.submit(run, [*grpc, "GrpcSuite", "features", endpoint])
+        lanes = {name: pool.submit(killed_in_between, command) for name, command in commands.items()}
+    return Told(remoting.result(), features.result(), {name: each.result() for name, each in lanes.items()})
 
 
 def suite(java: JavaClient, node: Node, name: str) -> dict[str, str]:
-    """Run one set of scenes; scene -> "OK …", or "FAILED …" with its reason."""
+    """Run one set of scenes of the remoting client."""
     addresses = (f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}")
-    done = java.run("Suite", name, *addresses)
+    return run([*java.command("Suite"), name, *addresses])
+
+
+def run(command: list[str]) -> dict[str, str]:
+    """Run one set of scenes; scene -> "OK …", or "FAILED …" with its reason."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL, errors="replace"
+    )
     print(done.stdout)
-    return scenes(done)
+    found = scenes(done.stdout)
+    assert found, done.stdout[-2000:] + done.stderr[-4000:]
+    return found
 
 
-def scenes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+def scenes(output: str) -> dict[str, str]:
     """What a process said, by scene."""
     found: dict[str, str] = {}
     name = ""
-    for line in done.stdout.splitlines():
+    for line in output.splitlines():
         if line.startswith(("OK ", "FAILED ")):
             name = line.split()[1]
             found[name] = line
         elif name:
             found[name] += f"\n{line}"
-    assert found, done.stdout[-2000:] + done.stderr[-4000:]
     return found
 
 
-@pytest.mark.parametrize("scene", SCENES)
-def test_a_scene_comes_true(told: dict[str, str], scene: str) -> None:
-    assert told[scene].startswith("OK "), told[scene]
+@pytest.mark.parametrize("scene", REMOTING)
+def test_a_scene_over_remoting(told: Told, scene: str) -> None:
+    assert told.remoting[scene].startswith("OK "), told.remoting[scene]
 
 
-def test_what_a_compressing_producer_sent_is_plain_over_http(told: dict[str, str], node: Node) -> None:
-    assert told["compressed"].startswith("OK ")
+@pytest.mark.parametrize("scene", GRPC)
+def test_a_scene_over_grpc(told: Told, scene: str) -> None:
+    assert told.grpc[scene].startswith("OK "), told.grpc[scene]
+
+
+@pytest.mark.parametrize("name", ["remoting", "grpc"])
+def test_order_per_key_holds_when_one_of_three_members_is_killed(told: Told, name: str) -> None:
+    members, victim = told.lanes[name]
+    lines = members.seen()
+    again = judge(lines, victim)
+    print(
+        f"{name}: {len(members.seen(victim))} by the killed member, {again} again, {(lines[-1][0] - lines[0][0]) / 1e9:.0f} s"
+    )
+
+
+def test_what_a_compressing_producer_sent_is_plain_over_http_and_grpc(told: Told, node: Node, grpc: list[str]) -> None:
+    assert told.remoting["compressed"].startswith("OK ")
     bodies: set[str] = set()
     address = f"http://127.0.0.1:{node.port('http')}/v1/groups/plain/topics/Java-clients-compressed:receive?max=1&wait_ms=2000"
     for _ in COMPRESSED:
@@ -76,6 +142,9 @@ def test_what_a_compressing_producer_sent_is_plain_over_http(told: dict[str, str
         with urllib.request.urlopen(request, timeout=10) as answer:
             bodies.add(answer.read().decode())
     assert bodies == COMPRESSED
+    command = [*grpc, "GrpcSuite", "drain", f"127.0.0.1:{node.port('grpc')}", "Java-clients-compressed", str(len(COMPRESSED))]
+    done = subprocess.run(command, capture_output=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL)
+    assert set(done.stdout.decode().splitlines()) == COMPRESSED, done.stderr.decode()[-2000:]
 
 
 def test_members_take_the_queues_of_their_machine_room(java: JavaClient, tmp_path: Path) -> None:
