@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.process import Process, free_port
+from gateway.config import PORTS
 
 ROOT = Path(__file__).resolve().parent.parent
 APACHE_JARS = ROOT / ".deps" / "apache"
-NAMES = ("nameserver", "remoting", "grpc", "http", "mqtt", "mqtts", "coap", "admin")
 
 
 class AbsentError(Exception):
@@ -43,7 +43,7 @@ class Server:
 
 def headgate(folder: Path, durability: str) -> Server:
     """One `headgate up`."""
-    ports = {name: free_port() for name in NAMES}
+    ports = {name: free_port() for name in PORTS}
     command = [sys.executable, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
