@@ -11,6 +11,10 @@ from domain.event import Event
 
 MASTER_ID: Final = 0
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
+OWN_NAMESPACE: Final = "NAMESRV_CONFIG"
+"""Keys that are the name server's own configuration, changed while it runs."""
+ORDER_KEY: Final = "orderMessageEnable"
+"""In OWN_NAMESPACE: "false" keeps the order of topics' queues out of their routes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from domain.limits import SECOND_NS
 from domain.ports import Clock, Metadata, Routes, Settings
 from domain.route import (
     MASTER_ID,
+    ORDER_KEY,
     ORDER_NAMESPACE,
+    OWN_NAMESPACE,
     BrokerAddresses,
     Changed,
     ClusterFound,
@@ -97,6 +99,8 @@ class NameServer:
             session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, text)))
             return
         order = self._settings.get(ORDER_NAMESPACE, command.topic)
+        if order and self._settings.get(OWN_NAMESPACE, ORDER_KEY) == "false":
+            order = ""
         session.answer(RouteFound(command.ticket, queues, brokers, order or ""))
 
     def _brokers(self, session: Session, command: QueryCluster) -> None:

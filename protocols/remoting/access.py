@@ -16,7 +16,6 @@ from domain.access import (
     DEFAULT,
     EVERY,
     GET,
-    UPDATE,
     Ask,
     Authority,
     CreateUser,
@@ -56,7 +55,6 @@ UNSIGNED_UNTIL: Final = 399
 
 OPEN: Final = frozenset({codes.CHECK_CLIENT})
 """Answered without a command, and about nothing that is anybody's."""
-CONFIGURES: Final = frozenset({codes.UPDATE_NAMESRV_CONFIG})
 
 
 def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Failure:
@@ -86,8 +84,7 @@ def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Fail
 
 def guarded(frame: Frame, reply: bytes) -> Sequence[Ask]:
     """A reply that needs no command, once it is allowed: what a broker says of itself is the cluster's."""
-    action = UPDATE if frame.code in CONFIGURES else GET
-    return (Ask(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (action,)),)),)
+    return (Ask(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (GET,)),)),)
 
 
 def create_user(_client: Client, frame: Frame) -> Outcome:

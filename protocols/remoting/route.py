@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from domain.event import Event
 from domain.route import (
+    ORDER_KEY,
+    OWN_NAMESPACE,
     BrokerAddresses,
     Changed,
     ClusterFound,
@@ -24,6 +26,7 @@ from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import VERSION
+from protocols.remoting.node import properties
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
 
 
@@ -187,14 +190,30 @@ def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, {ticket.about: str(event.count)})
 
 
-def configuration(client: Client, frame: Frame) -> Outcome:
-    """319: the name server's configuration, as far as it has any."""
+def configuration(_client: Client, frame: Frame) -> Outcome:
+    """319 -> QuerySettings: the name server's configuration, as far as it has any."""
+    return (QuerySettings(Ticket(frame, _configuration), OWN_NAMESPACE, ORDER_KEY),)
+
+
+def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, SettingsFound)
     facts = client.facts
     port = facts.namesrv.rpartition(":")[2]
-    text = f"listenPort={port}\nbindAddress={facts.host}\norderMessageEnable=true\nserverVersion={VERSION}\n"
-    return Ticket(frame, done).reply(codes.SUCCESS, body=text.encode())
+    order = event.values.get(ORDER_KEY, "true")
+    text = f"listenPort={port}\nbindAddress={facts.host}\n{ORDER_KEY}={order}\nserverVersion={VERSION}\n"
+    return ticket.reply(codes.SUCCESS, body=text.encode())
 
 
-def configure(_client: Client, _frame: Frame) -> Outcome:
-    """318: settings come from the configuration file here, so every key is refused."""
-    raise RequestError(codes.NO_PERMISSION, "the configuration is read at start and cannot be changed over the wire")
+def configure(_client: Client, frame: Frame) -> Outcome:
+    """318 -> PutSetting of the one thing that may be changed; 16 for everything else."""
+    wanted = properties(frame.body)
+    if not wanted:
+        raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
+    fixed = [name for name in wanted if name != ORDER_KEY]
+    if fixed:
+        text = f"{', '.join(fixed)[:200]}: read at start from the configuration; while it runs, the name server can change "
+        raise RequestError(codes.NO_PERMISSION, text + ORDER_KEY)
+    value = wanted[ORDER_KEY].lower()
+    if value not in ("true", "false"):
+        raise RequestError(codes.INVALID_PARAMETER, f"{ORDER_KEY} is true or false")
+    return (PutSetting(Ticket(frame, done), OWN_NAMESPACE, ORDER_KEY, value),)

@@ -11,6 +11,8 @@ from domain.command import Command, PutTopic
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
 from domain.route import (
+    ORDER_KEY,
+    OWN_NAMESPACE,
     BrokerAddresses,
     Changed,
     ClusterFound,
@@ -173,6 +175,10 @@ def test_keys_survive_a_restart_and_order_reaches_routes(place: Place) -> None:
     assert isinstance(place.ask(PutSetting(1, "ORDER_TOPIC_CONFIG", "T", "b-a:8")), Done)
     assert isinstance(place.ask(PutSetting(1, "n", "k", "v")), Done)
     again = opened(place.clock, place.disk)
+    assert again.route("T").order == "b-a:8"
+    assert isinstance(again.ask(PutSetting(1, OWN_NAMESPACE, ORDER_KEY, "false")), Done)
+    assert again.route("T").order == ""
+    assert isinstance(again.ask(PutSetting(1, OWN_NAMESPACE, ORDER_KEY, "true")), Done)
     assert again.route("T").order == "b-a:8"
     assert again.ask(QuerySettings(1, "n")) == SettingsFound(1, {"k": "v"})
     assert isinstance(again.ask(PutSetting(1, "n", "k", None)), Done)

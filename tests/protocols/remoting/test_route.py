@@ -10,6 +10,8 @@ import pytest
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.route import (
+    ORDER_KEY,
+    OWN_NAMESPACE,
     BrokerAddresses,
     Changed,
     ClusterFound,
@@ -118,12 +120,22 @@ def test_dropping_a_route_and_permissions_of_a_broker() -> None:
         assert fields(reply(conn)) == {name: "3"}
 
 
-def test_the_configuration_is_shown_and_not_changed() -> None:
+def test_the_configuration_is_shown_and_the_safe_part_of_it_changed() -> None:
     conn = connection()
-    assert conn.receive(request(319), 1) == []
-    assert b"listenPort=9876\n" in reply(conn).body
-    assert conn.receive(request(318, body=b"a=b"), 1) == []
-    assert reply(conn).code == 16
+    for values, told in (({}, b"true"), ({ORDER_KEY: "false"}, b"false")):
+        shown = one(conn, request(319))
+        assert isinstance(shown, QuerySettings)
+        conn.answer(SettingsFound(shown.ticket, values), 1)
+        body = reply(conn).body
+        assert b"listenPort=9876\n" in body
+        assert b"orderMessageEnable=" + told + b"\n" in body
+    change = one(conn, request(318, body=b"# by hand\norderMessageEnable = FALSE\n"))
+    assert isinstance(change, PutSetting)
+    assert (change.namespace, change.key, change.value) == (OWN_NAMESPACE, ORDER_KEY, "false")
+    both = b"orderMessageEnable=true\nlistenPort=1"
+    for refused, code in ((b"listenPort=1", 16), (both, 16), (b"orderMessageEnable=1", 29), (b"", 29)):
+        assert conn.receive(request(318, body=refused), 1) == []
+        assert reply(conn).code == code
 
 
 REGISTER = {
