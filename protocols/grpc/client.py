@@ -61,6 +61,7 @@ def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
         return
     group: Group = event.group
     client.fifo = group.orderly
+    client.retry = group.retry
     desk.push(call, _told(settings.for_consumer(sent, group)))
 
 

@@ -115,7 +115,7 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
         frames.append(framing.frame(wire.text(b"\x12", message)))
         if poll.renew and poll.client is not None:
-            desk.renewals.add(poll.client, handle, leased.receipt, receive.group, receive.topic, now)
+            desk.renewals.add(poll.client, handle, leased, receive.group, receive.topic, now)
     frames.append(_delivered(desk))
     desk.reply_frames(call, b"".join(frames))
 

@@ -3,7 +3,7 @@
     given for 60 s -> due 10 s before its end -> extended by 60 s, again and again, until
         the client settles it, gives it back or leaves      (over)
         the store refuses                                   (over)
-        it is three hours old                               (not extended any more)
+        it is three hours old                               (extended a last time, by the group's retry policy)
     its connection is gone: not extended any more, so the message is free within 60 s
 
 All leases run equally long, so the one given first is due first and a queue is all the order there is.
@@ -17,7 +17,7 @@ from typing import Final, final
 
 from domain import limits
 from domain.command import Command, Extend
-from domain.event import Event, Extended
+from domain.event import Event, Extended, Leased
 from domain.receipt import Receipt
 from protocols.grpc.session import Client, Lease
 
@@ -44,9 +44,9 @@ class Renewals:
         self._thin_at = KEPT_MIN
         self.due_at: int | None = None
 
-    def add(self, client: Client, handle: str, receipt: Receipt, group: str, topic: str, now: int) -> None:
+    def add(self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int) -> None:
         """Keep a lease that was given now for INVISIBLE_MS."""
-        lease = Lease(client, handle, receipt, group, topic, now, now + _INVISIBLE_NS)
+        lease = Lease(client, handle, leased, group, topic, now, now + _INVISIBLE_NS)
         if client.hold(lease, now):
             if len(self._leases) >= self._thin_at:
                 self._leases = deque(known for known in self._leases if not known.over)
@@ -65,7 +65,9 @@ class Renewals:
             if lease.over:
                 continue
             if now - lease.since_ns >= AGE_NS:
+                delay_ms = min(lease.client.retry.delay_ms(lease.attempt - 1), limits.INVISIBLE_MS_MAX)
                 lease.client.release(lease.handle)
+                commands.append(Extend((self._owner, ()), lease.group, lease.topic, [lease.receipt], delay_ms))
                 continue
             if batch and (lease.group != batch[0].group or lease.topic != batch[0].topic or len(batch) >= BATCH):
                 commands.append(self._extend(batch))
@@ -77,7 +79,9 @@ class Renewals:
         return commands
 
     def extended(self, batch: Sequence[Lease], event: Event, now: int) -> None:
-        """The answer: new receipts, or the end of the renewal."""
+        """The answer: new receipts, or the end of the renewal. An empty batch has been given up before."""
+        if not batch:
+            return
         outcomes = event.outcomes if isinstance(event, Extended) else [None] * len(batch)
         for lease, outcome in zip(batch, outcomes, strict=True):
             if lease.over:

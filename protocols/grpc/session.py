@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from domain import limits
 from domain.command import Heartbeat, Membership, Subscription
+from domain.event import Leased
 from domain.filter.expression import SQL92, TAG, Expressions
 from domain.receipt import Receipt
+from domain.retry import DEFAULT
 from protocols.grpc.messages import messaging_pb2 as pb
 
 if TYPE_CHECKING:
@@ -48,14 +50,18 @@ class Lease:
 
     ends_ns, since_ns   monotonic: when the lease ends, and when it was first given
     over                True: settled, given back or given up; not to be renewed
+    attempt             which delivery of its message it is, from 1
     """
 
-    __slots__ = ("client", "ends_ns", "group", "handle", "over", "receipt", "since_ns", "topic")
+    __slots__ = ("attempt", "client", "ends_ns", "group", "handle", "over", "receipt", "since_ns", "topic")
 
-    def __init__(self, client: Client, handle: str, receipt: Receipt, group: str, topic: str, now: int, ends_ns: int) -> None:
+    def __init__(
+        self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int, ends_ns: int
+    ) -> None:
+        self.attempt = leased.attempt
         self.client = client
         self.handle = handle
-        self.receipt = receipt
+        self.receipt = leased.receipt
         self.group = group
         self.topic = topic
         self.since_ns = now
@@ -72,8 +78,8 @@ class Client:
     """
 
     __slots__ = (
-        "_resources", "address", "client_id", "fifo", "group", "kind", "language", "leases", "request_timeout_ns", "seen_ns",
-        "since_ms", "subscriptions", "topics", "version",
+        "_resources", "address", "client_id", "fifo", "group", "kind", "language", "leases", "request_timeout_ns", "retry",
+        "seen_ns", "since_ms", "subscriptions", "topics", "version",
     )  # fmt: skip
 
     def __init__(self, call: Call, settings: pb.Settings, now: int, wall_ms: int = 0, address: str = "") -> None:
@@ -95,6 +101,7 @@ class Client:
         ]
         self.request_timeout_ns = settings.request_timeout.seconds * limits.SECOND_NS + settings.request_timeout.nanos
         self.fifo = False
+        self.retry = DEFAULT
         self.seen_ns = now
         self.leases: dict[str, Lease] = {}
 

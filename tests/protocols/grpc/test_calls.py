@@ -748,6 +748,32 @@ def test_renewal_ends_when_the_store_refuses(engine: EngineFactory) -> None:
 
 
 @both_engines
+def test_a_lease_that_was_renewed_for_three_hours_ends_as_the_retry_policy_says(engine: EngineFactory) -> None:
+    stage = Stage(engine)
+    stream = stage.open_telemetry()
+    stage.tell(stream, consumer(pb.PUSH_CONSUMER))
+    _, query = stage.take_all()
+    assert isinstance(query, QueryGroup)
+    stage.give(GroupFound(query.ticket, Group("g", retry=RetryPolicy("EXPONENTIAL", initial_ms=700))))
+    stage.call("ReceiveMessage", poll(auto_renew=True))
+    command = stage.take()
+    assert isinstance(command, Receive)
+    given = leased(b"slow")
+    given.attempt = 3
+    stage.give(Received(command.ticket, [given], WALL_MS, 60_000))
+    delays: list[int] = []
+    for _ in range(300):
+        stage.now += 50 * SECOND
+        for extend in stage.expire(stage.now):
+            assert isinstance(extend, Extend)
+            delays.append(extend.invisible_ms)
+            stage.give(Extended(extend.ticket, list(extend.receipts)))
+    assert delays[-1] == 2_800
+    assert set(delays[:-1]) == {60_000}
+    assert 200 < len(delays) < 240
+
+
+@both_engines
 def test_leases_of_a_client_that_leaves_are_given_back(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine, pb.PUSH_CONSUMER)
     stage.call("ReceiveMessage", poll(auto_renew=True))
