@@ -13,6 +13,7 @@ from domain.limits import BODY_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
 from domain.session import Parcel
 from protocols.compression import plain
+from protocols.mqtt import cloudevent
 from protocols.mqtt import property as props
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import publish_parts
@@ -94,6 +95,7 @@ def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
         out.append(properties.entry(properties.HG_CORRELATION, base64.b64encode(correlation).decode()))
     if given.user:
         out.append(_user_form(given.user))
+        out.append(cloudevent.stored(given))
     joined = b"".join(out)
     if len(joined) > STORED_BYTES_MAX:
         raise PacketError(0x97, f"the properties have {len(joined)} bytes when stored, 32,767 are allowed in all")
@@ -223,7 +225,8 @@ def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
             pairs = None
         if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             return [(key, value) for key, value in pairs if _is_text(key) and _is_text(value)]
-    return [(key, value) for key, value in properties.user(stored).items() if _is_text(key) and _is_text(value)]
+    pairs = [*cloudevent.attributes_of(stored), *properties.user(stored).items()]
+    return [(key, value) for key, value in pairs if _is_text(key) and _is_text(value)]
 
 
 def _is_text(value: object) -> bool:
