@@ -1,0 +1,142 @@
+"""kill -9 of the node under clients that work: Java (remoting and gRPC), Go (remoting and gRPC), Python (gRPC), with one kill.
+
+Producers and consumers reconnect by themselves; transactions are decided over it, or asked about after it; timers keep time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.grpc_java import compiled
+from tests.interop.grpc_setup import make_topic
+from tests.interop.node import Node
+from tests.interop.remoting_java import JavaClient, build
+from tests.interop.test_grpc_go import client as grpc_go
+from tests.interop.test_java_scenes import GRPC_CLASSES, scenes
+from tests.interop.test_remoting_go import client as remoting_go
+
+pytestmark = pytest.mark.interop
+__all__ = ["grpc_go", "remoting_go"]
+READY_S = 90
+RUN_S = 200
+ALL = (
+    *(f"java-remoting:{scene}" for scene in ("stream", "stream-pop", "timers", "transactions", "between")),
+    *(f"java-grpc:{scene}" for scene in ("stream", "transactions", "between")),
+    "go-remoting:stream", "go-remoting:transactions", "go-grpc:stream", "go-grpc:transactions",
+    "python-grpc:stream", "python-grpc:transactions",
+)  # fmt: skip
+KINDS = {"transactions": "TRANSACTION", "between": "TRANSACTION"}
+
+
+class Client:
+    """A process that says READY, waits for a line, and then says what came of its scenes."""
+
+    def __init__(self, command: list[str], home: Path, environment: dict[str, str] | None = None) -> None:
+        self._said: list[str] = []
+        self._ready = threading.Event()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(home / "stderr").open("wb"), text=True, cwd=home,
+            env={**os.environ, "HOME": str(home), **(environment or {})},
+        )  # fmt: skip
+        self._home = home
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.strip() == "READY":
+                self._ready.set()
+            else:
+                self._said.append(line)
+        self._ready.set()
+
+    def wait_ready(self) -> None:
+        """Until it can stand a kill of the node, or has ended."""
+        assert self._ready.wait(READY_S), f"not ready: {self.text()}"
+
+    def go_on(self) -> None:
+        """The node is there again."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("back\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def told(self) -> dict[str, str]:
+        """Scene -> "OK …", or "FAILED …" with its reason."""
+        try:
+            self._process.wait(RUN_S)
+        except subprocess.TimeoutExpired:
+            self._said.append("it did not end")
+        self.end()
+        self._thread.join(10)
+        return scenes("".join(self._said))
+
+    def end(self) -> None:
+        """Stop it, wherever it is."""
+        self._process.kill()
+        self._process.wait()
+
+    def text(self) -> str:
+        """All that it said."""
+        return "".join(self._said)[-4000:] + (self._home / "stderr").read_text(errors="replace")[-4000:]
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
+    return build(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="module")
+def told(
+    tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path
+) -> Iterator[dict[str, str]]:
+    """`client:scene` -> what was said of it."""
+    grpc = compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
+    script = Path(__file__).with_name("grpc_python_crash.py")
+    with Node(tmp_path_factory.mktemp("node")) as node:
+        for client in ("JavaGrpc", "GoGrpc", "PythonGrpc"):
+            for scene in ("stream", "transactions", "between"):
+                make_topic(node, f"{client}-{scene}", KINDS.get(scene, "NORMAL"))
+        nameserver, broker, endpoint = (f"127.0.0.1:{node.port(name)}" for name in ("nameserver", "remoting", "grpc"))
+        clear = {"rocketmq.client.enableSsl": "false"}
+        commands: dict[str, tuple[list[str], dict[str, str]]] = {
+            "java-remoting": ([*java.command("Suite"), "crash", nameserver, broker], {}),
+            "java-grpc": ([*grpc, "GrpcSuite", "crash", endpoint], {}),
+            "go-remoting": ([str(remoting_go), "crash", nameserver, "GoCrash", broker], {}),
+            "go-grpc": ([str(grpc_go), "crash", endpoint, "GoGrpc", "GoGrpc-group"], clear),
+            "python-grpc": ([sys.executable, str(script), endpoint, "PythonGrpc"], {}),
+        }
+        clients: dict[str, Client] = {}
+        try:
+            for name, (command, environment) in commands.items():
+                clients[name] = Client(command, tmp_path_factory.mktemp(name), environment)
+            for client_ in clients.values():
+                client_.wait_ready()
+            node.kill()
+            node.start()
+            for client_ in clients.values():
+                client_.go_on()
+            found = {}
+            for name, client_ in clients.items():
+                said = client_.told()
+                print(name, client_.text())
+                found.update({f"{name}:{scene}": text for scene, text in said.items()})
+        finally:
+            for client_ in clients.values():
+                client_.end()
+        yield found
+
+
+@pytest.mark.parametrize("scene", ALL)
+def test_a_scene_over_a_kill(told: dict[str, str], scene: str) -> None:
+    assert told.get(scene, "nothing was said").startswith("OK "), told.get(scene)
