@@ -12,6 +12,9 @@ from protocols.mqtt import status
 from protocols.remoting.connection import REASONS_CLOSED
 
 ROOT = Path(__file__).parents[2]
+SPECIAL = {Reason.REQUEST_REFUSED: ["refused-{"]}
+ANSWERED_BY_AN_ADAPTER = {Reason.BODY_EMPTY}
+"""What gRPC's adapter says out of itself, before there is a command."""
 ENDS = {"Disconnected", "_end", "_over", "refused", "disconnected", "count", "overload", "_turned_away"}
 """Calls whose first words are reasons."""
 
@@ -65,3 +68,24 @@ def test_words_are_no_names_of_reasons() -> None:
 def test_status_of_http_is_one_reason_whatever_the_number() -> None:
     assert reason_of("refused-413") is reason_of("refused-400") is Reason.REQUEST_REFUSED
     assert reason_of("never heard of") is None
+
+
+def test_every_reason_is_told_to_operators() -> None:
+    table = (ROOT / "docs" / "operations.md").read_text().partition("### Reasons")[2]
+    assert [reason.value for reason in Reason if reason.refusal and f"`{reason.value}`" not in table] == []
+
+
+def test_every_reason_is_reached() -> None:
+    """Each is an error code that somewhere is answered, or some adapter ends a connection with a word for it."""
+    tops = ("protocols", "gateway", "store", "domain")
+    texts = {path: path.read_text() for top in tops for path in (ROOT / top).rglob("*.py")}
+    sources = [text for path, text in texts.items() if path.name not in ("refusal.py", "errors.py", "status.py")]
+    joined = "\n".join([*sources, texts[ROOT / "protocols" / "mqtt" / "status.py"]])
+    codes = {code.name for code in ErrorCode}
+    unreached: list[str] = []
+    for reason in set(Reason) - ANSWERED_BY_AN_ADAPTER:
+        words = [reason.value, *SPECIAL.get(reason, ()), *(word for word, found in WORDS.items() if found is reason)]
+        by_code = reason.name in codes and f"ErrorCode.{reason.name}" in "\n".join(sources)
+        if not by_code and f"Reason.{reason.name}" not in joined and not any(f'"{word}' in joined for word in words):
+            unreached.append(reason.value)
+    assert unreached == []
