@@ -1,0 +1,31 @@
+"""Policies over names in namespaces: stored names are what they are about, and Namespace: decides nothing (RocketMQ 5.5.0)."""
+
+from __future__ import annotations
+
+from domain.access import DENY, PUB, SUB, Policy
+from domain.command import Pull, Send
+from domain.message import Message
+from tests.gateway.access.test_gate import Scene
+
+
+def granted(*policies: Policy) -> Scene:
+    scene = Scene()
+    scene.book.put_policies("bob", policies, lambda _: None)
+    return scene
+
+
+def test_a_prefix_is_a_namespace() -> None:
+    scene = granted(Policy("Topic:shop%*", (PUB, SUB)), Policy("Group:shop%*", (SUB,)))
+    assert scene.ask("bob", Send(1, [Message("shop%orders", b"")])) is None
+    assert scene.ask("bob", Pull(1, "shop%billing", "shop%orders", 0, 0, 1, 1)) is None
+    assert scene.ask("bob", Pull(1, "shop%billing", "%RETRY%shop%billing", 0, 0, 1, 1)) is None
+    for topic in ("orders", "yard%orders", "shop", "%RETRY%yard%billing"):
+        assert scene.ask("bob", Pull(1, "shop%billing", topic, 0, 0, 1, 1)) is not None
+    assert scene.ask("bob", Pull(1, "yard%billing", "shop%orders", 0, 0, 1, 1)) is not None
+
+
+def test_a_policy_on_a_namespace_is_kept_and_decides_nothing() -> None:
+    scene = granted(Policy("Namespace:shop", (PUB, SUB)), Policy("Namespace:*", ("All",)))
+    assert scene.ask("bob", Send(1, [Message("shop%orders", b"")])) is not None
+    scene = granted(Policy("Topic:*", (PUB,)), Policy("Namespace:shop", (PUB,), DENY))
+    assert scene.ask("bob", Send(1, [Message("shop%orders", b"")])) is None
