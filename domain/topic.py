@@ -29,7 +29,7 @@ class Durability(enum.Enum):
 class Topic:
     """One topic.
 
-    type            NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY or MIXED (RocketMQ's message.type)
+    type            NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY, LITE or MIXED (RocketMQ's message.type)
     retention_ms    0: the store's default; retention_bytes 0: no bound of its own
     created_ms      wall clock; 0 for topics that the node makes at start
     """
@@ -49,7 +49,7 @@ class Topic:
 
 
 PRIORITY_FACTOR: Final = "priority.factor"
-"""Attribute of a group: of a hundred receives from a PRIORITY topic, how many look at the highest priority first. 100 if absent."""
+"""Attribute of a group: of a hundred receives from a PRIORITY topic, how many look at the highest first. 100 if absent."""
 
 
 @dataclass(frozen=True, slots=True)

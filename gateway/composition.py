@@ -28,6 +28,7 @@ from gateway.usecase.channels import Channels
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.latest import LatestValues
+from gateway.usecase.lite.parts import lite_use_cases
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import STRATEGIES, Policy
 from gateway.usecase.query import Querying
@@ -127,6 +128,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
             policy,
         ),
         LatestValues(store.state, clock),
+        *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
         channels := Channels(),
     )
     store.listen(watches)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import final
 
+from domain import lite, recall
 from domain import property as properties
-from domain import recall
 from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
@@ -69,7 +69,11 @@ class Appender:
             queue = entry.queues.get(message.queue_id)
             if queue is None:
                 queue = self._new_queue(entry, message.queue_id)
-            if entry.flushed or (queue.flushed and queue.visible != queue.next):
+            if (
+                entry.flushed
+                or (queue.flushed and queue.visible != queue.next)
+                or (entry.light and self._light_waits(entry, message))
+            ):
                 flushed = True
             size += len(message.body) + len(message.properties) + _RECORD_BYTES_MAX
             queues.append(queue)
@@ -106,6 +110,7 @@ class Appender:
         placed: list[Placed] = []
         for message, queue in zip(messages, queues, strict=True):
             offset = queue.next
+            light = self._light(queue.entry, message) if queue.entry.light else None
             if queue.entry.name == SCHEDULE_TOPIC:
                 # A level counts from here: the batch may have been opened long ago in this turn.
                 store_ms = self._commit.stamp()
@@ -133,6 +138,10 @@ class Appender:
                 arrivals[queue].append(record)
             else:
                 arrivals[queue] = [record]
+            if light is not None:
+                index.add(light, pack(end, size, tag, store_ms))
+                light.flushed = flushed
+                arrivals.setdefault(light, []).append(record)
             parts.append(record)
             places.append(end)
             end += size
@@ -164,6 +173,26 @@ class Appender:
     def _new_queue(self, entry: TopicEntry, queue_id: int) -> Queue:
         queue = entry.queues[queue_id] = Queue(entry, queue_id, self._empty_at(entry.name, queue_id))
         return queue
+
+    def _light_waits(self, entry: TopicEntry, message: Message) -> bool:
+        """True when what is in front of `message` in its light queue waits for a sync."""
+        light = (entry.lights or {}).get(lite.name_in(message.properties))
+        return light is not None and light.flushed and light.visible != light.next
+
+    def _light(self, entry: TopicEntry, message: Message) -> Queue | None:
+        """The light queue that a message of a LITE topic goes to as well; the message learns its offset there.
+
+        The offset is in the record, so that the queue can be made again from the log (MultiDispatchUtils).
+        """
+        stored = message.properties
+        lite_topic = lite.name_in(stored) if b"INNER_MULTI_DISPATCH\x01" in stored else ""
+        if not lite_topic:
+            return None
+        light = (entry.lights or {}).get(lite_topic)
+        if light is None:
+            light = self._index.new_light(entry, lite_topic, self._empty_at(lite.queue_name(entry.name, lite_topic), 0))
+        message.properties = stored + b"INNER_MULTI_QUEUE_OFFSET\x01%d\x02" % light.next
+        return light
 
     def tag_of(self, stored: bytes) -> int:
         """The tag hash of stored properties, 0 without a tag."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, final
 
-from domain import address
+from domain import address, lite
 from domain.address import HALF_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
@@ -27,6 +27,7 @@ from store.lease.ledger import Ledger
 from store.lease.retry import retry_copy
 from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
+from store.light import Lights
 from store.log.cache import TailCache
 from store.log.commit import Done, Effects, GroupCommit
 from store.log.reader import RecordReader
@@ -80,6 +81,7 @@ class Core:
         self.ledger = Ledger(self.index, clock, self, config.broker)
         self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self)
         self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
+        self.lights = Lights(self.index, self.ledger, self.keeping, clock, self, config.broker)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
         self.state.connect(self.append_changes, self.segments.read)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
@@ -157,6 +159,9 @@ class Core:
                 done(pending.placed)
         for queue, records in arrivals.items():
             if not parking.is_parking_topic(queue.entry.name) and queue.entry.name != HALF_TOPIC:
+                if queue.lite:
+                    self.lights.arrived(queue)
+                    continue
                 for listener in self.listeners:
                     listener.arrived(queue.entry.name, queue.id, records)
 
@@ -170,8 +175,7 @@ class Core:
         if item.space == TOPIC:
             topic = self.metadata.apply(item)
             entry = self.index.entry(item.key.decode())
-            entry.topic = topic
-            entry.flushed = self.flushed_default if topic is None else topic.durability is Durability.FLUSHED
+            entry.become(topic, self.flushed_default)
         elif item.space == GROUP:
             self.metadata.apply(item)
 
@@ -184,7 +188,7 @@ class Core:
         if item.space == DROPPED and item.value is not None:
             topic = item.key.decode()
             self.index.drop_topic(topic, int(item.value.split(b" ")[0]))
-            self.index.entry(topic).topic = self.metadata.topic(topic)
+            self.index.entry(topic).become(self.metadata.topic(topic), self.flushed_default)
 
     def _before_write(self) -> None:
         self.ledger.journal(self.commit.base)
@@ -219,13 +223,16 @@ class Core:
         """
         if from_first or queue.first == queue.visible:
             return queue.first
-        rows = self.index.rows(queue, queue.first, 1) if queue.first == 0 else []
+        rows = self.index.rows(queue, queue.first, 1) if queue.first == 0 or queue.lite else []
         if rows and self.commit.written - rows[0][0] <= self.config.hot_bytes:
-            return 0
+            return queue.first
         return queue.visible - 1
 
     def freed(self, group: str, topic: str) -> None:
         """Messages of `topic` can be leased again by `group`."""
+        if topic.startswith(lite.PREFIX):
+            self.lights.freed(group, topic)
+            return
         for listener in self.listeners:
             listener.freed(group, topic)
 

@@ -9,6 +9,7 @@ from typing import final
 from domain import limits
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
+from domain.lite import LightQueues
 from domain.message import SYS_PREPARED, Message
 from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
 from domain.receipt import Receipt
@@ -23,12 +24,13 @@ from store.transaction import half
 
 @final
 class LogStore:
-    """MessageStore over one log. `metadata`, `state`, `transactions` and `timers` are its other faces. Made by `open_store`."""
+    """MessageStore over one log. `metadata`, `state`, `transactions`, `timers`, `lights`: its other faces. See `open_store`."""
 
     metadata: Metadata
     state: State
     transactions: Transactions
     timers: Timers
+    lights: LightQueues
 
     def __init__(self, core: Core, clock: Clock) -> None:
         self._core = core
@@ -37,6 +39,7 @@ class LogStore:
         self.state = core.state
         self.transactions = core.book
         self.timers = core.recalling
+        self.lights = core.lights
 
     def listen(self, listener: StoreListener) -> None:
         """Add a listener."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
+from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.ports import Disk, StateChange
 from domain.record import Record
@@ -18,7 +19,7 @@ from store.log import batch
 from store.log.batch import Header
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
-from store.queue.queue import Queue
+from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW
 from store.state import change
 from store.state.view import DROPPED, EMPTY, StateView
@@ -124,24 +125,58 @@ class Recovery:
         entry = self._index.entry(topic)
         if position < entry.epoch:
             return
+        if entry.light:
+            self._light_row(entry, record, position, size)
         offset = record.queue_offset
         queue = entry.queues.get(record.queue_id)
         if queue is None:
             queue = entry.queues[record.queue_id] = Queue(entry, record.queue_id, offset)
         if offset < queue.next:
             return
-        if offset > queue.next:
-            self._index.trim(queue, queue.next)
-            queue.first = queue.next = queue.tail_first = offset
+        self._skip_to(queue, offset)
         stored = record.properties
         tag = parking.due_of(stored) & parking.BUCKET_MASK if topic == TIMER_TOPIC else self._tag_of(stored)
         self._index.add(queue, ROW.pack(position, size, tag, record.store_ms))
         queue.visible = queue.next
 
+    def _skip_to(self, queue: Queue, offset: int) -> None:
+        """The messages up to `offset` are gone."""
+        if offset > queue.next:
+            self._index.trim(queue, queue.next)
+            queue.first = queue.next = queue.tail_first = offset
+
+    def _light_row(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
+        """The row of a message's light queue: its name and its offset are in the record."""
+        stored = record.properties
+        offset = lite.offset_in(stored)
+        lite_topic = lite.name_in(stored)
+        if offset < 0 or not lite_topic:
+            return
+        queue = (entry.lights or {}).get(lite_topic)
+        if queue is None:
+            queue = self._index.new_light(entry, lite_topic, offset)
+        if offset < queue.next:
+            return
+        self._skip_to(queue, offset)
+        self._index.add(queue, ROW.pack(position, size, self._tag_of(stored), record.store_ms))
+        queue.visible = queue.next
+
+    def _light_end(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
+        """A light queue was dropped at `end`, or lost all of its messages up to there."""
+        queue = (entry.lights or {}).get(lite_topic)
+        if queue is not None:
+            self._index.trim(queue, min(end, queue.next))
+            if queue.first == queue.next:
+                self._index.drop(queue)
+
     def _queues(self) -> None:
         """Queues whose messages are all gone go on where they were."""
         for key, value in self._state.scan(EMPTY, b""):
             topic, queue_id = key.decode().split("\x00")
+            parent, lite_topic = lite.split(topic)
+            if lite_topic:
+                self._light_end(self._index.entry(parent), lite_topic, int(value.split(b" ")[0]))
+                continue
             entry = self._index.entry(topic)
             if int(queue_id) not in entry.queues:
                 entry.queues[int(queue_id)] = Queue(entry, int(queue_id), int(value))

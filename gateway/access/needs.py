@@ -16,6 +16,7 @@ from domain import (
     command,
     inspect,
     inventory,
+    lite,
     query,
     relay,
     resend,
@@ -50,6 +51,8 @@ Needs = Callable[[Any], Iterable[Need | PathNeed]]
 
 def of_topic(topic: str, actions: tuple[str, ...], group: str = "") -> Need:
     """The need for a topic; for the retry topic of a group, the need for that group."""
+    if topic.startswith(lite.PREFIX):
+        topic = lite.topic_of(topic)
     if not topic.startswith(RETRY_PREFIX):
         return Need(TOPIC, topic, actions)
     name = topic.removeprefix(RETRY_PREFIX)
@@ -237,6 +240,15 @@ TABLE: Final[dict[type[Command], Needs]] = {
     session.Attach: _attached,
     session.Unsubscribe: _nothing,
     session.Release: _nothing,
+    lite.SyncSubscription: _both(SUB),
+    lite.ReceiveLite: _both(SUB),
+    lite.SuspendLite: _group(SUB),
+    lite.QueryLiteNode: _cluster(GET),
+    lite.QueryLiteParent: _topic(GET),
+    lite.QueryLiteTopic: _topic(GET),
+    lite.QueryLiteClient: _both(GET),
+    lite.QueryLiteGroup: _group(GET),
+    lite.DispatchLite: _group(UPDATE),
     transaction.RecallMessage: _topic(PUB),
     access.Ask: lambda found: found.needs,
     access.Renew: _nothing,

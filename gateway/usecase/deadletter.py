@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from domain import address, limits
+from domain import address, limits, lite
 from domain import property as properties
 from domain.command import Command, DeadLetter
 from domain.errors import ErrorCode, Failure
@@ -17,11 +17,13 @@ from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.send import Sending
 
-_PARKED = (properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC)
+_PARKED = (
+    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, *lite.MARKS,
+)  # fmt: skip
 
 
 def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mapping[str, str]) -> Message:
-    """A message for `topic` with the body and the properties of `record`, less old delays, with `changes` set."""
+    """A message for `topic` with body and properties of `record`, less old delays and light queues, with `changes` set."""
     kept = properties.without(record.properties, _PARKED)
     return Message(
         topic,
@@ -53,6 +55,12 @@ def leased_topic(group: str, topic: str, receipt: Receipt) -> str:
     return address.pop_retry_topic(group, topic)
 
 
+def _offset(queue: str, record: bytes) -> int:
+    """The offset of a record in the queue that it was read from."""
+    view = Record(record)
+    return lite.offset_in(view.properties) if queue.startswith(lite.PREFIX) else view.queue_offset
+
+
 class DeadLetters:
     """The DeadLetter verb, and `bury` for messages that the gateway itself gives up."""
 
@@ -76,7 +84,7 @@ class DeadLetters:
         view = Record(record)
         stored = view.properties
         message_id = properties.text(stored, properties.UNIQ_KEY)
-        origin = properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or topic
+        origin = properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or lite.topic_of(topic)
         letter = copy_of(
             view,
             address.dead_letter_topic(group),
@@ -110,7 +118,7 @@ class DeadLetters:
         def read(result: ReadResult | Failure) -> None:
             if isinstance(result, Failure):
                 answer(result)
-            elif not result.records or Record(result.records[0]).queue_offset != receipt.queue_offset:
+            elif not result.records or _offset(leased, result.records[0]) != receipt.queue_offset:
                 answer(Failure(ErrorCode.RECEIPT_INVALID, "the receipt names no message that is still there"))
             else:
                 self.bury(group, topic, receipt, result.records[0], answer)

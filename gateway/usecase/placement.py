@@ -27,8 +27,8 @@ def jump_hash(key: int, buckets: int) -> int:
 class Placement:
     """Places messages that name no queue.
 
-    The message group decides, else the exact MQTT path (order holds per path), else the queues take turns: the messages
-    of one send go to one queue, as RocketMQ's batches do.
+    The message group decides, else the lite topic, else the exact MQTT path (order holds per path), else the queues take
+    turns: the messages of one send go to one queue, as RocketMQ's batches do.
     """
 
     def __init__(self) -> None:
@@ -44,6 +44,8 @@ class Placement:
         key = b""
         if b"__SHARDINGKEY\x01" in stored:
             key = properties.find(stored, b"__SHARDINGKEY")
+        if key == b"" and topic.type == "LITE":
+            key = properties.find(stored, b"__LITE_TOPIC")
         if key == b"" and b"originMqttTopic\x01" in stored:
             key = properties.find(stored, b"originMqttTopic")
         if key != b"":

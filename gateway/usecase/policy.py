@@ -21,6 +21,7 @@ class Policy:
     queues                         of a topic made that way
     latest_max, latest_bytes_max   latest (retained) values that are kept, and bytes of them with their paths; one more is
                                    refused, removing one and putting a smaller one in its place never is
+    lite_subscriptions_max         lite topics that all clients together may subscribe to; one more is refused
     share_strategy                 how shared subscriptions share out where the group does not say: one of STRATEGIES
     """
 
@@ -29,4 +30,5 @@ class Policy:
     queues: int = 8
     latest_max: int = 1_000_000
     latest_bytes_max: int = 1024 * 1024 * 1024
+    lite_subscriptions_max: int = 100_000
     share_strategy: str = LEAST

@@ -15,6 +15,7 @@ from domain.topic import PERM_WRITE, Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.identity import MessageIds
+from gateway.usecase.lite.accepting import accept as accept_lite
 from gateway.usecase.placement import Placement
 from gateway.usecase.priority import prioritize
 from gateway.usecase.topics import Topics
@@ -132,6 +133,10 @@ class Sending:
         if len(message.properties) > limits.PROPERTIES_BYTES_MAX:
             size = len(message.properties)
             return Failure(ErrorCode.PROPERTIES_TOO_LARGE, f"the properties have {size} bytes when stored, 32,767 are allowed")
+        if topic.type == "LITE":
+            failure = accept_lite(topic, message)
+            if failure is not None:
+                return failure
         if message.born_ms == 0:
             message.born_ms = self._clock.wall_ms()
         if b"_SYS_MSG_PRIORITY_\x01" in message.properties:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from domain import attribute
 from domain.admin import ChangeTopic, TopicChange
 from domain.command import Command, PutTopic
 from domain.errors import ErrorCode, Failure
@@ -13,7 +14,7 @@ from domain.topic import PERM_READ_WRITE, Durability, Topic
 from gateway.session import Session
 from gateway.usecase.handler import UseCase, Verb
 
-TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED")
+TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
 
 
 class TopicChanging:
@@ -46,6 +47,12 @@ class TopicChanging:
         level = kept.pop("durability", "")
         if kind not in TYPES:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"message.type {kind!r} is none of {', '.join(TYPES)}")
+        if known is not None and kind != known.type and "LITE" in (kind, known.type):
+            text = f"topic {change.name} is of type {known.type}: to make it {kind}, delete it first, its queues are others"
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
+        fault = attribute.faulty(kept)
+        if fault is not None:
+            return fault
         durability = known.durability if known is not None else self._metadata.default_durability()
         if level:
             levels = {each.value: each for each in Durability}

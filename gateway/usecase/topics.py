@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from domain import address, limits
+from domain import address, attribute, limits
 from domain.command import Command, DeleteTopic, ListTopics, PutTopic, QueryTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, TopicFound, TopicList
@@ -131,6 +131,9 @@ def _illegal(topic: Topic) -> Failure | None:
     most = limits.QUEUES_PER_TOPIC_MAX
     if not (0 <= topic.read_queues <= most and 0 <= topic.write_queues <= most):
         return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"topic {topic.name}: queues must be 0 to {most}")
+    fault = attribute.faulty(topic.attributes)
+    if fault is not None:
+        return fault
     if topic.perm & ~PERM_READ_WRITE & ~8:
         return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"topic {topic.name}: perm {topic.perm} is none of 2, 4, 6")
     return None

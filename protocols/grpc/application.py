@@ -11,11 +11,12 @@ from domain import limits
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
+from domain.lite import LiteTaken
 from domain.principal import GATEWAY
 from domain.relay import ClientAnswered, Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer, Setting
-from protocols.grpc import client, consume, framing, produce, route, settle, status, transaction
+from protocols.grpc import client, consume, framing, lite, produce, route, settle, status, transaction
 from protocols.grpc.access import Caller
 from protocols.grpc.call import Call, Verb
 from protocols.grpc.framing import FramingError, Messages
@@ -35,6 +36,7 @@ VERBS: Final[dict[bytes, Verb]] = {
         produce.SEND_MESSAGE, consume.RECEIVE_MESSAGE, settle.ACK_MESSAGE, settle.CHANGE_INVISIBLE_DURATION,
         settle.FORWARD_MESSAGE, transaction.END_TRANSACTION, transaction.RECALL_MESSAGE, route.QUERY_ROUTE,
         route.QUERY_ASSIGNMENT, client.TELEMETRY, client.HEARTBEAT, client.NOTIFY_CLIENT_TERMINATION,
+        lite.SYNC_LITE_SUBSCRIPTION,
     )
 }  # fmt: skip
 
@@ -166,7 +168,11 @@ class GrpcApplication:
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """Nobody waits for the answer any more. Its command goes on; what it brings is given back."""
-        self._calls.pop(stream_id, None)
+        call = self._calls.pop(stream_id, None)
+        if call is not None and call.verb is client.TELEMETRY:
+            known = self.sessions.find(call.client_id)
+            if known is not None and known.kind == pb.LITE_PUSH_CONSUMER:
+                return _signed(call, (lite.end(self, call, known),))
         return ()
 
     def answer(self, event: Event, now: int) -> None:
@@ -177,6 +183,10 @@ class GrpcApplication:
                 stream = self.telemetry(event.client_id)
                 if stream is not None:
                     self.push(stream, transaction.question(event, self.sessions.find(event.client_id)))
+            elif type(event) is LiteTaken:
+                stream = self.telemetry(event.client_id)
+                if stream is not None:
+                    self.push(stream, lite.taken(event))
             elif type(event) is Inquiry:
                 self._inquire(event, now)
             return

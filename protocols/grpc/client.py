@@ -8,7 +8,7 @@ from typing import Final, cast
 from domain.command import Command, Extend, Leave, QueryGroup
 from domain.event import Event, GroupFound, Refused
 from domain.topic import Group
-from protocols.grpc import framing, settings, status, translate_in
+from protocols.grpc import framing, lite, settings, status, translate_in
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.consume import filter_of
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -16,10 +16,10 @@ from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
 
 SETTINGS_BYTES_MAX: Final = 256 * 1024
-SERVED: Final = (pb.PRODUCER, pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER)
+SERVED: Final = (pb.PRODUCER, pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER)
 GIVE_BACK_MS: Final = 1_000
 
-_CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER)
+_CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER)
 
 
 def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
@@ -118,6 +118,8 @@ def begin_termination(desk: Desk, call: Call, body: bytes, now: int) -> Sequence
         found = client.release(handle)
         if found is not None:
             desk.owe(Extend(desk.ticket(call), lease.group, lease.topic, [found], GIVE_BACK_MS))
+    if client.kind == pb.LITE_PUSH_CONSUMER:
+        desk.owe(lite.end(desk, call, client))
     return (Leave(desk.ticket(call), call.client_id, consumer_group=client.group),)
 
 

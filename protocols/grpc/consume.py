@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Final, cast, final
 
 from domain import limits
+from domain.attribute import BIND_TOPIC
 from domain.command import Command, Extend, QueryGroup, Receive
 from domain.errors import Failure
-from domain.event import Event, GroupFound, Received, Refused
+from domain.event import Event, GroupFound, Leased, Received, Refused
 from domain.filter.expression import SQL92, TAG
 from domain.filter.filter import Filter
-from protocols.grpc import framing, status, translate_in, translate_out, wire
+from domain.receipt import Receipt
+from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import INVISIBLE_MS
@@ -33,13 +35,18 @@ _HOSTS = translate_out.Hosts()
 class _Poll:
     """What the answer needs of the request. `client` None: its settings have not arrived."""
 
-    __slots__ = ("client", "receive", "renew", "topic_field")
+    __slots__ = ("client", "lite", "receive", "renew", "topic_field")
 
     def __init__(self, client: Client | None, receive: Receive, topic_field: bytes, renew: bool) -> None:
         self.client = client
         self.receive = receive
         self.topic_field = topic_field
         self.renew = renew
+        self.lite = client is not None and client.kind == pb.LITE_PUSH_CONSUMER
+
+    def queue(self, leased: Leased) -> str:
+        """The topic, or light queue, in which a message is settled."""
+        return lite.queue_of(self.receive.topic, leased) if self.lite else self.receive.topic
 
 
 def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
@@ -81,6 +88,8 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
         client_id=call.client_id,
     )
     call.state = _Poll(client, receive, translate_out.topic_field(queue.topic), renew)
+    if client is not None and client.kind == pb.LITE_PUSH_CONSUMER:
+        return lite.poll(desk, call, client, receive)
     return (receive,) if client is not None else (QueryGroup(receive.ticket, group),)
 
 
@@ -90,7 +99,11 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
     receive = poll.receive
     if isinstance(event, GroupFound):
         receive.ordered = event.group.orderly
-        if not desk.gone(call):
+        if desk.gone(call):
+            return
+        if event.group.attributes.get(BIND_TOPIC) == receive.topic:
+            desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings yet")
+        else:
             desk.owe(receive)
         return
     if isinstance(event, Refused):
@@ -102,9 +115,11 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         return  # what was given back has been answered
     messages = event.messages
     if desk.gone(call):
-        if messages:
-            receipts = [leased.receipt for leased in messages]
-            desk.owe(Extend(desk.ticket(call), receive.group, receive.topic, receipts, 0))
+        given: dict[str, list[Receipt]] = {}
+        for leased in messages:
+            given.setdefault(poll.queue(leased), []).append(leased.receipt)
+        for name, receipts in given.items():
+            desk.owe(Extend(desk.ticket(call), receive.group, name, receipts, 0))
         return
     if not messages:
         desk.reply_frames(call, _NONE + _delivered(desk))
@@ -115,7 +130,7 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
         frames.append(framing.frame(wire.text(b"\x12", message)))
         if poll.renew and poll.client is not None:
-            desk.renewals.add(poll.client, handle, leased, receive.group, receive.topic, now)
+            desk.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
     frames.append(_delivered(desk))
     desk.reply_frames(call, b"".join(frames))
 

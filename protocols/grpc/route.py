@@ -22,7 +22,7 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "DELAY": (pb.DELAY,),
     "TRANSACTION": (pb.TRANSACTION,),
     "PRIORITY": (pb.PRIORITY,),
-    "PRIORITY": (pb.PRIORITY,),
+    "LITE": (pb.LITE,),
     "MIXED": _EVERYTHING,
 }
 

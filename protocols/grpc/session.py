@@ -30,6 +30,7 @@ LANGUAGES: Final[Mapping[str, str]] = {
     "GOLANG": "GO",
 }
 """Metadata x-mq-language -> RocketMQ's LanguageCode. What tools have no name for is OTHER."""
+_PUSHED: Final = (pb.PUSH_CONSUMER, pb.LITE_PUSH_CONSUMER)
 V5_0_0: Final = 413
 HIGHER_VERSION: Final = 0x7FFF
 _NUMBERS = re.compile(r"[vV]?5\.(\d)\.(\d)(?!\d)")
@@ -108,7 +109,7 @@ class Client:
     @property
     def consume_type(self) -> str:
         """RocketMQ's ConsumeType."""
-        return "CONSUME_PASSIVELY" if self.kind == pb.PUSH_CONSUMER else "CONSUME_ACTIVELY"
+        return "CONSUME_PASSIVELY" if self.kind in _PUSHED else "CONSUME_ACTIVELY"
 
     def resource(self, topic: str) -> pb.Resource:
         """A stored topic as the client names it."""

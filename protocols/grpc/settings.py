@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain import limits
+from domain import attribute, limits, lite
 from domain.retry import EXPONENTIAL
 from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 
 PRODUCER_ATTEMPTS: Final = 3
 LONG_POLLING_S: Final = 20
+_INT_MAX: Final = 0x7FFFFFFF
 
 
 def for_producer(sent: pb.Settings) -> pb.Settings:
@@ -40,6 +41,10 @@ def for_consumer(sent: pb.Settings, group: Group) -> pb.Settings:
     merged.subscription.fifo = group.orderly
     merged.subscription.receive_batch_size = limits.RECEIVE_MESSAGES_MAX
     merged.subscription.long_polling_timeout.seconds = LONG_POLLING_S
+    if sent.client_type == pb.LITE_PUSH_CONSUMER:
+        quota = attribute.number(group.attributes, attribute.CLIENT_QUOTA, lite.CLIENT_QUOTA)
+        merged.subscription.lite_subscription_quota = min(quota, _INT_MAX) if quota >= 0 else _INT_MAX
+        merged.subscription.max_lite_topic_size = lite.NAME_CHARS_MAX
     policy = merged.backoff_policy
     policy.Clear()
     policy.max_attempts = group.retry_max + 1

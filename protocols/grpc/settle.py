@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import cast, final
 
 from domain import limits, receipt
 from domain.command import Acknowledge, Command, DeadLetter, Extend
 from domain.event import Event, Extended, Refused, Settled
+from domain.lite import SuspendLite, split
 from domain.receipt import Receipt
-from protocols.grpc import status, translate_in, wire
+from protocols.grpc import lite, status, translate_in, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 
@@ -17,14 +18,18 @@ _UNREADABLE = "the receipt handle is not one of ours"
 _ENTRY_OK = wire.text(b"\x1a", status.content(pb.OK))
 
 
-def _receipt(desk: Desk, call: Call, handle: str) -> Receipt | None:
-    """The receipt in force for a handle: the renewed one where its lease was renewed, which ends the renewal."""
+def _receipt(desk: Desk, call: Call, handle: str, topic: str, lite_topic: str) -> tuple[Receipt | None, str]:
+    """The receipt in force for a handle: the renewed one where its lease was renewed, which ends the renewal.
+
+    And the queue's name: that of the renewed lease, for there are SDKs that name the lite topic only when they acknowledge.
+    """
     client = desk.sessions.find(call.client_id)
     if client is not None and client.leases:
+        lease = client.leases.get(handle)
         renewed = client.release(handle)
-        if renewed is not None:
-            return renewed
-    return receipt.parse(handle)
+        if renewed is not None and lease is not None:
+            return renewed, lease.topic
+    return receipt.parse(handle), lite.settled_in(topic, lite_topic)
 
 
 def _checked(desk: Desk, call: Call, topic: str, group: str) -> bool:
@@ -34,49 +39,73 @@ def _checked(desk: Desk, call: Call, topic: str, group: str) -> bool:
     return refusal is None
 
 
+@final
+class _Acks:
+    """One request. entries: (id, handle, queue, "" for an unreadable handle); `open`: queues that have not answered."""
+
+    __slots__ = ("entries", "open", "outcomes", "receipts")
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[bytes, bytes, str]] = []
+        self.receipts: dict[str, list[Receipt]] = {}
+        self.outcomes: dict[str, list[tuple[int, str] | None]] = {}
+        self.open = 0
+
+    def add(self, message_id: bytes, handle: bytes, queue: str, found: Receipt | None) -> None:
+        """One more entry, None: its handle cannot be read."""
+        self.entries.append((message_id, handle, queue if found is not None else ""))
+        if found is not None:
+            self.open = 1
+            self.receipts.setdefault(queue, []).append(found)
+
+
 def begin_ack(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Entries with a readable handle -> one Acknowledge; the others are answered for without it."""
     request = pb.AckMessageRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(desk, call, topic, group):
         return ()
-    entries: list[tuple[bytes, bytes, bool]] = []
-    receipts: list[Receipt] = []
+    acks = call.state = _Acks()
     for entry in request.entries:
         handle = entry.receipt_handle
-        found = _receipt(desk, call, handle)
-        if found is not None:
-            receipts.append(found)
-        entries.append((entry.message_id.encode(), handle.encode(), found is not None))
-    call.state = entries
-    if not receipts:
-        if entries:
-            _answer_ack(desk, call, entries, [])
+        found, queue = _receipt(desk, call, handle, topic, entry.lite_topic)
+        acks.add(entry.message_id.encode(), handle.encode(), queue, found)
+    if not acks.open:
+        if acks.entries:
+            _answer_ack(desk, call, acks)
         else:
             desk.refuse(call, pb.INTERNAL_SERVER_ERROR, "the request has no entries")
         return ()
-    return (Acknowledge(desk.ticket(call), group, topic, receipts),)
+    acks.open = len(acks.receipts)
+    return [Acknowledge((desk, call, queue), group, queue, receipts) for queue, receipts in acks.receipts.items()]
 
 
 def finish_ack(desk: Desk, call: Call, event: Event, now: int) -> None:
     """Settled -> one status an entry."""
+    acks = cast(_Acks, call.state)
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
-        return
-    outcomes = [None if outcome is None else status.of(outcome) for outcome in cast(Settled, event).outcomes]
-    _answer_ack(desk, call, cast(list[tuple[bytes, bytes, bool]], call.state), outcomes)
+        if len(acks.receipts) == 1:
+            desk.refuse(call, *status.of(event.failure))
+            return
+        queue = cast(tuple[object, object, str], event.ticket)[2]
+        acks.outcomes[queue] = [status.of(event.failure)] * len(acks.receipts[queue])
+    else:
+        settled = cast(Settled, event)
+        queue = cast(tuple[object, object, str], settled.ticket)[2]
+        acks.outcomes[queue] = [None if outcome is None else status.of(outcome) for outcome in settled.outcomes]
+    acks.open -= 1
+    if acks.open == 0:
+        _answer_ack(desk, call, acks)
 
 
-def _answer_ack(
-    desk: Desk, call: Call, entries: list[tuple[bytes, bytes, bool]], outcomes: Sequence[tuple[int, str] | None]
-) -> None:
-    """`outcomes`: None or (code, text) a readable entry. One code over all is the answer's code, else MULTIPLE_RESULTS."""
-    rest = iter(outcomes)
+def _answer_ack(desk: Desk, call: Call, acks: _Acks) -> None:
+    """None or (code, text) a readable entry. One code over all is the answer's code, else MULTIPLE_RESULTS."""
+    rest = {queue: iter(outcomes) for queue, outcomes in acks.outcomes.items()}
     codes: set[int] = set()
     top = b""
     answer = b""
-    for message_id, handle, readable in entries:
-        outcome = next(rest) if readable else (pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
+    for message_id, handle, queue in acks.entries:
+        outcome = next(rest[queue]) if queue else (pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         if outcome is None:
             codes.add(pb.OK)
             top = status.STATUS_OK
@@ -102,11 +131,13 @@ def begin_change(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comm
     if not 0 <= invisible_ms <= limits.INVISIBLE_MS_MAX:
         _refuse_change(desk, call, pb.ILLEGAL_INVISIBLE_TIME, f"{invisible_ms} ms; 0 to 12 hours are allowed")
         return ()
-    found = _receipt(desk, call, request.receipt_handle)
+    found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
     if found is None:
         _refuse_change(desk, call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         return ()
-    return (Extend(desk.ticket(call), group, topic, [found], invisible_ms),)
+    if request.suspend and queue != topic:
+        return (SuspendLite(desk.ticket(call), group, *split(queue), found, invisible_ms),)
+    return (Extend(desk.ticket(call), group, queue, [found], invisible_ms),)
 
 
 def finish_change(desk: Desk, call: Call, event: Event, now: int) -> None:
@@ -132,11 +163,11 @@ def begin_forward(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Com
     topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(desk, call, topic, group):
         return ()
-    found = _receipt(desk, call, request.receipt_handle)
+    found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
     if found is None:
         desk.refuse(call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         return ()
-    return (DeadLetter(desk.ticket(call), group, topic, found),)
+    return (DeadLetter(desk.ticket(call), group, queue, found),)
 
 
 def finish_forward(desk: Desk, call: Call, event: Event, now: int) -> None:

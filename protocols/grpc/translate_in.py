@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from domain import address, limits
+from domain import address, limits, lite
 from domain import property as properties
 from domain.message import SYS_PREPARED, Message
 from protocols import compression
@@ -21,7 +21,6 @@ SYS_ZLIB: Final = 0x301
 ORPHAN_SECONDS_MAX: Final = 3_600
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_UNSERVED: Final[dict[int, str]] = {pb.LITE: "lite topics"}
 
 
 class Refusal(NamedTuple):
@@ -46,6 +45,13 @@ def group_of(name: str) -> Refusal | None:
     return None
 
 
+def lite_of(name: str) -> Refusal | None:
+    """Check a lite topic's name."""
+    if lite.is_name(name):
+        return None
+    return Refusal(pb.ILLEGAL_LITE_TOPIC, f"lite topic {name[:80]!r}: 1 to {lite.NAME_CHARS_MAX} of a-z A-Z 0-9 _ -")
+
+
 def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: int) -> Message | Refusal:
     """One message of an accepted topic. `origin`: stored properties of where it comes from; `wall_ms` judges delivery times."""
     system = sent.system_properties
@@ -58,8 +64,6 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
     if not message_id.isalnum() and (not message_id.strip() or _CONTROL.search(message_id)):
         return Refusal(pb.ILLEGAL_MESSAGE_ID, "the message has no usable id")
     kind = system.message_type
-    if kind in _UNSERVED:
-        return Refusal(pb.NOT_IMPLEMENTED, f"{_UNSERVED[kind]} are not served")
     stored = _stored(sent, system, message_id)
     if isinstance(stored, Refusal):
         return stored
@@ -128,10 +132,11 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
         if not group.strip() or len(group.encode()) >= limits.MESSAGE_GROUP_BYTES_MAX or _CONTROL.search(group):
             return Refusal(pb.ILLEGAL_MESSAGE_GROUP, f"message group {group!r}: blank, over 63 bytes, or a control character")
         out += f"__SHARDINGKEY\x01{group}\x02"
-    if system.HasField("priority"):
-        if system.priority < 0:
-            return Refusal(pb.BAD_REQUEST, f"the priority is {system.priority}, 0 or more is allowed")
-        out += f"_SYS_MSG_PRIORITY_\x01{system.priority}\x02"
+    if system.HasField("lite_topic"):
+        illegal = lite_of(system.lite_topic)
+        if illegal is not None:
+            return illegal
+        out += f"__LITE_TOPIC\x01{system.lite_topic}\x02"
     if system.HasField("priority"):
         if system.priority < 0:
             return Refusal(pb.BAD_REQUEST, f"the priority is {system.priority}, 0 or more is allowed")

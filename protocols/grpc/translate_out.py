@@ -23,6 +23,7 @@ _RESERVED: Final[frozenset[bytes]] = frozenset(key.encode() for key in propertie
 _IDENTITY: Final = b"\x28\x01"
 _GZIP: Final = b"\x28\x02"
 _TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04", b"\x30\x05", b"\x30\x06")
+_LITE: Final = 4
 _PRIORITY: Final = 5
 _NUMBER_DIGITS_MAX: Final = 10
 
@@ -106,6 +107,9 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
         elif key == b"__SHARDINGKEY":
             out += wire.text(b"\x8a\x01", piece[at + 1 :])
             kind = kind or 1
+        elif key == b"__LITE_TOPIC":
+            out += wire.text(b"\xaa\x01", piece[at + 1 :])
+            kind = kind or _LITE
         elif key == b"TRACE_CONTEXT":
             out += wire.text(b"\x92\x01", piece[at + 1 :])
         elif key in (b"TIMER_OUT_MS", b"TIMER_DELIVER_MS"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, final
 
+from domain import lite
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
 from domain.message import Placed
@@ -115,7 +116,7 @@ class Ledger(Turn):
 
     def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
         """The table of a group on a queue, made when there is none, within what the queue still has."""
-        key = (group, queue.entry.name, queue.id)
+        key = (group, queue.name, queue.id)
         table = self.tables.get(key)
         self._index.refresh(queue)
         if table is None:
@@ -279,7 +280,12 @@ class Ledger(Turn):
 
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Forget all tables of a topic; the changes that say so."""
-        return self._drop([key for key in self.tables if key[1] == topic])
+        lights = lite.queue_name(topic, "")
+        return self._drop([key for key in self.tables if key[1] == topic or key[1].startswith(lights)])
+
+    def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
+        """Forget those of these tables that there are; the changes that say so."""
+        return self._drop([key for key in keys if key in self.tables])
 
     def _drop(self, keys: list[tuple[str, str, int]]) -> list[StateChange]:
         changes: list[StateChange] = []

@@ -68,8 +68,7 @@ class Turn:
 
     def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
         """Tell `result` when this turn is written, at the level that `topic` promises."""
-        entry = self._index.topics.get(topic)
-        (self._flushed if entry is None or entry.flushed else self._page).append((done, result))
+        (self._flushed if self._index.flushed(topic) else self._page).append((done, result))
         self._paper.wake()
 
     def _touch(self, table: LeaseTable) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final, final
 
+from domain import lite
 from domain.ports import Disk
 from store.config import StoreConfig
 from store.log.segment import Segments
@@ -64,12 +65,21 @@ class QueueIndex:
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """One queue, None when it was never written."""
         entry = self.topics.get(topic)
-        if entry is None:
-            return None
-        queue = entry.queues.get(queue_id)
+        queue = self.light(topic) if entry is None else entry.queues.get(queue_id)
         if queue is not None:
             self.refresh(queue)
         return queue
+
+    def light(self, name: str) -> Queue | None:
+        """A light queue by its name."""
+        parent, lite_topic = lite.split(name)
+        entry = self.topics.get(parent)
+        return None if entry is None or entry.lights is None else entry.lights.get(lite_topic)
+
+    def flushed(self, name: str) -> bool:
+        """True when what is said of a queue of this name has to wait for a sync."""
+        entry = self.topics.get(name) or self.topics.get(lite.topic_of(name))
+        return entry is None or entry.flushed
 
     def refresh(self, queue: Queue) -> None:
         """Find the first offset of `queue` whose record is still there, if the log has lost segments since the last time."""
@@ -120,7 +130,7 @@ class QueueIndex:
         last = ROW.unpack_from(rows, len(rows) - ROW_BYTES)[0]
         rows, first = self._merge(queue, rows, first)
         entry = queue.entry
-        data = block.encode(entry.name, queue.id, entry.epoch, first, last, rows)
+        data = block.encode(queue.name, queue.id, entry.epoch, first, last, rows)
         if self._files.end - self._files.active.base + len(data) > self._config.index_segment_bytes:
             self._files.roll()
         place = self._files.end
@@ -155,7 +165,7 @@ class QueueIndex:
     def _block_rows(self, queue: Queue, index: int, offset: int, count: int) -> bytes:
         assert queue.starts is not None
         assert queue.places is not None
-        at = block.HEADER_BYTES + len(queue.entry.name.encode()) + (offset - queue.starts[index]) * ROW_BYTES
+        at = block.HEADER_BYTES + len(queue.name.encode()) + (offset - queue.starts[index]) * ROW_BYTES
         return self._files.read(queue.places[index] + at, count * ROW_BYTES)
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
@@ -218,7 +228,7 @@ class QueueIndex:
         """Forget a topic's queues; records before `epoch` are no more."""
         old = self.topics.pop(topic, None)
         if old is not None:
-            for queue in list(old.queues.values()):
+            for queue in old.every():
                 self.drop(queue)
         self.topics[topic] = TopicEntry(topic, None, self._default_flushed(), epoch)
 
@@ -227,7 +237,17 @@ class QueueIndex:
         if queue.tail is not None:
             self._forget_tail(queue)
         self.blocks -= len(queue.starts or ())
-        queue.entry.queues.pop(queue.id, None)
+        if not queue.lite:
+            queue.entry.queues.pop(queue.id, None)
+        elif queue.entry.lights is not None:
+            queue.entry.lights.pop(queue.lite, None)
+
+    def new_light(self, entry: TopicEntry, lite_topic: str, first: int) -> Queue:
+        """Make a light queue, which begins at offset `first`."""
+        if entry.lights is None:
+            entry.lights = {}
+        queue = entry.lights[lite_topic] = Queue(entry, 0, first, lite_topic)
+        return queue
 
     def load(self, position: int, epochs: Callable[[str], int]) -> None:
         """Read the headers of all blocks; rows of records from `position` on are left to be read from the log again."""
@@ -243,23 +263,20 @@ class QueueIndex:
             if found is None or place + found.size > segment.end:
                 self._files.cut(place, 0)
                 return
-            self._take(found, place, position, epochs(found.topic))
+            self._take(found, place, position, epochs(lite.topic_of(found.topic)))
             place += found.size
 
     def _take(self, found: block.Block, place: int, position: int, epoch: int) -> None:
         if found.epoch < epoch:
             return
-        entry = self.entry(found.topic)
+        entry = self.entry(lite.topic_of(found.topic))
         if found.epoch != entry.epoch:
             if found.epoch < entry.epoch:
                 return
-            for queue in list(entry.queues.values()):
+            for queue in entry.every():
                 self.drop(queue)
             entry.epoch = found.epoch
-        queue_or_none = entry.queues.get(found.queue_id)
-        if queue_or_none is None:
-            queue_or_none = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
-        queue = queue_or_none
+        queue = self._queue_of(found, entry)
         if found.first > queue.next:
             return  # rows before these stood behind `position`: they are read from the log again, and so are these
         starts = queue.starts
@@ -287,11 +304,21 @@ class QueueIndex:
             self.add(queue, rows[at : at + ROW_BYTES])
         queue.visible = queue.next
 
+    def _queue_of(self, found: block.Block, entry: TopicEntry) -> Queue:
+        """The queue whose rows a block has, made when there is none."""
+        lite_topic = lite.split(found.topic)[1]
+        if lite_topic:
+            return self.light(found.topic) or self.new_light(entry, lite_topic, found.first)
+        queue = entry.queues.get(found.queue_id)
+        if queue is None:
+            queue = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
+        return queue
+
     def newest(self, log: Segments) -> list[tuple[int, Queue]]:
         """(base of the log segment that holds its newest message, queue) of each queue that has one, in order. After `load`."""
         found: list[tuple[int, Queue]] = []
         for entry in self.topics.values():
-            for queue in entry.queues.values():
+            for queue in entry.every():
                 tail = queue.tail
                 last = self._newest.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
                 segment = log.at(last) if last >= 0 else None

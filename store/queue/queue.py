@@ -5,22 +5,38 @@ from __future__ import annotations
 from array import array
 from typing import final
 
+from domain import lite
 from domain.topic import Durability, Topic
 from store.queue.row import ROW_BYTES
 
 
 @final
 class TopicEntry:
-    """A topic as the hot path sees it. `epoch`: records before this position belong to a deleted topic of the same name."""
+    """A topic as the hot path sees it. `epoch`: records before this position belong to a deleted topic of the same name.
 
-    __slots__ = ("epoch", "flushed", "name", "queues", "topic")
+    lights   queues of its lite topics by their names, None as long as there is none; light: it may have some
+    """
+
+    __slots__ = ("epoch", "flushed", "light", "lights", "name", "queues", "topic")
 
     def __init__(self, name: str, topic: Topic | None, flushed: bool, epoch: int) -> None:
         self.name = name
         self.topic = topic
         self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
         self.epoch = epoch
+        self.light = topic is not None and topic.type == "LITE"
+        self.lights: dict[str, Queue] | None = None
         self.queues: dict[int, Queue] = {}
+
+    def become(self, topic: Topic | None, flushed: bool) -> None:
+        """Take the topic's configuration; `flushed`: the level when there is none."""
+        self.topic = topic
+        self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
+        self.light = topic is not None and topic.type == "LITE"
+
+    def every(self) -> list[Queue]:
+        """All queues, light ones too."""
+        return [*self.queues.values(), *(self.lights or {}).values()]
 
 
 @final
@@ -32,13 +48,17 @@ class Queue:
     starts     first offsets of the blocks in the index, ascending; places: where in the index each begins
     flushed    the level that what is not yet visible waits for
     oldest     start of the log when `first` was last looked for
+    lite       name of the lite topic whose queue this is, "" for a queue of the topic itself
     """
 
-    __slots__ = ("entry", "first", "flushed", "id", "next", "oldest", "places", "starts", "tail", "tail_first", "visible")
+    __slots__ = (
+        "entry", "first", "flushed", "id", "lite", "next", "oldest", "places", "starts", "tail", "tail_first", "visible",
+    )  # fmt: skip
 
-    def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0) -> None:
+    def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0, lite: str = "") -> None:
         self.entry = entry
         self.id = queue_id
+        self.lite = lite
         self.first = first
         self.visible = first
         self.next = first
@@ -48,6 +68,11 @@ class Queue:
         self.places: array[int] | None = None
         self.flushed = False
         self.oldest = 0
+
+    @property
+    def name(self) -> str:
+        """The topic's name, or the light queue's."""
+        return lite.queue_name(self.entry.name, self.lite) if self.lite else self.entry.name
 
     def tail_rows(self) -> int:
         """Rows in memory."""

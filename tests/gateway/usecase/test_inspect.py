@@ -112,7 +112,7 @@ def test_what_a_change_does_not_name_stays(place: Bench) -> None:
     assert found.attributes == {"k": "v", "n": "m"}
 
 
-@pytest.mark.parametrize("attributes", [{"message.type": "LITE"}, {"durability": "magnetic"}])
+@pytest.mark.parametrize("attributes", [{"message.type": "LIGHT"}, {"durability": "magnetic"}])
 def test_types_and_levels_that_do_not_exist_are_refused(place: Bench, attributes: dict[str, str]) -> None:
     assert code(place.ask(ChangeTopic(1, TopicChange("F", 4, 4, 6, attributes=attributes)))) is ErrorCode.ARGUMENT_ILLEGAL
 

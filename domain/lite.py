@@ -1,0 +1,343 @@
+"""Lite topics: names under a topic of type LITE, each with an ordered queue of its own, subscribed one by one.
+
+RocketMQ's LiteUtil, LiteSubscriptionDTO, OffsetOption and the headers PopLiteMessage…, GetLite…Info. A light queue is named
+`%LMQ%$parent$lite`, which no topic can be; by that name MessageStore reads it, settles in it and keeps positions on it, with
+queue id 0.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from domain import property as properties
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Event, Leased
+from domain.receipt import Receipt
+
+PREFIX: Final = "%LMQ%$"
+SEPARATOR: Final = "$"
+NAME_CHARS_MAX: Final = 64
+MARKS: Final = ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
+"""Properties of a stored message that is in a light queue: its name, and the offset there."""
+CLIENT_QUOTA: Final = 2_000
+"""Lite topics that one client may subscribe to where its group says nothing."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+
+Done = Callable[[None | Failure], None]
+
+
+def is_name(lite: str) -> bool:
+    """True when `lite` may name a lite topic: `[A-Za-z0-9_-]`, 1 to 64 characters."""
+    return _NAME.match(lite) is not None
+
+
+def queue_name(parent: str, lite: str) -> str:
+    """The name of a light queue."""
+    return f"{PREFIX}{parent}{SEPARATOR}{lite}"
+
+
+def split(name: str) -> tuple[str, str]:
+    """A light queue's name -> (parent, lite); two empty texts for what is none."""
+    parent, separator, lite = name[len(PREFIX) :].partition(SEPARATOR)
+    return (parent, lite) if separator and parent and name.startswith(PREFIX) else ("", "")
+
+
+def topic_of(name: str) -> str:
+    """The topic that a queue's name belongs to: a light queue's parent, any other name itself."""
+    return split(name)[0] if name.startswith(PREFIX) else name
+
+
+def name_in(stored: bytes) -> str:
+    """The lite topic of a message with these properties, "" for one without."""
+    return properties.find(stored, b"__LITE_TOPIC").decode("utf-8", "replace")
+
+
+def offset_in(stored: bytes) -> int:
+    """The offset in its light queue of a message with these properties, -1 for one that is in none."""
+    digits = properties.find(stored, b"INNER_MULTI_QUEUE_OFFSET")
+    return int(digits) if digits.isdigit() else -1
+
+
+class Action(enum.Enum):
+    """What a subscription command changes."""
+
+    PARTIAL_ADD = "PARTIAL_ADD"
+    PARTIAL_REMOVE = "PARTIAL_REMOVE"
+    COMPLETE_ADD = "COMPLETE_ADD"
+    COMPLETE_REMOVE = "COMPLETE_REMOVE"
+
+
+class Start(enum.Enum):
+    """How `StartAt.value` says where a group goes on: not at all, from the first, at the end, an offset, the last n, a time."""
+
+    LAST = "LAST"
+    MIN = "MIN"
+    MAX = "MAX"
+    OFFSET = "OFFSET"
+    TAIL = "TAIL_N"
+    TIME = "TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True)
+class StartAt:
+    """Where a group goes on in a light queue. LAST leaves its position as it is; TIME is in epoch milliseconds."""
+
+    kind: Start
+    value: int = 0
+
+
+@dataclass(slots=True)
+class SyncSubscription(Command):
+    """Change what a client of `group` hears of `topic` -> Done.
+
+    PARTIAL_ADD adds names and may move the group's positions in them (`start`), PARTIAL_REMOVE takes names away, COMPLETE_ADD
+    replaces all of them and says that the client lives, COMPLETE_REMOVE ends everything of the client.
+    Refused TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, QUOTA.
+    """
+
+    ticket: object
+    client_id: str
+    group: str
+    topic: str
+    action: Action
+    names: list[str] = field(default_factory=list)
+    start: StartAt | None = None
+
+
+@dataclass(slots=True)
+class ReceiveLite(Command):
+    """Lease up to `limit` messages of what the client has subscribed to -> Received; an empty one when `wait_ms` ran out.
+
+    A lite topic is handed out in order: nothing of it while an earlier message is not settled, except to the same `attempt_id`.
+    All receipts have one pop time, queue id 0, and the offset in the light queue.
+    """
+
+    ticket: object
+    client_id: str
+    group: str
+    topic: str
+    limit: int
+    invisible_ms: int
+    wait_ms: int = 0
+    attempt_id: str = ""
+
+
+@dataclass(slots=True)
+class SuspendLite(Command):
+    """Make a lease on a message of a lite topic end `invisible_ms` from now; the delivery was no attempt -> Extended."""
+
+    ticket: object
+    group: str
+    topic: str
+    lite: str
+    receipt: Receipt
+    invisible_ms: int
+
+
+@dataclass(slots=True)
+class LiteTaken(Event):
+    """Unasked (ticket None): the client `client_id` no longer has `lite`, because another has taken it."""
+
+    ticket: object
+    client_id: str
+    group: str
+    lite: str
+
+
+@dataclass(slots=True)
+class QueryLiteNode(Command):
+    """What there is of lite topics on the node -> LiteNode."""
+
+    ticket: object
+
+
+@dataclass(slots=True)
+class LiteNode(Event):
+    """Light queues, subscriptions, positions; topic -> minutes of expiration; topic -> groups that are bound to it."""
+
+    ticket: object
+    queues: int
+    subscriptions: int
+    positions: int
+    ready: int
+    topics: dict[str, int]
+    groups: dict[str, list[str]]
+
+
+@dataclass(slots=True)
+class QueryLiteParent(Command):
+    """A topic of type LITE -> LiteParent; Refused TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL."""
+
+    ticket: object
+    topic: str
+
+
+@dataclass(slots=True)
+class LiteParent(Event):
+    """Minutes of expiration, groups that are bound to it, lite topics of it, light queues of all."""
+
+    ticket: object
+    topic: str
+    minutes: int
+    groups: list[str]
+    count: int
+    queues: int
+
+
+@dataclass(slots=True)
+class QueryLiteTopic(Command):
+    """One lite topic -> LiteTopic; Refused TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL."""
+
+    ticket: object
+    topic: str
+    lite: str
+
+
+@dataclass(slots=True)
+class LiteTopic(Event):
+    """First and next offset, store time of the newest message (0: none), (client id, group) of its subscribers."""
+
+    ticket: object
+    topic: str
+    lite: str
+    first: int
+    end: int
+    newest_ms: int
+    subscribers: list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class QueryLiteClient(Command):
+    """What one client has subscribed to -> LiteClient, at most `limit` names of it."""
+
+    ticket: object
+    topic: str
+    group: str
+    client_id: str
+    limit: int
+
+
+@dataclass(slots=True)
+class LiteClient(Event):
+    """`count` -1: the client has no subscription. Times in epoch milliseconds, 0: never."""
+
+    ticket: object
+    topic: str
+    group: str
+    client_id: str
+    count: int
+    names: list[str]
+    seen_ms: int
+    received_ms: int
+
+
+@dataclass(slots=True)
+class QueryLiteGroup(Command):
+    """How far a group is, in one lite topic or, with "", in all of them -> LiteGroup with the `top` farthest behind."""
+
+    ticket: object
+    group: str
+    lite: str
+    top: int
+
+
+@dataclass(slots=True)
+class LiteLag:
+    """Messages of one lite topic that wait, and the store time of the oldest of them."""
+
+    lite: str
+    count: int
+    oldest_ms: int
+
+
+@dataclass(slots=True)
+class LiteGroup(Event):
+    """How far a group is.
+
+    count, oldest_ms    messages that wait, and the store time of the oldest; -1: the group has no position
+    by_count, by_age    lite topics where they wait, the worst first
+    position            in one lite topic: its end, the group's position, the store time of the message before it
+    """
+
+    ticket: object
+    group: str
+    topic: str
+    lite: str
+    count: int
+    oldest_ms: int
+    by_count: list[LiteLag]
+    by_age: list[LiteLag]
+    position: tuple[int, int, int] | None
+
+
+@dataclass(slots=True)
+class DispatchLite(Command):
+    """Look again for what waits for a client, "" for all of the group -> Done."""
+
+    ticket: object
+    group: str
+    client_id: str
+
+
+@dataclass(slots=True)
+class LiteLeases:
+    """What a lease of light queues got. `looked`: how many of the queues, from the first on, were looked at."""
+
+    messages: list[Leased]
+    pop_ms: int
+    looked: int
+
+
+class LightListener(Protocol):
+    """Told by the store, on the loop's thread, after the fact."""
+
+    def light_arrived(self, parent: str, lite: str) -> None:
+        """There is a new message in a light queue."""
+
+    def light_freed(self, group: str, parent: str, lite: str) -> None:
+        """What `group` had of a light queue is settled, or has ended: more of it can be leased."""
+
+
+class LightQueues(Protocol):
+    """Light queues where they differ from others. Everything else is MessageStore with the queue's name as the topic."""
+
+    def listen(self, listener: LightListener) -> None:
+        """Add a listener."""
+
+    def lease(
+        self,
+        group: str,
+        parent: str,
+        names: Sequence[str],
+        limit: int,
+        invisible_ms: int,
+        attempt_id: str,
+        done: Callable[[LiteLeases | Failure], None],
+    ) -> None:
+        """Lease in order from lite topics, one after the other, until `limit` is reached."""
+
+    def uncount(self, group: str, name: str, offset: int) -> None:
+        """Take back that the lease on an offset was an attempt."""
+
+    def names(self, parent: str) -> Iterator[str]:
+        """Lite topics of a topic that have a queue, as they are now."""
+
+    def count(self, parent: str) -> int:
+        """How many there are; "" counts those of all topics."""
+
+    def positions(self) -> int:
+        """Positions of groups in the whole store, those in other queues too."""
+
+    def newest_ms(self, parent: str, lite: str) -> int:
+        """Store time of the newest message, 0 when there is none."""
+
+    def time_at(self, parent: str, lite: str, offset: int) -> int:
+        """Store time of one message, 0 when there is none."""
+
+    def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: Done) -> None:
+        """Forget lite topics, with what `groups` have of them. One that has been written to in this moment stays."""

@@ -1,0 +1,172 @@
+"""What tools ask about lite topics (LiteManagerProcessor)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from domain import attribute, lite
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Done, Event, Refused
+from domain.lite import (
+    DispatchLite,
+    LightQueues,
+    LiteClient,
+    LiteGroup,
+    LiteLag,
+    LiteNode,
+    LiteParent,
+    LiteTopic,
+    QueryLiteClient,
+    QueryLiteGroup,
+    QueryLiteNode,
+    QueryLiteParent,
+    QueryLiteTopic,
+)
+from domain.ports import MessageStore, Metadata
+from domain.topic import Topic
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.lite import terms
+from gateway.usecase.lite.receiving import LiteReceiving
+
+LOOKS_MAX: Final = 65_536
+"""Lite topics that one question about a group looks at."""
+NAMES_MAX: Final = 10_000
+
+
+class LiteInspecting:
+    """Five questions, and DispatchLite."""
+
+    def __init__(self, store: MessageStore, lights: LightQueues, metadata: Metadata, receiving: LiteReceiving) -> None:
+        self._store = store
+        self._lights = lights
+        self._metadata = metadata
+        self._receiving = receiving
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The six of them."""
+        return {
+            QueryLiteNode: self._node,
+            QueryLiteParent: self._parent,
+            QueryLiteTopic: self._topic,
+            QueryLiteClient: self._client,
+            QueryLiteGroup: self._group,
+            DispatchLite: self._dispatch,
+        }
+
+    def _node(self, session: Session, command: QueryLiteNode) -> None:
+        subscriptions = self._receiving.subscriptions
+        ready = sum(len(each.ready) for each in subscriptions.all())
+        topics = {each.name: _minutes(each) for each in self._metadata.topics() if each.type == "LITE"}
+        session.answer(
+            LiteNode(
+                command.ticket, self._lights.count(""), subscriptions.count, self._lights.positions(), ready, topics,
+                terms.bound_groups(self._metadata),
+            )
+        )  # fmt: skip
+
+    def _parent(self, session: Session, command: QueryLiteParent) -> None:
+        topic = terms.topic_of(self._metadata, command.topic)
+        if isinstance(topic, Failure):
+            session.answer(Refused(command.ticket, topic))
+            return
+        groups = terms.bound_groups(self._metadata).get(topic.name, [])
+        count = self._lights.count(topic.name)
+        session.answer(LiteParent(command.ticket, topic.name, _minutes(topic), groups, count, self._lights.count("")))
+
+    def _topic(self, session: Session, command: QueryLiteTopic) -> None:
+        topic = terms.topic_of(self._metadata, command.topic)
+        if isinstance(topic, Failure):
+            session.answer(Refused(command.ticket, topic))
+            return
+        found = self._receiving.subscriptions.of(topic.name, command.lite)
+        subscribers = [(each.client_id, each.group) for each in found]
+
+        def bounded(bounds: tuple[int, int] | Failure) -> None:
+            answer: Event
+            if isinstance(bounds, Failure):
+                answer = Refused(command.ticket, bounds)
+            else:
+                newest_ms = self._lights.newest_ms(topic.name, command.lite)
+                answer = LiteTopic(command.ticket, topic.name, command.lite, *bounds, newest_ms, subscribers)
+            session.answer(answer)
+
+        self._store.bounds(lite.queue_name(topic.name, command.lite), 0, bounded)
+
+    def _client(self, session: Session, command: QueryLiteClient) -> None:
+        topic = terms.topic_of(self._metadata, command.topic)
+        group = terms.group_of(self._metadata, command.group, command.topic)
+        for each in (topic, group):
+            if isinstance(each, Failure):
+                session.answer(Refused(command.ticket, each))
+                return
+        known = self._receiving.subscriptions.find(command.group, command.client_id)
+        names: list[str] = []
+        count = -1
+        if known is not None:
+            count = self._lights.count(command.topic) if known.wild else len(known.names)
+            every = self._lights.names(command.topic) if known.wild else iter(known.names)
+            names = list(islice(every, max(0, min(command.limit, NAMES_MAX))))
+        seen_ms, received_ms = (0, 0) if known is None else (known.seen_ms, known.received_ms)
+        session.answer(
+            LiteClient(command.ticket, command.topic, command.group, command.client_id, count, names, seen_ms, received_ms)
+        )
+
+    def _group(self, session: Session, command: QueryLiteGroup) -> None:
+        group = terms.group_of(self._metadata, command.group, "")
+        if isinstance(group, Failure):
+            session.answer(Refused(command.ticket, group))
+            return
+        topic = group.attributes[attribute.BIND_TOPIC]
+        answer = LiteGroup(command.ticket, group.name, topic, command.lite, -1, -1, [], [], None)
+        if command.lite:
+            end, position = self._place(group.name, topic, command.lite)
+            if position >= 0:
+                answer.count = end - position
+                answer.oldest_ms = self._lights.time_at(topic, command.lite, position)
+                answer.position = (end, position, self._lights.time_at(topic, command.lite, position - 1))
+        else:
+            lags = self._lags(group.name, topic)
+            answer.count = sum(each.count for each in lags)
+            answer.oldest_ms = min((each.oldest_ms for each in lags), default=-1)
+            top = max(command.top, 0)
+            answer.by_count = sorted(lags, key=lambda each: (-each.count, each.lite))[:top]
+            answer.by_age = sorted(lags, key=lambda each: (each.oldest_ms, each.lite))[:top]
+        session.answer(answer)
+
+    def _lags(self, group: str, topic: str) -> list[LiteLag]:
+        """Where messages wait for a group that has a position."""
+        found: list[LiteLag] = []
+        for name in islice(self._lights.names(topic), LOOKS_MAX):
+            end, position = self._place(group, topic, name)
+            if 0 <= position < end:
+                found.append(LiteLag(name, end - position, self._lights.time_at(topic, name, position)))
+        return found
+
+    def _place(self, group: str, topic: str, name: str) -> tuple[int, int]:
+        """End of a light queue, and the position of `group` in it, -1 for none; the node's own queues answer at once."""
+        queue = lite.queue_name(topic, name)
+        bounds: list[tuple[int, int] | Failure] = []
+        position: list[int | Failure] = []
+        self._store.bounds(queue, 0, bounds.append)
+        self._store.offset(group, queue, 0, position.append)
+        if not bounds or isinstance(bounds[0], Failure) or not position or isinstance(position[0], Failure):
+            return 0, -1
+        return bounds[0][1], position[0]
+
+    def _dispatch(self, session: Session, command: DispatchLite) -> None:
+        group = terms.group_of(self._metadata, command.group, "")
+        if isinstance(group, Failure):
+            session.answer(Refused(command.ticket, group))
+            return
+        for each in self._receiving.subscriptions.of_group(command.group):
+            if command.client_id in ("", each.client_id):
+                self._receiving.look_again(each)
+        session.answer(Done(command.ticket))
+
+
+def _minutes(topic: Topic) -> int:
+    return attribute.number(topic.attributes, attribute.EXPIRATION, -1)

@@ -1,0 +1,32 @@
+"""The use cases of lite topics, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.lite import LightQueues
+from domain.ports import Clock, MessageStore, Metadata
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.handler import UseCase
+from gateway.usecase.lite.inspecting import LiteInspecting
+from gateway.usecase.lite.lifecycle import LiteLifecycle
+from gateway.usecase.lite.receiving import LiteReceiving
+from gateway.usecase.lite.subscriptions import Subscriptions
+from gateway.usecase.lite.suspending import LiteSuspending
+from gateway.usecase.lite.syncing import LiteSyncing
+from gateway.usecase.policy import Policy
+
+
+def lite_use_cases(
+    store: MessageStore, lights: LightQueues, metadata: Metadata, handler: Dispatcher, clock: Clock, policy: Policy
+) -> Sequence[UseCase]:
+    """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
+    subscriptions = Subscriptions()
+    receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.tally)
+    LiteLifecycle(lights, metadata, clock)
+    return (
+        LiteSyncing(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
+        receiving,
+        LiteSuspending(store, lights),
+        LiteInspecting(store, lights, metadata, receiving),
+    )

@@ -1,0 +1,294 @@
+"""Receiving from lite topics: one poll of a client takes from all that are ready for it, each in its own order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from domain import limits, lite
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Leased, Received, Refused
+from domain.expiry import has_expired
+from domain.lite import LightQueues, LiteLeases, ReceiveLite
+from domain.ports import Clock, MessageStore, Metadata, Timer
+from domain.receipt import Receipt
+from domain.record import Record
+from domain.topic import PERM_READ, Group
+from gateway.session import Session
+from gateway.usecase.deadletter import DeadLetters
+from gateway.usecase.handler import Verb
+from gateway.usecase.lite import terms
+from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
+from gateway.usecase.tally import Tally
+
+LOOKS_MAX = 256
+"""Lite topics that one attempt of a receive looks at."""
+POLLS_MAX = 64
+"""Receives that may wait for one client."""
+
+
+class LiteReceiving:
+    """ReceiveLite, and what is ready for whom."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        lights: LightQueues,
+        metadata: Metadata,
+        subscriptions: Subscriptions,
+        dead_letters: DeadLetters,
+        clock: Clock,
+        tally: Tally,
+    ) -> None:
+        self._store = store
+        self.lights = lights
+        self._metadata = metadata
+        self.subscriptions = subscriptions
+        self._dead_letters = dead_letters
+        self._clock = clock
+        self._tally = tally
+        self._polls: dict[tuple[str, str], list[_Poll]] = {}
+        lights.listen(self)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """ReceiveLite."""
+        return {ReceiveLite: self._receive}
+
+    # What is ready
+
+    def light_arrived(self, parent: str, lite_topic: str) -> None:
+        """A message has arrived: whoever has subscribed to its lite topic may have it."""
+        for subscriber in self.subscriptions.of(parent, lite_topic):
+            self.ready(subscriber, lite_topic)
+
+    def light_freed(self, group: str, parent: str, lite_topic: str) -> None:
+        """A lite topic goes on for a group."""
+        for subscriber in self.subscriptions.of(parent, lite_topic, group):
+            self.ready(subscriber, lite_topic)
+
+    def ready(self, subscriber: Subscriber, lite_topic: str) -> None:
+        """There may be something in `lite_topic` for a subscriber."""
+        subscriber.ready[lite_topic] = None
+        self._serve(subscriber)
+
+    def look_again(self, subscriber: Subscriber) -> int:
+        """Everything that the subscriber has and that is not consumed is ready; how much that is."""
+        names = self.lights.names(subscriber.topic) if subscriber.wild else iter(list(subscriber.names))
+        found = [name for name in names if self._is_behind(subscriber.group, lite.queue_name(subscriber.topic, name))]
+        for name in found:
+            subscriber.ready[name] = None
+        self._serve(subscriber)
+        return len(found)
+
+    def _is_behind(self, group: str, queue: str) -> bool:
+        """True when `group` has not settled all of a light queue. The answers come at once: the queues are on this node."""
+        bounds: list[tuple[int, int] | Failure] = []
+        position: list[int | Failure] = []
+        self._store.bounds(queue, 0, bounds.append)
+        self._store.offset(group, queue, 0, position.append)
+        if not bounds or isinstance(bounds[0], Failure) or not position:
+            return True
+        first, end = bounds[0]
+        at = position[0]
+        return end > (first if isinstance(at, Failure) else at)
+
+    def _serve(self, subscriber: Subscriber) -> None:
+        """Let polls that wait look at what is ready; where a group has everything, those of all its members."""
+        clients = self.subscriptions.of_group(subscriber.group) if subscriber.wild else [subscriber]
+        for each in clients:
+            for poll in list(self._polls.get((each.group, each.client_id), ())):
+                if not subscriber.ready:
+                    return
+                poll.attempt()
+
+    # Polls
+
+    def _receive(self, session: Session, command: ReceiveLite) -> None:
+        group = self._checked(command)
+        if isinstance(group, Failure):
+            session.answer(Refused(command.ticket, group))
+        else:
+            _Poll(self, session, command, group).attempt()
+
+    def _checked(self, command: ReceiveLite) -> Group | Failure:
+        topic = terms.topic_of(self._metadata, command.topic)
+        if isinstance(topic, Failure):
+            return topic
+        if not topic.perm & PERM_READ:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        group = terms.group_of(self._metadata, command.group, command.topic)
+        if isinstance(group, Failure):
+            return group
+        if not group.consume_enable:
+            return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
+        if not 0 < command.limit <= limits.RECEIVE_MESSAGES_MAX:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.limit} messages were asked for, 1 to 32 are allowed")
+        if not 0 < command.invisible_ms <= limits.INVISIBLE_MS_MAX:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is above 0 and at most 12 hours")
+        return group
+
+    def park(self, poll: _Poll) -> bool:
+        """Hold a poll until something is ready; False when too many of the client wait."""
+        waiting = self._polls.setdefault((poll.command.group, poll.command.client_id), [])
+        if len(waiting) >= POLLS_MAX or len(self._polls) > limits.WAITERS_MAX:
+            return False
+        waiting.append(poll)
+        return True
+
+    def leave(self, poll: _Poll) -> None:
+        """A poll waits no more."""
+        key = (poll.command.group, poll.command.client_id)
+        waiting = self._polls.get(key, [])
+        if poll in waiting:
+            waiting.remove(poll)
+        if not waiting:
+            self._polls.pop(key, None)
+
+    def timer(self, wait_ms: int, poll: _Poll) -> Timer:
+        """When a poll that begins now is over."""
+        wait_ns = min(wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
+        return self._clock.call_at(self._clock.monotonic_ns() + wait_ns, poll.give_up)
+
+    def later(self, poll: _Poll) -> None:
+        """Let a poll look again, after what is handled in this turn."""
+        self._clock.call_soon(poll.attempt)
+
+    def wall_ms(self) -> int:
+        """For answers without a lease."""
+        return self._clock.wall_ms()
+
+    def give_back(self, command: ReceiveLite, messages: list[Leased]) -> None:
+        """Nobody is there to hear of them."""
+        for message in messages:
+            queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
+            self._store.extend(command.group, queue, [message.receipt], 0, _nobody)
+
+    def deliverable(self, poll: _Poll, messages: list[Leased]) -> list[Leased]:
+        """Messages to be delivered: expired ones are settled, those whose attempts are used up become dead letters."""
+        command, now = poll.command, self._clock.wall_ms()
+        group = self._metadata.group(command.group) or poll.group
+        kept: list[Leased] = []
+        expired: dict[str, list[Receipt]] = {}
+        for message in messages:
+            queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
+            if has_expired(message.record, now):
+                expired.setdefault(queue, []).append(message.receipt)
+            elif message.attempt > group.retry_max + 1:
+                self._dead_letters.bury(command.group, queue, message.receipt, message.record, None)
+            else:
+                kept.append(message)
+        for queue, receipts in expired.items():
+            self._store.settle(command.group, queue, receipts, _nobody)
+        if kept:
+            self._tally.received(command.group, command.topic, kept)
+        return kept
+
+
+def _nobody(_result: object) -> None:
+    """What cannot be settled or given back now is leased again when its time is over."""
+
+
+class _Poll:
+    """One ReceiveLite: looking (`_busy`), waiting among the polls of its client, or answered."""
+
+    __slots__ = ("_answered", "_busy", "_over", "_receiving", "_taken", "_timer", "command", "group", "session")
+
+    def __init__(self, receiving: LiteReceiving, session: Session, command: ReceiveLite, group: Group) -> None:
+        self._receiving = receiving
+        self.session = session
+        self.command = command
+        self.group = group
+        self._busy = False
+        self._over = False
+        self._answered = False
+        self._taken: list[str] = []
+        self._timer: Timer | None = None
+
+    def attempt(self) -> None:
+        """Take what is ready. What was looked at is ready again when it arrives or is freed, not before."""
+        if self._busy or self._answered or self.session.closed:
+            return
+        command = self.command
+        subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
+        if subscriber is None or subscriber.topic != command.topic or not subscriber.ready:
+            self._wait()
+            return
+        taken = self._taken = list(islice(subscriber.ready, LOOKS_MAX))
+        for name in taken:
+            del subscriber.ready[name]
+        self._busy = True
+        self._receiving.lights.lease(
+            command.group, command.topic, taken, command.limit, command.invisible_ms, command.attempt_id, self._leased
+        )
+
+    def _leased(self, result: LiteLeases | Failure) -> None:
+        self._busy = False
+        command = self.command
+        subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
+        looked = 0 if isinstance(result, Failure) else result.looked
+        if subscriber is not None and looked < len(self._taken):
+            # In front of what has become ready since: nobody waits for ever.
+            rest = dict.fromkeys(self._taken[looked:])
+            rest.update(subscriber.ready)
+            subscriber.ready.clear()
+            subscriber.ready.update(rest)
+        if isinstance(result, Failure):
+            self._answer(Refused(command.ticket, result))
+            return
+        if self._answered:
+            self._receiving.give_back(command, result.messages)
+            return
+        kept = self._receiving.deliverable(self, result.messages) if result.messages else []
+        if kept:
+            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, 0))
+        elif self._over:
+            self._nothing()
+        elif subscriber is not None and (subscriber.ready or result.messages):
+            self._receiving.later(self)
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._timer is not None:
+            return
+        if self.command.wait_ms <= 0:
+            self._nothing()
+        elif not self._receiving.park(self):
+            failure = Failure(ErrorCode.POLLING_FULL, f"too many requests of client {self.command.client_id} wait")
+            self._answer(Refused(self.command.ticket, failure))
+        else:
+            self._timer = self._receiving.timer(self.command.wait_ms, self)
+            self.session.on_close.append(self.abandon)
+
+    def give_up(self) -> None:
+        """The time is over; an attempt that is under way ends the poll."""
+        self._over = True
+        if not self._busy:
+            self._nothing()
+
+    def abandon(self) -> None:
+        """The client has gone."""
+        self._answered = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._receiving.leave(self)
+
+    def _nothing(self) -> None:
+        command = self.command
+        self._answer(Received(command.ticket, [], self._receiving.wall_ms(), command.invisible_ms, 0))
+
+    def _answer(self, event: Received | Refused) -> None:
+        if self._answered:
+            return
+        self._answered = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._receiving.leave(self)
+            if self.abandon in self.session.on_close:
+                self.session.on_close.remove(self.abandon)
+        if isinstance(event, Received) and event.messages:
+            subscriber = self._receiving.subscriptions.find(self.command.group, self.command.client_id)
+            if subscriber is not None:
+                subscriber.received_ms = event.pop_ms
+        self.session.answer(event)

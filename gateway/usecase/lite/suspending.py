@@ -1,0 +1,44 @@
+"""Suspending: a consumer is not ready for a lite topic, so what it was given comes later, and was no attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain import limits, lite
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Extended, Refused
+from domain.lite import LightQueues, SuspendLite
+from domain.ports import MessageStore
+from domain.receipt import Receipt
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+
+
+class LiteSuspending:
+    """SuspendLite."""
+
+    def __init__(self, store: MessageStore, lights: LightQueues) -> None:
+        self._store = store
+        self._lights = lights
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """SuspendLite."""
+        return {SuspendLite: self._suspend}
+
+    def _suspend(self, session: Session, command: SuspendLite) -> None:
+        if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
+            session.answer(Refused(command.ticket, failure))
+            return
+        queue = lite.queue_name(command.topic, command.lite)
+
+        def extended(result: list[Receipt | Failure] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+                return
+            if isinstance(result[0], Receipt):
+                self._lights.uncount(command.group, queue, command.receipt.queue_offset)
+            session.answer(Extended(command.ticket, result))
+
+        self._store.extend(command.group, queue, [command.receipt], command.invisible_ms, extended)

@@ -1,0 +1,251 @@
+"""Subscribing: clients say which lite topics they have, and where their group goes on in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from domain import attribute, limits, lite
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
+from domain.ports import Clock, MessageStore, Metadata
+from domain.topic import Group
+from gateway.session import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.lite import terms
+from gateway.usecase.lite.receiving import LiteReceiving
+from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
+from gateway.usecase.members import Registry
+from gateway.usecase.policy import Policy
+
+SILENCE_NS = 180 * limits.SECOND_NS
+SWEEP_NS = 120 * limits.SECOND_NS
+_FIRST = StartAt(Start.MIN)
+
+
+class LiteSyncing:
+    """SyncSubscription. A subscriber goes with its session, by its own word, or after three minutes without a word."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        metadata: Metadata,
+        subscriptions: Subscriptions,
+        receiving: LiteReceiving,
+        registry: Registry,
+        clock: Clock,
+        policy: Policy,
+    ) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._receiving = receiving
+        self._registry = registry
+        self._clock = clock
+        self._policy = policy
+        self._followed: set[Session] = set()
+        clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """SyncSubscription."""
+        return {SyncSubscription: self._sync}
+
+    def _sync(self, session: Session, command: SyncSubscription) -> None:
+        if command.action is Action.COMPLETE_REMOVE:
+            known = self._subscriptions.find(command.group, command.client_id)
+            # What comes late, from a connection that the client has left, ends nothing of what it has said on another.
+            if known is not None and (known.session is session or known.session.closed):
+                self._leave(known)
+            session.answer(Done(command.ticket))
+            return
+        group = self._checked(command)
+        if isinstance(group, Failure):
+            session.answer(Refused(command.ticket, group))
+            return
+        subscriber = self._subscriptions.enter(session, command.client_id, command.group, command.topic, terms.is_wild(group))
+        subscriber.seen_ns = self._clock.monotonic_ns()
+        subscriber.seen_ms = self._clock.wall_ms()
+        self._follow(session)
+        if subscriber.wild:
+            self._receiving.look_again(subscriber)
+            session.answer(Done(command.ticket))
+            return
+        if command.action is Action.COMPLETE_ADD:
+            self._replace(subscriber, group, command.names)
+            session.answer(Done(command.ticket))
+            return
+
+        def moved(failure: Failure | None) -> None:
+            session.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
+
+        moves = _Moves(moved)
+        if command.action is Action.PARTIAL_ADD:
+            for name in command.names:
+                self._add(subscriber, group, name, command.start, moves)
+        else:
+            for name in command.names:
+                self._subscriptions.remove(subscriber, name)
+                if group.attributes.get(attribute.RESET_UNSUBSCRIBE) == "true":
+                    self._move(group.name, command.topic, name, _FIRST, moves)
+        moves.over()
+
+    def _checked(self, command: SyncSubscription) -> Group | Failure:
+        """The group, when it may do this."""
+        topic = terms.topic_of(self._metadata, command.topic)
+        if isinstance(topic, Failure):
+            return topic
+        group = terms.group_of(self._metadata, command.group, command.topic)
+        if isinstance(group, Failure):
+            return group
+        if command.action is Action.PARTIAL_REMOVE:
+            return group
+        if not group.consume_enable:
+            return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
+        if terms.is_wild(group):
+            if command.action is Action.PARTIAL_ADD:
+                return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} has all lite topics: there is nothing to add")
+            return group
+        bad = next((name for name in command.names if not lite.is_name(name)), None)
+        if bad is not None:
+            text = f"lite topic {bad[:80]!r}: 1 to {lite.NAME_CHARS_MAX} of the characters a-z A-Z 0-9 _ -"
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
+        return self._within(command, group) or group
+
+    def _within(self, command: SyncSubscription, group: Group) -> Failure | None:
+        """Why there is no room for what the command would add."""
+        known = self._subscriptions.find(command.group, command.client_id)
+        have = known.names if known is not None and known.topic == command.topic else {}
+        new = sum(name not in have for name in dict.fromkeys(command.names))
+        after = new + (len(have) if command.action is Action.PARTIAL_ADD else len(set(command.names) & have.keys()))
+        most = terms.quota(group)
+        if new and 0 <= most < after:
+            return Failure(ErrorCode.QUOTA, f"client {command.client_id} would have {after} lite topics, {most} are allowed")
+        most = self._policy.lite_subscriptions_max
+        if new and self._subscriptions.count + new > most:
+            return Failure(ErrorCode.QUOTA, f"lite subscription quota exceeded {most}")
+        return None
+
+    def _add(self, subscriber: Subscriber, group: Group, name: str, start: StartAt | None, moves: _Moves) -> None:
+        new = self._subscriptions.add(subscriber, name)
+        if terms.is_exclusive(group):
+            for other in self._subscriptions.of(subscriber.topic, name, group.name):
+                if other is not subscriber:
+                    self._take_away(other, name)
+                    if group.attributes.get(attribute.RESET_EXCLUSIVE) == "true" and start is None:
+                        start = _FIRST
+        if start is not None and start.kind is not Start.LAST:
+            self._move(group.name, subscriber.topic, name, start, moves)
+        if new or start is not None:
+            moves.after(lambda: self._receiving.ready(subscriber, name))
+
+    def _replace(self, subscriber: Subscriber, group: Group, names: list[str]) -> None:
+        """All that a client has. What another one has taken of it stays with that one, and the client is told again."""
+        wanted = dict.fromkeys(names)
+        for name in [name for name in subscriber.names if name not in wanted]:
+            self._subscriptions.remove(subscriber, name)
+        exclusive = terms.is_exclusive(group)
+        for name in wanted:
+            if name in subscriber.names:
+                continue
+            if exclusive and self._subscriptions.of(subscriber.topic, name, group.name):
+                self._tell(subscriber, name)
+                continue
+            self._subscriptions.add(subscriber, name)
+            self._receiving.ready(subscriber, name)
+
+    def _take_away(self, other: Subscriber, name: str) -> None:
+        self._subscriptions.remove(other, name)
+        self._tell(other, name)
+
+    def _tell(self, subscriber: Subscriber, name: str) -> None:
+        """By the session that speaks for the client where it is a member, else by the one that subscribed for it, a proxy's."""
+        member = self._registry.members(subscriber.group).get(subscriber.client_id)
+        session = subscriber.session if member is None else member.session
+        session.answer(LiteTaken(None, subscriber.client_id, subscriber.group, name))
+
+    def _move(self, group: str, topic: str, name: str, start: StartAt, moves: _Moves) -> None:
+        """Set the position of `group` in one light queue."""
+        queue = lite.queue_name(topic, name)
+
+        def commit(offset: int) -> None:
+            self._store.commit(group, [(queue, 0, offset)], moves.began())
+
+        def bounded(bounds: tuple[int, int] | Failure) -> None:
+            first, end = (0, 0) if isinstance(bounds, Failure) else bounds
+            if start.kind is Start.TAIL:
+                self._store.offset(group, queue, 0, lambda at: commit(_tail(at, first, end, start.value)))
+            elif start.kind is Start.TIME:
+                self._store.search(topic=queue, queue_id=0, timestamp_ms=start.value, upper=False, done=searched)
+            else:
+                wanted = {Start.MIN: first, Start.MAX: end}.get(start.kind, start.value)
+                commit(min(max(wanted, first), end))
+
+        def searched(found: int | Failure) -> None:
+            if not isinstance(found, Failure):
+                commit(found)
+
+        self._store.bounds(queue, 0, bounded)
+
+    def _leave(self, subscriber: Subscriber) -> None:
+        """What was ready for it is ready for the others that have it."""
+        ready = [] if subscriber.wild else list(subscriber.ready)
+        self._subscriptions.leave(subscriber)
+        for name in ready:
+            for other in self._subscriptions.of(subscriber.topic, name, subscriber.group):
+                self._receiving.ready(other, name)
+
+    def _follow(self, session: Session) -> None:
+        if session not in self._followed:
+            self._followed.add(session)
+            session.on_close.append(lambda: self._gone(session))
+
+    def _gone(self, session: Session) -> None:
+        self._followed.discard(session)
+        for subscriber in self._subscriptions.all():
+            if subscriber.session is session:
+                self._leave(subscriber)
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic_ns()
+        for subscriber in self._subscriptions.all():
+            if now - subscriber.seen_ns > SILENCE_NS:
+                self._leave(subscriber)
+        self._clock.call_at(now + SWEEP_NS, self._sweep)
+
+
+def _tail(position: int | Failure, first: int, end: int, count: int) -> int:
+    """`count` before the position that the group has, before the end where it has none."""
+    at = end if isinstance(position, Failure) else position
+    return min(max(at - max(count, 0), first), end)
+
+
+class _Moves:
+    """Positions that a command moves: it is answered when all of them are durable."""
+
+    def __init__(self, done: Callable[[None | Failure], None]) -> None:
+        self._done = done
+        self._left = 1
+        self._failure: Failure | None = None
+        self._then: list[Callable[[], None]] = []
+
+    def began(self) -> Callable[[None | Failure], None]:
+        """One more to wait for."""
+        self._left += 1
+        return self._moved
+
+    def after(self, then: Callable[[], None]) -> None:
+        """Something to do when all have been moved."""
+        self._then.append(then)
+
+    def over(self) -> None:
+        """There are no more."""
+        self._moved(None)
+
+    def _moved(self, result: None | Failure) -> None:
+        self._failure = self._failure or result
+        self._left -= 1
+        if self._left == 0:
+            self._done(self._failure)
+            for then in self._then:
+                then()

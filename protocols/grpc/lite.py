@@ -1,0 +1,120 @@
+"""Lite topics: SyncLiteSubscription, the polls of lite push consumers, and the word that somebody else has a lite topic now.
+
+RocketMQ's ClientActivity.syncLiteSubscription, ReceiveMessageActivity and NotifyUnsubscribeLiteCommand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from domain import lite
+from domain.command import Command, Receive
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Leased, Refused
+from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SyncSubscription
+from domain.record import Record
+from protocols.grpc import status, translate_in, wire
+from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.session import Client
+from protocols.grpc.translate_in import Refusal
+
+NAMES_MAX: Final = 100_000
+"""Lite topics in one request."""
+UNACKED_MAX: Final = 100
+"""Messages that a lite push consumer may have before it gets no more (ProxyConfig.maxLiteRenewNumPerChannel)."""
+
+_ACTIONS: Final[dict[int, Action]] = {
+    pb.PARTIAL_ADD: Action.PARTIAL_ADD,
+    pb.PARTIAL_REMOVE: Action.PARTIAL_REMOVE,
+    pb.COMPLETE_ADD: Action.COMPLETE_ADD,
+    pb.COMPLETE_REMOVE: Action.COMPLETE_REMOVE,
+}
+_POLICIES: Final[dict[int, Start]] = {
+    pb.OffsetOption.LAST: Start.LAST,
+    pb.OffsetOption.MIN: Start.MIN,
+    pb.OffsetOption.MAX: Start.MAX,
+}
+
+
+def begin_sync(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+    """One SyncSubscription; where the group goes on counts only for names that are added."""
+    request = pb.SyncLiteSubscriptionRequest.FromString(body)
+    topic, group = call.named(request.topic), call.named(request.group)
+    refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
+    action = _ACTIONS.get(request.action)
+    names = list(request.lite_topic_set)
+    if refusal is None and (action is None or len(names) > NAMES_MAX):
+        refusal = Refusal(pb.BAD_REQUEST, f"action {request.action} with {len(names)} lite topics")
+    if refusal is None and action is Action.PARTIAL_ADD:
+        refusal = next((translate_in.lite_of(name) for name in names if not lite.is_name(name)), None)
+    if refusal is not None or action is None:
+        desk.refuse(call, *(refusal or Refusal(pb.BAD_REQUEST, "")))
+        return ()
+    start = _start(request.offset_option) if action is Action.PARTIAL_ADD and request.HasField("offset_option") else None
+    return (SyncSubscription(desk.ticket(call), call.client_id, group, topic, action, names, start),)
+
+
+def _start(option: pb.OffsetOption) -> StartAt | None:
+    kind = option.WhichOneof("offset_type")
+    if kind == "policy":
+        return StartAt(_POLICIES.get(option.policy, Start.LAST))
+    if kind == "offset":
+        return StartAt(Start.OFFSET, option.offset)
+    if kind == "tail_n":
+        return StartAt(Start.TAIL, option.tail_n)
+    return StartAt(Start.TIME, option.timestamp) if kind == "timestamp" else None
+
+
+def finish_sync(desk: Desk, call: Call, event: Event, now: int) -> None:
+    """Done -> OK."""
+    if desk.gone(call):
+        return
+    if isinstance(event, Refused):
+        desk.refuse(call, *_refused(event.failure))
+    else:
+        desk.reply(call, status.STATUS_OK)
+
+
+def _refused(failure: Failure) -> tuple[int, str]:
+    code, text = status.of(failure)
+    return (pb.LITE_SUBSCRIPTION_QUOTA_EXCEEDED if failure.code is ErrorCode.QUOTA else code), text
+
+
+def poll(desk: Desk, call: Call, client: Client, asked: Receive) -> Sequence[Command]:
+    """What a lite push consumer's ReceiveMessage becomes: one poll for all that it has subscribed to."""
+    if len(client.leases) > UNACKED_MAX:
+        desk.refuse(call, pb.FORBIDDEN, f"client {call.client_id} has not acknowledged {len(client.leases)} messages")
+        return ()
+    return (
+        ReceiveLite(
+            asked.ticket, call.client_id, asked.group, asked.topic, asked.limit, asked.invisible_ms, asked.wait_ms,
+            asked.attempt_id,
+        ),
+    )  # fmt: skip
+
+
+def queue_of(topic: str, leased: Leased) -> str:
+    """The light queue by which a message that was polled is settled."""
+    return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
+
+
+def settled_in(topic: str, lite_topic: str) -> str:
+    """The queue that an acknowledgement speaks of: the topic's own where it names no lite topic."""
+    return lite.queue_name(topic, lite_topic) if lite_topic else topic
+
+
+def end(desk: Desk, call: Call, client: Client) -> SyncSubscription:
+    """All that a client has subscribed to is over."""
+    topic = next(iter(client.subscriptions), None)
+    name = topic.topic if topic is not None else ""
+    return SyncSubscription(desk.ticket(call), client.client_id, client.group, name, Action.COMPLETE_REMOVE)
+
+
+def taken(event: LiteTaken) -> bytes:
+    """A TelemetryCommand with notify_unsubscribe_lite_command."""
+    return status.STATUS_OK + wire.text(b"\x4a", wire.text(b"\x0a", event.lite.encode()))
+
+
+SYNC_LITE_SUBSCRIPTION = Verb("SyncLiteSubscription", begin_sync, finish_sync)

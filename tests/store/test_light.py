@@ -1,0 +1,227 @@
+"""Light queues: rows of a second queue over the same records, made again from the log, leased in order, dropped one by one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from domain import lite
+from domain import property as properties
+from domain.errors import Failure
+from domain.lite import LiteLeases
+from domain.message import Message
+from domain.record import Record
+from domain.topic import Durability
+from store.config import StoreConfig
+from tests.store.driver import Driver, Ear, sure
+
+SMALL = StoreConfig(
+    segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000
+)
+
+
+class LightEar:
+    """A LightListener that remembers."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+        self.frees: list[tuple[str, str, str]] = []
+
+    def light_arrived(self, parent: str, lite_topic: str) -> None:
+        self.heard.append((parent, lite_topic))
+
+    def light_freed(self, group: str, parent: str, lite_topic: str) -> None:
+        self.frees.append((group, parent, lite_topic))
+
+
+def message(lite_topic: str, body: bytes, parent: str = "p", queue_id: int = 0) -> Message:
+    """A message as the gateway gives it to the store."""
+    stored = properties.encode([("__LITE_TOPIC", lite_topic), ("INNER_MULTI_DISPATCH", lite.queue_name(parent, lite_topic))])
+    return Message(parent, body, stored, queue_id=queue_id)
+
+
+def send(driver: Driver, lite_topic: str, *bodies: str, parent: str = "p") -> None:
+    sure(driver.append([message(lite_topic, body.encode(), parent) for body in bodies]))
+
+
+def bodies(driver: Driver, lite_topic: str, parent: str = "p") -> list[str]:
+    return [body.decode() for body in driver.bodies(lite.queue_name(parent, lite_topic))]
+
+
+def lease(driver: Driver, *names: str, limit: int = 32, group: str = "g", attempt: str = "", ms: int = 10_000) -> LiteLeases:
+    result: LiteLeases | Failure = driver.call(driver.store.lights.lease, group, "p", names, limit, ms, attempt)
+    return sure(result)
+
+
+def told(leases: LiteLeases) -> list[str]:
+    return [Record(each.record).body.decode() for each in leases.messages]
+
+
+def settle(driver: Driver, lite_topic: str, leases: LiteLeases) -> None:
+    assert driver.settle("g", lite.queue_name("p", lite_topic), *leases.messages) == [None] * len(leases.messages)
+
+
+@pytest.fixture
+def driver() -> Driver:
+    """A store with a topic of lite topics and an ordinary one."""
+    made = Driver(SMALL)
+    made.topic("p", type="LITE", read_queues=2, write_queues=2)
+    made.topic("plain")
+    return made
+
+
+def test_a_message_is_in_its_topic_and_in_its_light_queue(driver: Driver) -> None:
+    ear, light_ear = Ear(), LightEar()
+    driver.store.listen(ear)
+    driver.store.lights.listen(light_ear)
+    send(driver, "a", "1")
+    sure(driver.append([message("b", b"2"), message("a", b"3", queue_id=1)]))
+    assert (bodies(driver, "a"), bodies(driver, "b"), driver.bodies("p")) == (["1", "3"], ["2"], [b"1", b"2"])
+    record = Record(driver.read(lite.queue_name("p", "a"), 1).records[0])
+    assert (record.topic, record.queue_offset, lite.offset_in(record.properties)) == ("p", 0, 1)
+    assert properties.text(record.properties, "INNER_MULTI_DISPATCH") == "%LMQ%$p$a"
+    assert ear.heard == [("p", 0, 0), ("p", 0, 1), ("p", 1, 0)]
+    assert light_ear.heard == [("p", "a"), ("p", "b"), ("p", "a")]
+    assert (sorted(driver.store.lights.names("p")), driver.store.lights.count("")) == (["a", "b"], 2)
+
+
+def test_only_topics_of_type_lite_have_light_queues(driver: Driver) -> None:
+    forged = properties.encode([("__LITE_TOPIC", "a"), ("INNER_MULTI_DISPATCH", "%LMQ%$plain$a")])
+    driver.send("plain", b"x", properties=forged)
+    assert driver.bounds("%LMQ%$plain$a") == (0, 0)
+    after = driver.killed()
+    assert (after.bounds("%LMQ%$plain$a"), after.bodies("plain")) == ((0, 0), [b"x"])
+
+
+def test_one_lite_topic_is_in_order_and_others_do_not_wait(driver: Driver) -> None:
+    send(driver, "a", "a1", "a2")
+    send(driver, "b", "b1")
+    first = lease(driver, "a", "b", limit=1)
+    assert (told(first), first.looked) == (["a1"], 1)
+    second = lease(driver, "a", "b", "none")
+    assert (told(second), second.looked) == (["b1"], 3)
+    settle(driver, "a", first)
+    third = lease(driver, "a", "b")
+    assert told(third) == ["a2"]
+    receipts = [leases.messages[0].receipt for leases in (first, second, third)]
+    assert [(each.queue_id, each.queue_offset) for each in receipts] == [(0, 0), (0, 0), (0, 1)]
+    assert {each.revive_queue for each in receipts} == {999}
+
+
+def test_all_messages_of_a_lease_have_one_pop_time_though_some_were_leased_in_this_millisecond(driver: Driver) -> None:
+    for name in ("a", "b", "c"):
+        send(driver, name, name)
+    assert told(lease(driver, "b", ms=1)) == ["b"]
+    driver.clock.run_for(2)
+    again = lease(driver, "a", "b", "c")
+    assert told(again) == ["a", "b", "c"]
+    assert {each.receipt.pop_ms for each in again.messages} == {again.pop_ms}
+    assert [each.attempt for each in again.messages] == [1, 2, 1]
+
+
+def test_the_same_attempt_gets_the_same_again_and_it_does_not_count(driver: Driver) -> None:
+    send(driver, "a", "1", "2")
+    assert told(lease(driver, "a", attempt="x")) == ["1", "2"]
+    again = lease(driver, "a", attempt="x")
+    assert (told(again), [each.attempt for each in again.messages]) == (["1", "2"], [1, 1])
+    assert told(lease(driver, "a", attempt="y")) == []
+
+
+def test_listeners_hear_that_a_lite_topic_is_free_again(driver: Driver) -> None:
+    ear = LightEar()
+    driver.store.lights.listen(ear)
+    send(driver, "a", "1")
+    settle(driver, "a", lease(driver, "a"))
+    assert ear.frees == [("g", "p", "a")]
+    send(driver, "a", "2")
+    lease(driver, "a", ms=100)
+    driver.clock.run_for(200)
+    assert ear.frees == [("g", "p", "a")] * 2
+
+
+def test_an_uncounted_lease_was_no_attempt(driver: Driver) -> None:
+    send(driver, "a", "1")
+    leases = lease(driver, "a", ms=100)
+    driver.store.lights.uncount("g", "%LMQ%$p$a", leases.messages[0].receipt.queue_offset)
+    driver.clock.run_for(200)
+    assert [each.attempt for each in lease(driver, "a").messages] == [1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_a_kill_exactly_the_unsettled_come_again_in_order(seed: int) -> None:
+    generator = random.Random(seed)
+    driver = Driver(SMALL)
+    driver.topic("p", generator.choice([Durability.PAGE, Durability.FLUSHED]), type="LITE")
+    names = [f"n{at}" for at in range(12)]
+    sent: dict[str, list[str]] = {name: [] for name in names}
+    settled: dict[str, int] = dict.fromkeys(names, 0)
+    for turn in range(120):
+        name = generator.choice(names)
+        sent[name].append(f"{name}.{len(sent[name])}")
+        send(driver, name, sent[name][-1])
+        if turn % 3 == 0:
+            taken = lease(driver, *names, limit=generator.randint(1, 5), ms=60_000)
+            for each in taken.messages:
+                lite_topic = lite.name_in(Record(each.record).properties)
+                assert each.receipt.queue_offset == settled[lite_topic]
+                assert driver.settle("g", lite.queue_name("p", lite_topic), each) == [None]
+                settled[lite_topic] += 1
+        if generator.random() < 0.1:
+            driver = driver.killed() if generator.random() < 0.6 else driver.restarted()
+            driver.clock.run_for(10)
+    driver = driver.killed()
+    driver.clock.run_for(61_000)
+    for name in names:
+        assert bodies(driver, name) == sent[name]
+        assert told(lease(driver, name)) == sent[name][settled[name] :][:32]
+
+
+def test_a_dropped_lite_topic_is_gone_and_stays_gone_and_may_come_again(driver: Driver) -> None:
+    send(driver, "a", "1", "2")
+    send(driver, "b", "1")
+    settle(driver, "a", lease(driver, "a"))
+    assert driver.call(driver.store.lights.drop, "p", ["a", "none"], ["g", "h"]) is None
+    assert (bodies(driver, "a"), list(driver.store.lights.names("p"))) == ([], ["b"])
+    for again in (driver.killed, driver.restarted):
+        after = again()
+        assert (bodies(after, "a"), bodies(after, "b"), driver.bodies("p")) == ([], ["1"], [b"1", b"2", b"1"])
+        assert isinstance(after.call(after.store.offset, "g", "%LMQ%$p$a", 0), Failure)
+        driver = after
+    send(driver, "a", "3")
+    driver = driver.killed()
+    assert bodies(driver, "a") == ["3"]
+    assert told(lease(driver, "a")) == ["3"]
+
+
+def test_deleting_the_topic_takes_its_lite_topics_along(driver: Driver) -> None:
+    send(driver, "a", "1", "2")
+    lease(driver, "a")
+    assert driver.call(driver.store.metadata.delete_topic, "p") is None
+    assert (bodies(driver, "a"), driver.store.lights.count("p")) == ([], 0)
+    assert isinstance(driver.call(driver.store.offset, "g", "%LMQ%$p$a", 0), Failure)
+    driver.topic("p", type="LITE")
+    send(driver, "a", "3")
+    for after in (driver.killed(), driver.restarted()):
+        assert bodies(after, "a") == ["3"]
+
+
+def test_a_light_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
+    driver = Driver(StoreConfig(segment_bytes=8_192, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver.topic("p", type="LITE")
+    driver.topic("plain")
+    send(driver, "a", "1", "2", "3")
+    send(driver, "b", "1")
+    assert driver.call(driver.store.lights.drop, "p", ["b"], []) is None
+    for _ in range(6):
+        driver.send("plain", *[bytes(1_000)] * 8)
+        driver.clock.run_for(40_000)
+    assert driver.bounds("%LMQ%$p$a") == (3, 3)
+    assert driver.store.state.get("@empty", b"%LMQ%$p$b\x000") is None, "nothing is left that could bring it back"
+    after = driver.killed()
+    after.clock.run_for(10)
+    send(after, "a", "4")
+    send(after, "b", "2")
+    assert after.bounds("%LMQ%$p$a") == (3, 4)
+    last = after.killed()
+    assert (bodies(last, "a"), bodies(last, "b")) == (["4"], ["2"])
