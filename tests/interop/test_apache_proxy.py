@@ -1,4 +1,7 @@
-"""Apache's own proxy 5.5.0 in CLUSTER mode, a node being its name server and broker. The Go SDK speaks gRPC to the proxy."""
+"""Apache's own proxy 5.5.0 in CLUSTER mode, a node being its name server and broker.
+
+The Go and Java SDKs speak gRPC to the proxy, and the Java client speaks remoting to it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.grpc_java import compiled
 from tests.interop.grpc_setup import ROOT, make_group, make_topic
 from tests.interop.node import Node
+from tests.interop.remoting_java import build
 from tests.interop.test_grpc_go import client, run
+from tests.interop.test_java_scenes import GRPC, GRPC_CLASSES
+from tests.interop.test_java_scenes import run as scenes
 
 pytestmark = pytest.mark.interop
 PEER = ROOT / "benchmarks" / "apache"
@@ -50,8 +57,8 @@ def node(tmp_path_factory: pytest.TempPathFactory, jars: Path, client: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def proxy(tmp_path_factory: pytest.TempPathFactory, jars: Path, node: Node) -> Iterator[int]:
-    """A running proxy -> its gRPC port."""
+def proxy(tmp_path_factory: pytest.TempPathFactory, jars: Path, node: Node) -> Iterator[dict[str, int]]:
+    """A running proxy -> its ports, grpc and remoting."""
     folder = tmp_path_factory.mktemp("proxy")
     grpc, remoting = free_port(), free_port()
     settings = {
@@ -74,7 +81,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory, jars: Path, node: Node) -> I
             if process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"{text[-4000:]}\n{node.text()[-2000:]}")
             time.sleep(0.1)
-        yield grpc
+        yield {"grpc": grpc, "remoting": remoting}
     finally:
         process.terminate()
         try:
@@ -96,9 +103,31 @@ def free_port() -> int:
      ("transact", "TRANSACTION", True)],
 )  # fmt: skip
 def test_a_grpc_client_of_the_proxy(
-    client: Path, node: Node, proxy: int, scenario: str, kind: str, tls: bool, tmp_path: Path
+    client: Path, node: Node, proxy: dict[str, int], scenario: str, kind: str, tls: bool, tmp_path: Path
 ) -> None:
     topic = f"proxied-{scenario}"
     make_topic(node, topic, kind)
     make_group(node, f"{topic}-group", orderly=kind == "FIFO")
-    run(client, scenario, proxy, topic, tmp_path, tls)
+    run(client, scenario, proxy["grpc"], topic, tmp_path, tls)
+
+
+def test_the_java_sdk_over_grpc_through_the_proxy(
+    node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Filters, timers and their recall, waiting receives, changed invisible times."""
+    wanted = ("sql", "recall", "waiting")
+    for scene in wanted:
+        make_topic(node, f"JavaGrpc-{scene}", GRPC[scene])
+        make_group(node, f"JavaGrpc-{scene}-group", orderly=False)
+    command = compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
+    told = scenes([*command, "GrpcSuite", "features", f"127.0.0.1:{proxy['grpc']}", *wanted])
+    assert {name: text.split()[0] for name, text in told.items()} == dict.fromkeys(wanted, "OK"), told
+
+
+def test_the_java_client_over_remoting_through_the_proxy(
+    node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Synchronous, asynchronous, one-way and batch sends, pulled from assigned queues."""
+    make_topic(node, "proxied-remoting", "NORMAL")
+    make_group(node, "cg_pull_proxied-remoting", orderly=False)
+    build(tmp_path_factory.mktemp("java")).scenario("send", f"127.0.0.1:{proxy['remoting']}", "proxied-remoting")
