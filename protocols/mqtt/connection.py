@@ -173,9 +173,7 @@ class MqttConnection:
             fault, self._early_fault = self._early_fault, None
             return [*commands, *self._handle(early, fault, now)]
         if self._state < OPEN:
-            if now >= self._opened + HANDSHAKE_NS:
-                return [*commands, *self._over(status.NO_CONNECT)]
-            return commands
+            return [*commands, *self._over(status.NO_CONNECT)] if now >= self._opened + HANDSHAKE_NS else commands
         deadline = self.deadline()
         if deadline is None or now < deadline:
             return commands
@@ -300,9 +298,7 @@ class MqttConnection:
     def _welcome(self, present: bool, now: int) -> None:
         if self._terms is None or self._state != ATTACHING:
             return
-        self._state = OPEN
-        self.reading = True
-        self._heard = now
+        self._state, self.reading, self._heard = OPEN, True, now
         self._output.put(handshake.welcome(self._terms, present, self._config, self._entrance.proof))
         if self._early or self._early_fault is not None:
             # They become commands in `expire`, which an empty one asks for.
@@ -313,11 +309,10 @@ class MqttConnection:
     def _fault(self, broken: PacketError) -> list[Command]:
         """The client has broken the protocol: say so as far as the version can, and end."""
         code = broken.code
-        if self._state < ATTACHING:
-            if code != NOT_MQTT:
-                self._entrance.refuse(self._decoder.version, code, broken.text)
-        else:
+        if self._state >= ATTACHING:
             self._say_goodbye(code, broken.text)
+        elif code != NOT_MQTT:
+            self._entrance.refuse(self._decoder.version, code, broken.text)
         return self._over(status.REASONS[code])
 
     def _say_goodbye(self, code: int, words: str) -> None:
