@@ -1,0 +1,204 @@
+"""Figures of topics and groups against known traffic: messages by three protocols, three groups of three protocols."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+from tests.interop.grpc_java import compiled
+from tests.interop.grpc_member import Member
+from tests.interop.grpc_setup import make_topic
+from tests.interop.node import Node
+from tests.interop.remoting_java import JavaClient, build
+
+pytestmark = pytest.mark.interop
+TOPIC = "Counted"
+EACH = 10
+MORE = 5
+GROUPS = ("cg_Counted", "cg_grpc", "cg_mqtt")
+"""Of a remoting client, a gRPC client, and an MQTT client with a shared subscription."""
+
+
+@dataclass
+class Share:
+    """A member of cg_mqtt, and what it has heard."""
+
+    client: paho.Client
+    seen: list[bytes] = field(default_factory=list)
+
+
+def until(holds: Callable[[], bool], what: Callable[[], str]) -> None:
+    limit = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < limit, what()
+        time.sleep(0.1)
+
+
+def connected(node: Node, name: str) -> Share:
+    client = paho.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=MQTTProtocolVersion.MQTTv5)
+    share = Share(client)
+    client.on_message = lambda *arguments: share.seen.append(arguments[2].payload)
+    there = threading.Event()
+    client.on_connect = lambda *_: there.set()
+    client.connect("127.0.0.1", node.port("mqtt"))
+    client.loop_start()
+    assert there.wait(10)
+    return share
+
+
+def publish(share: Share, count: int) -> None:
+    for at in range(count):
+        share.client.publish(f"{TOPIC}/room", f"mqtt {at}", qos=1).wait_for_publish(10)
+
+
+class Remoting:
+    """The Java client as a producer of ten messages and a consumer, in a process of its own."""
+
+    def __init__(self, java: JavaClient, nameserver: str) -> None:
+        command = [*java.command("Tools"), "member", nameserver, TOPIC]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def seen(self) -> int:
+        """How much it has consumed; its positions are told to the node then."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("?")
+        self._process.stdin.flush()
+        return int(self._line().split()[1])
+
+    def end(self) -> None:
+        """It goes."""
+        self._process.communicate(timeout=30)
+
+
+COMMANDS = (
+    ("topicStatus", "-t", TOPIC),
+    ("statsAll", "-t", TOPIC),
+    ("consumerProgress",),
+    ("brokerConsumeStats", "-b", "{broker}"),
+    *(("consumerProgress", "-g", group, "-s", "true") for group in GROUPS),
+)
+Said = dict[tuple[str, ...], str]
+
+
+class Facts(NamedTuple):
+    """What the commands said, how many messages there were then, and how many of them nobody had consumed."""
+
+    said: Said
+    stored: int
+    behind: int
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Facts]]:
+    """What the commands say while all members are there, and when they have gone and five more messages have come."""
+    java = build(tmp_path_factory.mktemp("java"))
+    sdk = compiled(tmp_path_factory.mktemp("sdk"), "GrpcMember")
+    with Node(tmp_path_factory.mktemp("node")) as node:
+
+        broker = f"127.0.0.1:{node.port('remoting')}"
+        nameserver = f"127.0.0.1:{node.port('nameserver')}"
+
+        def stored() -> int:
+            """By reading them: an SDK that was not answered in time sends again, so it may be more than was asked for."""
+            text = java.admin("printMsg", "-t", TOPIC, "-n", nameserver)
+            return sum(line.startswith("MSGID: ") for line in text.splitlines())
+
+        def ask() -> Said:
+            return {
+                words: java.admin(*(word.replace("{broker}", broker) for word in words), "-n", nameserver) for words in COMMANDS
+            }
+
+        make_topic(node, TOPIC, "NORMAL")
+        share = connected(node, "share")
+        for pattern in (f"{TOPIC}/#", TOPIC):
+            share.client.subscribe(f"$share/cg_mqtt/{pattern}", qos=1)
+        remoting = Remoting(java, nameserver)
+        try:
+            with Member(sdk, node, tmp_path_factory.mktemp("member"), TOPIC, "cg_grpc", count=EACH) as member:
+                publish(share, EACH)
+                count = stored()
+                assert count >= 3 * EACH
+                member.until(lambda lines: sum(line[0] == "seen" for line in lines) >= count)
+                until(lambda: len(share.seen) >= count, lambda: f"{len(share.seen)} messages at the MQTT member")
+                until(lambda: remoting.seen() >= count, lambda: f"{remoting.seen()} messages at the remoting member")
+                time.sleep(1)
+                there = Facts(ask(), count, 0)
+        finally:
+            remoting.end()
+            left(share)
+        late = connected(node, "late")
+        publish(late, MORE)
+        left(late)
+        assert stored() == count + MORE
+        yield there, Facts(ask(), count + MORE, MORE)
+
+
+def left(share: Share) -> None:
+    share.client.disconnect()
+    share.client.loop_stop()
+
+
+def rows(text: str, first: str) -> list[list[str]]:
+    """Lines of a table about `first`, as words."""
+    return [line.split() for line in text.splitlines() if line.startswith(f"{first} ")]
+
+
+def test_a_topic_has_as_many_messages_as_were_sent(facts: tuple[Facts, Facts]) -> None:
+    for said, count, _ in facts:
+        queues = rows(said["topicStatus", "-t", TOPIC], "broker-a")
+        assert len(queues) == 4
+        assert sum(int(queue[3]) - int(queue[2]) for queue in queues) == count
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_each_group_is_as_far_as_it_was(facts: tuple[Facts, Facts], group: str) -> None:
+    for said, count, behind in facts:
+        text = said["consumerProgress", "-g", group, "-s", "true"]
+        assert f"Consume Diff Total: {behind}" in text, text
+        assert sum(int(queue[3]) for queue in rows(text, TOPIC)) == count, text
+
+
+def test_the_remoting_member_has_its_queues(facts: tuple[Facts, Facts]) -> None:
+    words = ("consumerProgress", "-g", "cg_Counted", "-s", "true")
+    there, later = (each.said[words] for each in facts)
+    assert all(re.fullmatch(r"[0-9.]+", queue[5]) for queue in rows(there, TOPIC)), there
+    assert all(queue[5] == "N/A" for queue in rows(later, TOPIC)), later
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_sums_of_a_day(facts: tuple[Facts, Facts], group: str) -> None:
+    for said, count, behind in facts:
+        table = {row[1]: row for row in rows(said["statsAll", "-t", TOPIC], TOPIC)}
+        assert set(table) == set(GROUPS)
+        _, _, accumulated, _, _, today_in, today_out = table[group]
+        assert (int(accumulated), int(today_in), int(today_out)) == (behind, count, count - behind), table[group]
+
+
+def test_the_backlog_of_the_broker(facts: tuple[Facts, Facts]) -> None:
+    for said, _, behind in facts:
+        text = said["brokerConsumeStats", "-b", "{broker}"]
+        assert f"Diff Total: {len(GROUPS) * behind}" in text, text
+        assert {row[1] for row in rows(text, TOPIC)} == set(GROUPS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_list_of_groups_has_their_members(facts: tuple[Facts, Facts], group: str) -> None:
+    words = ("consumerProgress",)
+    (now,), (then,) = (rows(each.said[words], group) for each in facts)
+    assert now[1] == "1", now
+    assert then[1] == "0", then
