@@ -39,7 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Nod
         yield running
 
 
-@pytest.mark.parametrize("scenario", ["send", "admin", "push", "retry", "orderly", "transact", "request"])
+@pytest.mark.parametrize("scenario", ["send", "admin", "push", "retry", "orderly", "transact", "request", "dead", "broadcast"])
 def test_a_scenario_of_the_go_client(client: Path, node: Node, scenario: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [
