@@ -87,7 +87,10 @@ def show(
         data, host, advertise, port_offset, port, durability, insecure, certificate, key,
         admin, admin_file, client_ca,
     )  # fmt: skip
-    rows = _load(options, config).rows()
+    from gateway.composition import defaults
+
+    found = _load(options, config)
+    rows = [*found.rows(), *defaults(found)]
     width = max(len(name) for name, _, _ in rows)
     middle = max(len(value) for _, value, _ in rows)
     for name, value, source in rows:

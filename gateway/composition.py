@@ -18,10 +18,12 @@ from gateway.access.administration import Administration
 from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
 from gateway.access.book import Book
+from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
 from gateway.access.start import start as start_access
 from gateway.config import Config, nearest
 from gateway.guard.config import LimitsConfig
+from gateway.guard.proxies import Proxies
 from gateway.guard.throttle import Throttle
 from gateway.transport import Handler
 from gateway.usecase.channels import Channels
@@ -157,6 +159,25 @@ def _gate(
 def limits_of(config: Config) -> LimitsConfig:
     """The table `[limits]`. Raises ConfigError."""
     return LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
+
+
+def defaults(config: Config) -> list[tuple[str, str, str]]:
+    """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError for wrong ones."""
+    rows: list[tuple[str, str, str]] = []
+    for name, kind in (("store", StoreConfig), ("policy", Policy), ("limits", LimitsConfig)):
+        apart = ("broker", "store_host", "durability") if kind is StoreConfig else ()
+        given = kind(**_table(kind, config, name, apart))
+        for field in dataclasses.fields(kind):
+            if field.name not in apart and field.name not in config.table(name):
+                value = getattr(given, field.name)
+                rows.append((f"{name}.{field.name}", str(value).lower() if isinstance(value, bool) else str(value), "default"))
+    proxies = Proxies(config.table("proxy"))
+    if "required" not in config.table("proxy"):
+        rows.append(("proxy.required", str(proxies.required).lower(), "default"))
+    if not proxies:
+        rows.append(("proxy.peers", "[]", "default"))
+    read_access(config.table("access"))
+    return rows
 
 
 def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[str, DatagramAdapter], dict[str, str]]:

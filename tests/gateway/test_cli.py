@@ -55,6 +55,11 @@ def test_mistakes_cost_one_line_and_exit_code_2(arguments: list[str], said: str,
         ("[store]\nsegment_byte = 3", "did you mean 'segment_bytes'"),
         ("[store]\nsegment_bytes = 'big'", "int is wanted"),
         ("[policy]\nqueues = 2.5", "int is wanted"),
+        ("[limits]\nmessage_per_s = 3", "did you mean 'messages_per_s'"),
+        ("[limits]\nburst_s = 0", "from 1"),
+        ("[limits]\nmqtt_excess = 'drop'", "wait, refuse, close"),
+        ("[proxy]\npeer = ['10.0.0.1']", "it has peers, required"),
+        ("[proxy]\npeers = ['10.0.0.0/40']", "proxy.peers"),
     ],
 )
 def test_tables_of_parts_are_checked_too(text: str, said: str, tmp_path: Path) -> None:
@@ -72,6 +77,21 @@ def test_version_and_configuration_are_shown(tmp_path: Path) -> None:
     assert rows["ports.mqtt"] == ["7", "option", "--port", "mqtt"]
     assert rows["broker"] == ["b2", "environment", "HEADGATE_BROKER"]
     assert rows["durability"] == ["flushed", "default"]
+    assert rows["limits.messages_per_s"] == ["0", "default"]
+    assert rows["proxy.required"] == ["false", "default"]
+
+
+def test_what_is_shown_is_checked_like_what_is_run(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text("[limits]\nmessages_per_s = 5\n[proxy]\npeers = ['10.0.0.0/8']\n")
+    result = headgate("config", "show", "--config", "headgate.toml", folder=tmp_path)
+    rows = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines()}
+    assert rows["limits.messages_per_s"] == ["5", "file", "headgate.toml"]
+    assert rows["proxy.peers"] == ["['10.0.0.0/8']", "file", "headgate.toml"]
+    file.write_text("[limits]\nmessage_per_s = 5\n")
+    result = headgate("config", "show", "--config", "headgate.toml", folder=tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "did you mean 'messages_per_s'" in result.stderr
 
 
 @pytest.fixture(scope="module")
