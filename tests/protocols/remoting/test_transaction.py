@@ -41,7 +41,7 @@ def test_who_waits_for_the_decision_is_answered() -> None:
     command = one(conn, request(37, END))
     assert isinstance(command, EndTransaction)
     conn.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, "another group")), 2)
-    assert reply(conn).code == codes.SYSTEM_ERROR
+    assert reply(conn).code == codes.NO_PERMISSION
     assert conn.receive(request(37, {**END, "commitOrRollback": "4"}), 1) == []
     assert reply(conn).code == codes.INVALID_PARAMETER
 
