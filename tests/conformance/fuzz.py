@@ -24,13 +24,13 @@ if __name__ == "__main__":
     # What is compiled is found from here on: before anything of it is imported.
     print(activate(), flush=True)
 
-from protocols.mqtt import status  # noqa: E402
-from protocols.mqtt.connect import Auth, Connack, Disconnect  # noqa: E402
-from protocols.mqtt.packet import Packet  # noqa: E402
-from protocols.mqtt.publish import Ack  # noqa: E402
-from protocols.mqtt.subscribe import Suback  # noqa: E402
-from tests.conformance import grammar  # noqa: E402
-from tests.protocols.mqtt.stage import Broker, Client  # noqa: E402
+from protocols.mqtt import status
+from protocols.mqtt.connect import Auth, Connack, Disconnect
+from protocols.mqtt.packet import Packet
+from protocols.mqtt.publish import Ack
+from protocols.mqtt.subscribe import Suback
+from tests.conformance import grammar
+from tests.protocols.mqtt.stage import Broker, Client
 
 ROUND: Final = 20_000
 """Packets after which a new broker begins: what was stored is not what is measured."""
