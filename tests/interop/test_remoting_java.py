@@ -85,8 +85,13 @@ def test_setting_up_with_mqadmin(java: JavaClient, node: Node) -> None:
     cluster = java.admin("clusterList", *names)
     assert broker(node) in cluster
     assert "V5_3_3" in cluster
-    assert "success" in java.admin("updateSubGroup", "-c", "DefaultCluster", "-g", "AdminGroup", "-r", "5", *names)
-    assert "retryMaxTimes                           =  5" in java.admin("getConsumerConfig", "-g", "AdminGroup", *names)
+    policy = '{"type":"EXPONENTIAL","exponentialRetryPolicy":{"initial":1500,"max":60000,"multiplier":3}}'
+    changed = java.admin("updateSubGroup", "-c", "DefaultCluster", "-g", "AdminGroup", "-r", "5", "-p", policy, *names)
+    assert "success" in changed
+    config = java.admin("getConsumerConfig", "-g", "AdminGroup", *names)
+    assert "retryMaxTimes                           =  5" in config
+    assert "EXPONENTIAL" in config
+    assert "1500" in config
     assert "broker-a                          3     0" in java.admin("topicStatus", "-t", "Admin", *names)
     gone = java.admin("deleteTopic", "-c", "DefaultCluster", "-t", "Admin", *names)
     assert "from cluster [DefaultCluster] success" in gone
