@@ -9,11 +9,12 @@ from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, MembersChanged, Refused
 from domain.limits import SECOND_NS
+from domain.lite import LiteTaken
 from domain.principal import Principal
 from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import access, callback, codes, member, namespace, send, transaction
+from protocols.remoting import access, callback, codes, lite, member, namespace, send, transaction
 from protocols.remoting.client import Client, Facts
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
@@ -153,6 +154,8 @@ class RemotingConnection:
             self._out.append(member.changed(opaque, event))
         elif type(event) is CheckTransaction:
             self._out.append(transaction.check(self._client, opaque, event))
+        elif type(event) is LiteTaken:
+            self._out.append(lite.taken(opaque, event))
         elif type(event) is PositionsMoved:
             self._out.append(callback.moved(self._facts, opaque, self._language, event))
         elif type(event) is Inquiry:

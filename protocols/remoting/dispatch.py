@@ -11,6 +11,7 @@ from protocols.remoting import (
     codes,
     give_back,
     inventory,
+    lite,
     member,
     node,
     offset,
@@ -57,6 +58,15 @@ READERS: Final[Mapping[int, Reader]] = {
     codes.BATCH_ACK: receive.acknowledge_batch,
     codes.CHANGE_INVISIBLE: receive.extend,
     codes.NOTIFICATION: receive.notify,
+    codes.POP_LITE: lite.pop,
+    codes.LITE_SUBSCRIPTION: lite.subscribe,
+    codes.ACK_LITE: receive.acknowledge,
+    codes.GET_LITE_NODE: lite.node,
+    codes.GET_LITE_PARENT: lite.parent,
+    codes.GET_LITE_TOPIC: lite.topic,
+    codes.GET_LITE_CLIENT: lite.client,
+    codes.GET_LITE_GROUP: lite.group,
+    codes.DISPATCH_LITE: lite.dispatch,
     codes.UPDATE_TOPIC: admin.put_topic,
     codes.UPDATE_TOPIC_LIST: admin.put_topics,
     codes.DELETE_TOPIC: admin.delete_topic,
@@ -134,7 +144,6 @@ READERS: Final[Mapping[int, Reader]] = {
 }
 
 _NO_REPLICAS: Final = "this node keeps its log alone: there are no replicas, no epochs and no controller to ask"
-_NO_LITE: Final = "lite topics are not served by this broker: ordinary topics are as cheap here"
 _NO_COLD: Final = "cold reads are not throttled by this broker: the operating system decides what stays in memory"
 _NO_ROCKSDB: Final = "this broker's store is not RocksDB"
 _NO_CONTAINER: Final = "a node is one broker: start another node instead"
@@ -142,7 +151,6 @@ _NO_CONTAINER: Final = "a node is one broker: start another node instead"
 REASONS: Final[Mapping[int, str]] = {
     **dict.fromkeys((*range(1001, 1019), 905, 906, 908), _NO_REPLICAS),
     **dict.fromkeys((902, 903), _NO_CONTAINER),
-    **dict.fromkeys(range(200070, 200080), _NO_LITE),
     **dict.fromkeys((2001, 2002, 2004), _NO_COLD),
     **dict.fromkeys((354, 355), _NO_ROCKSDB),
     45: "delayed messages have no offsets of their own here: they are in one wheel",

@@ -38,7 +38,7 @@ _FIXED_ZERO = struct.Struct(">hBhiiii")
 _SHORT = struct.Struct(">H")
 _INT = struct.Struct(">i")
 _LANGUAGE_OF: Final[dict[str, int]] = {name: at for at, name in enumerate(LANGUAGES)}
-_WIDENED: Final[dict[int, int]] = {code & 0xFFFF: code for code in (*range(200050, 200057), 200151)}
+_WIDENED: Final[dict[int, int]] = {code & 0xFFFF: code for code in (*range(200050, 200057), *range(200070, 200080), 200151)}
 
 
 class Header:

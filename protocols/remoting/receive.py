@@ -17,8 +17,9 @@ from domain.filter.expression import TAG
 from domain.filter.filter import Filter
 from domain.inspect import AwaitMessages, MessagesWait
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
+from domain.lite import SuspendLite
 from domain.receipt import RETRY_NONE, Receipt
-from protocols.remoting import bean, codes, pop
+from protocols.remoting import bean, codes, lite, pop
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.pull import compiled, without_origin
@@ -105,7 +106,7 @@ def acknowledge(_client: Client, frame: Frame) -> Outcome:
     args = Arguments(frame)
     group = args.text("consumerGroup")
     receipt = _receipt(args)
-    topic = pop.origin_topic(args.text("topic"), group, receipt.retry)
+    topic = lite.queue_of(args, pop.origin_topic(args.text("topic"), group, receipt.retry))
     return (Acknowledge(Ticket(frame, _settled), group, topic, [receipt]),)
 
 
@@ -194,7 +195,12 @@ def extend(_client: Client, frame: Frame) -> Outcome:
     group = args.text("consumerGroup")
     receipt = _receipt(args)
     topic = pop.origin_topic(args.text("topic"), group, receipt.retry)
-    return (Extend(Ticket(frame, _extended), group, topic, [receipt], max(0, args.number("invisibleTime"))),)
+    invisible_ms = max(0, args.number("invisibleTime"))
+    ticket = Ticket(frame, _extended)
+    name = args.text("liteTopic", "")
+    if name and args.flag("suspend"):
+        return (SuspendLite(ticket, group, topic, name, receipt, invisible_ms),)
+    return (Extend(ticket, group, lite.queue_of(args, topic), [receipt], invisible_ms),)
 
 
 def _extended(_client: Client, ticket: Ticket, event: Event) -> bytes:

@@ -148,7 +148,7 @@ TABLE = (
     Row("triggerLiteDispatch -p Tools -g cg_Tools", ("Group And Topic Info: [cg_Tools]",), refused=True),
     Row("getBrokerEpoch -b broker-a", ("CODE: 3", "no replicas"), refused=True),
     Row("getControllerMetaData -a {broker}", ("CODE: 3", "no controller"), refused=True),
-    Row("getBrokerLiteInfo -b {broker}", ("#Broker",), refused=True),
+    Row("getBrokerLiteInfo -b {broker}", ("#Broker", "headgate")),
     Row("checkRocksdbCqWriteProgress -c DefaultCluster -n {nameserver} -t Tools", ("not RocksDB",), refused=True),
     Row("clusterRT -a 3 -s 8 -c DefaultCluster -i 1", ("#Cluster Name", "DefaultCluster", "broker-a"), refused=True),
     Row("startMonitoring", ()),

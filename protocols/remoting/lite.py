@@ -1,0 +1,259 @@
+"""Lite topics: codes 200070 to 200072 and the tools' questions 200074 to 200079; 200073 is a notice of ours.
+
+RocketMQ's PopLiteMessageRequestHeader, LiteSubscriptionCtlRequestBody, NotifyUnsubscribeLiteRequestHeader, Get…Lite…Info.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain import lite
+from domain.event import Event, Received
+from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
+from domain.lite import (
+    Action,
+    DispatchLite,
+    LiteClient,
+    LiteGroup,
+    LiteLag,
+    LiteNode,
+    LiteParent,
+    LiteTaken,
+    LiteTopic,
+    QueryLiteClient,
+    QueryLiteGroup,
+    QueryLiteNode,
+    QueryLiteParent,
+    QueryLiteTopic,
+    ReceiveLite,
+    Start,
+    StartAt,
+    SyncSubscription,
+)
+from domain.receipt import ORDERED_REVIVE_QUEUE
+from protocols.remoting import bean, codes, fastjson
+from protocols.remoting.bean import Bean
+from protocols.remoting.client import Client
+from protocols.remoting.frame import Frame, encode
+from protocols.remoting.header import FLAG_ONEWAY
+from protocols.remoting.pull import without_origin
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+
+SUBSCRIPTIONS_MAX: Final = 1_024
+"""Subscriptions that one request may change."""
+_POLICIES: Final[Mapping[int, Start]] = {0: Start.LAST, 1: Start.MIN, 2: Start.MAX}
+
+
+def pop(_client: Client, frame: Frame) -> Outcome:
+    """200070 -> ReceiveLite."""
+    args = Arguments(frame)
+    limit = args.number("maxMsgNum")
+    if not 0 < limit <= RECEIVE_MESSAGES_MAX:
+        raise RequestError(codes.INVALID_PARAMETER, f"maxMsgNum is {limit}, 1 to {RECEIVE_MESSAGES_MAX} are allowed")
+    command = ReceiveLite(
+        Ticket(frame, _popped),
+        args.text("clientId"),
+        args.text("consumerGroup"),
+        args.text("topic"),
+        limit,
+        args.number("invisibleTime"),
+        max(0, min(args.number("pollTime"), WAIT_MS_MAX)),
+        args.text("attemptId", ""),
+    )
+    return (command,)
+
+
+def _popped(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Received)
+    fields = {
+        "popTime": str(event.pop_ms),
+        "invisibleTime": str(event.invisible_ms),
+        "reviveQid": str(ORDERED_REVIVE_QUEUE),
+    }
+    if not event.messages:
+        return ticket.reply(codes.POLLING_TIMEOUT, fields, remark="no message before the time was up")
+    # Deliveries before this one, a number a message; the offsets are in the messages (INNER_MULTI_QUEUE_OFFSET).
+    fields["orderCountInfo"] = ";".join([str(message.attempt - 1) for message in event.messages])
+    body = b"".join([without_origin(message.record) for message in event.messages])
+    return ticket.reply(codes.SUCCESS, fields, body, "FOUND")
+
+
+def subscribe(_client: Client, frame: Frame) -> Outcome:
+    """200071 -> one SyncSubscription each; the first refusal is the answer."""
+    found = bean.beans(bean.read(frame.body), "subscriptionSet") if frame.body else []
+    if not 0 < len(found) <= SUBSCRIPTIONS_MAX:
+        raise RequestError(codes.ILLEGAL_OPERATION, f"{len(found)} subscriptions, 1 to {SUBSCRIPTIONS_MAX} are allowed")
+    join = Join(Ticket(frame, done), len(found), _first_refusal)
+    return [_subscription(join.part(at), each) for at, each in enumerate(found)]
+
+
+def _subscription(ticket: object, each: Bean) -> SyncSubscription:
+    name = bean.text(each, "action")
+    if name not in Action.__members__:
+        raise RequestError(codes.INVALID_PARAMETER, f"the action {name[:80]!r} is none of {', '.join(Action.__members__)}")
+    action = Action[name]
+    option = bean.table(each, "offsetOption")
+    start = _start(option) if option and action is Action.PARTIAL_ADD else None
+    return SyncSubscription(
+        ticket,
+        bean.text(each, "clientId"),
+        bean.text(each, "group"),
+        bean.text(each, "topic"),
+        action,
+        bean.texts(each, "liteTopicSet"),
+        start,
+    )
+
+
+def _start(option: Bean) -> StartAt:
+    kind, value = bean.text(option, "type"), bean.number(option, "value")
+    if kind == "POLICY":
+        return StartAt(_POLICIES.get(value, Start.LAST))
+    try:
+        return StartAt(Start(kind), value)
+    except ValueError as error:
+        raise RequestError(codes.INVALID_PARAMETER, f"the offset option {kind[:80]!r} is unknown") from error
+
+
+def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    for event in events:
+        failure = getattr(event, "failure", None)
+        if failure is not None:
+            return ticket.reply(response_code(failure, ticket.code), remark=failure.text)
+    return ticket.reply(codes.SUCCESS)
+
+
+def taken(opaque: int, event: LiteTaken) -> bytes:
+    """200073, oneway: the client has lost a lite topic to another."""
+    fields = {"liteTopic": event.lite, "consumerGroup": event.group, "clientId": event.client_id}
+    return encode(codes.NOTIFY_UNSUBSCRIBE_LITE, opaque, fields=fields, flag=FLAG_ONEWAY)
+
+
+def queue_of(args: Arguments, topic: str) -> str:
+    """The queue that an acknowledgement or a change speaks of: the topic's own where it names no lite topic."""
+    name = args.text("liteTopic", "")
+    return lite.queue_name(topic, name) if name else topic
+
+
+def node(_client: Client, frame: Frame) -> Outcome:
+    """200074 -> QueryLiteNode."""
+    return (QueryLiteNode(Ticket(frame, _node)),)
+
+
+def _node(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, LiteNode)
+    body = {
+        "storeType": "headgate",
+        "maxLmqNum": 0x7FFFFFFF,
+        "currentLmqNum": event.queues,
+        "liteSubscriptionCount": event.subscriptions,
+        "orderInfoCount": event.positions,
+        "cqTableSize": event.queues,
+        "offsetTableSize": event.positions,
+        "eventMapSize": event.ready,
+        "topicMeta": event.topics,
+        "groupMeta": event.groups,
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def parent(_client: Client, frame: Frame) -> Outcome:
+    """200075 -> QueryLiteParent."""
+    return (QueryLiteParent(Ticket(frame, _parent), Arguments(frame).text("topic")),)
+
+
+def _parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, LiteParent)
+    body = {
+        "topic": event.topic,
+        "ttl": event.minutes,
+        "groups": event.groups,
+        "lmqNum": event.queues,
+        "liteTopicCount": event.count,
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def topic(_client: Client, frame: Frame) -> Outcome:
+    """200076 -> QueryLiteTopic."""
+    args = Arguments(frame)
+    return (QueryLiteTopic(Ticket(frame, _topic), args.text("parentTopic"), args.text("liteTopic")),)
+
+
+def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, LiteTopic)
+    body = {
+        "parentTopic": event.topic,
+        "liteTopic": event.lite,
+        "subscriber": [{"clientId": client_id, "group": group} for client_id, group in event.subscribers],
+        "topicOffset": {"minOffset": event.first, "maxOffset": event.end, "lastUpdateTimestamp": event.newest_ms},
+        "shardingToBroker": True,
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def client(_client: Client, frame: Frame) -> Outcome:
+    """200077 -> QueryLiteClient."""
+    args = Arguments(frame)
+    command = QueryLiteClient(
+        Ticket(frame, _of_client),
+        args.text("parentTopic"),
+        args.text("group"),
+        args.text("clientId"),
+        args.number("maxCount", 1_000),
+    )
+    return (command,)
+
+
+def _of_client(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, LiteClient)
+    body = {
+        "parentTopic": event.topic,
+        "group": event.group,
+        "clientId": event.client_id,
+        "lastAccessTime": event.seen_ms,
+        "lastConsumeTime": event.received_ms,
+        "liteTopicCount": event.count,
+        "liteTopicSet": [lite.queue_name(event.topic, name) for name in event.names],
+    }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def group(_client: Client, frame: Frame) -> Outcome:
+    """200078 -> QueryLiteGroup."""
+    args = Arguments(frame)
+    return (QueryLiteGroup(Ticket(frame, _group), args.text("group"), args.text("liteTopic", ""), args.number("topK", 20)),)
+
+
+def _group(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, LiteGroup)
+    body: dict[str, object] = {
+        "group": event.group,
+        "parentTopic": event.topic,
+        "liteTopic": event.lite,
+        "totalLagCount": event.count,
+        "earliestUnconsumedTimestamp": event.oldest_ms,
+        "lagCountTopK": [_lag(each) for each in event.by_count],
+        "lagTimestampTopK": [_lag(each) for each in event.by_age],
+    }
+    if event.position is not None:
+        end, position, last_ms = event.position
+        body["liteTopicOffsetWrapper"] = {
+            "brokerOffset": end,
+            "consumerOffset": position,
+            "pullOffset": position,
+            "lastTimestamp": last_ms,
+        }
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
+
+
+def _lag(each: LiteLag) -> Mapping[str, object]:
+    return {"liteTopic": each.lite, "lagCount": each.count, "earliestUnconsumedTimestamp": each.oldest_ms}
+
+
+def dispatch(_client: Client, frame: Frame) -> Outcome:
+    """200079 -> DispatchLite."""
+    args = Arguments(frame)
+    return (DispatchLite(Ticket(frame, done), args.text("group"), args.text("clientId", "")),)
