@@ -287,9 +287,7 @@ class Core:
 
     def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
         """(base of the segment of the newest record, change, its value is a row) of every live key."""
-        for base, item, value in self.state.items():
-            row = isinstance(value, int)
-            yield base, StateChange(item[0], item[1], value.to_bytes(12, "big") if isinstance(value, int) else value), row
+        yield from self.state.snapshot()
         for base, table in self.ledger.anchors.items():
             key = journal.key(table.group, table.topic, table.queue_id)
             yield base, StateChange(LEASE, key, journal.whole(table)), False

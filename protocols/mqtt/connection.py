@@ -113,7 +113,7 @@ class MqttConnection:
         if isinstance(event, Deliveries):
             self._output.deliver(event.items, self._wall_ms())
             # Now: as long as the client does not read, nobody asks for what is outgoing.
-            self._note_lost()
+            self._output.tell(self._lost)
             if self._output.oversize:
                 self._pending.append(Decline(self._output.oversize))
                 self._output.oversize = []
@@ -143,13 +143,8 @@ class MqttConnection:
 
     def outgoing(self) -> Sequence[bytes]:
         """Bytes for the client."""
-        self._note_lost()
+        self._output.tell(self._lost)
         return self._output.drain()
-
-    def _note_lost(self) -> None:
-        if self._output.dropped:
-            self._lost(self._output.dropped)
-            self._output.dropped = 0
 
     def deadline(self) -> int | None:
         """When `expire` is due: at once, at the end of the handshake, of a frame, or of the keep-alive."""

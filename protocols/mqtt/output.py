@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from domain.session import Delivery
@@ -93,6 +94,12 @@ class Output:
             shed += 1
         del low[:shed]
         self.dropped += shed
+
+    def tell(self, lost: Callable[[int], None]) -> None:
+        """Hand over how many have been dropped since the last time, if any."""
+        if self.dropped:
+            lost(self.dropped)
+            self.dropped = 0
 
     def drain(self) -> list[bytes]:
         """Everything, once."""

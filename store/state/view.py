@@ -167,6 +167,14 @@ class StateView:
                 if isinstance(value, int):
                     yield self._rows.base_of(rows.unpack(value)[0]), (name, key), value
 
+    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
+        """(base, change, its value is a row of 12 bytes) of everything (checkpoint.Source)."""
+        for base, (name, key), value in self.items():
+            if isinstance(value, int):
+                yield base, StateChange(name, key, value.to_bytes(12, "big")), True
+            else:
+                yield base, StateChange(name, key, value), False
+
     def anchored_below(self, base: int) -> list[StateChange]:
         """What has to be written again before the segments before `base` may go."""
         found: list[StateChange] = []
