@@ -199,12 +199,11 @@ class GroupCommit:
     def _seal(self, current: OpenBatch) -> None:
         self._open = None
         if current.changes:
-            body = change.encode(current.changes)
-            message = Message(change.STATE_TOPIC, body, queue_id=0)
+            message = Message(change.STATE_TOPIC, change.encode(current.changes), queue_id=0)
             state = record.encode(message, 0, current.end, self.store_ms, self._config.store_host)
             change.locate(current.changes, current.end + record.Record(state).body_at)
             current.parts.append(state)
-            current.end += len(current.parts[-1])
+            current.end += len(state)
         self.end = current.end
         self._sealed.append(current)
 

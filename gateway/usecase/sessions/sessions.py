@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from domain import property as properties
 from domain.command import Command
@@ -95,13 +95,13 @@ class Sessions:
         return {
             Attach: self._attach,
             Detach: self._detach,
-            Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe,
-            SendOnce: self._send_once,
-            Release: self._release,
-            Confirm: self._confirm,
-            Take: self._take,
-            Decline: self._decline,
+            Subscribe: self._held(self._filters.subscribe),
+            Unsubscribe: self._held(self._filters.unsubscribe),
+            SendOnce: self._held(self._inflow.send_once),
+            Release: self._held(self._inflow.release),
+            Confirm: self._held(lambda subscriber, _, command: self._confirmed(subscriber, command.slots)),
+            Take: self._held(lambda subscriber, _, command: self._outflow.take(subscriber, command.slots)),
+            Decline: self._held(self._decline),
         }
 
     def held(self, session: Session) -> Sequence[Interest]:
@@ -327,30 +327,13 @@ class Sessions:
 
     # Verbs of a session that is attached; of any other they are dropped, with its connection
 
-    def _subscribe(self, session: Session, command: Subscribe) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._filters.subscribe(subscriber, session, command)
+    def _held(self, act: Callable[[Subscriber, Session, Any], None]) -> Verb:
+        def verb(session: Session, command: Any) -> None:
+            subscriber = self._attached.get(session)
+            if subscriber is not None:
+                act(subscriber, session, command)
 
-    def _unsubscribe(self, session: Session, command: Unsubscribe) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._filters.unsubscribe(subscriber, session, command)
-
-    def _send_once(self, session: Session, command: SendOnce) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._inflow.send_once(subscriber, session, command)
-
-    def _release(self, session: Session, command: Release) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._inflow.release(subscriber, session, command)
-
-    def _confirm(self, session: Session, command: Confirm) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._confirmed(subscriber, command.slots)
+        return verb
 
     def _confirmed(self, subscriber: Subscriber, slots: list[int]) -> None:
         self._outflow.confirm(subscriber, slots)
@@ -358,13 +341,6 @@ class Sessions:
         if subscriber.shares:
             self._shares.pump(subscriber)
 
-    def _decline(self, session: Session, command: Decline) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._shares.decline(subscriber, command.items)
-            self._confirmed(subscriber, [delivery.slot for delivery in command.items])
-
-    def _take(self, session: Session, command: Take) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._outflow.take(subscriber, command.slots)
+    def _decline(self, subscriber: Subscriber, _session: Session, command: Decline) -> None:
+        self._shares.decline(subscriber, command.items)
+        self._confirmed(subscriber, [delivery.slot for delivery in command.items])
