@@ -54,6 +54,9 @@ class Comparison:
                     self._publish(name, number == rounds - 1)
         for name in self.found:
             self._publish(name, True)
+        missed = [name for name, finding in self.found.items() if not finding.rounds and not finding.failures]
+        if missed:
+            print(f"\nno time for: {' '.join(missed)}", flush=True)
 
     def _sides(self, name: str) -> list[str]:
         return [side for side in SHAPES[name].sides if (not self._only or side in self._only) and side not in self._absent]
