@@ -10,9 +10,11 @@ from typing import Final, final
 
 from domain import lite
 from domain.ports import Disk
+from domain.topic import Durability
 from store.config import StoreConfig
 from store.log.segment import Segments
 from store.queue import block
+from store.queue.entries import TopicEntries
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW, ROW_BYTES, Row
 
@@ -22,7 +24,7 @@ _READ_BYTES: Final = 16_384
 
 
 @final
-class QueueIndex:
+class QueueIndex(TopicEntries):
     """Topics, their queues and their rows.
 
     Rows stay in memory until a queue has a block full of them, or until all queues together have `tail_rows_max`: then the
@@ -35,7 +37,7 @@ class QueueIndex:
         self._config = config
         self._files = Segments(disk, FOLDER)
         self._files.cut(min(end, self._files.end), end)
-        self.topics: dict[str, TopicEntry] = {}
+        super().__init__(config.durability is Durability.FLUSHED)
         self._unwritten: dict[Queue, None] = {}
         self.tail_rows = 0
         self.blocks = 0
@@ -52,16 +54,6 @@ class QueueIndex:
         """The place after the last block."""
         return self._files.end
 
-    def entry(self, topic: str) -> TopicEntry:
-        """The entry of `topic`, made when there is none."""
-        found = self.topics.get(topic)
-        if found is None:
-            found = self.topics[topic] = TopicEntry(topic, None, self._default_flushed(), 0)
-        return found
-
-    def _default_flushed(self) -> bool:
-        return self._config.durability.value == "flushed"
-
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """One queue, None when it was never written."""
         entry = self.topics.get(topic)
@@ -69,17 +61,6 @@ class QueueIndex:
         if queue is not None:
             self.refresh(queue)
         return queue
-
-    def light(self, name: str) -> Queue | None:
-        """A light queue by its name."""
-        parent, lite_topic = lite.split(name)
-        entry = self.topics.get(parent)
-        return None if entry is None or entry.lights is None else entry.lights.get(lite_topic)
-
-    def flushed(self, name: str) -> bool:
-        """True when what is said of a queue of this name has to wait for a sync."""
-        entry = self.topics.get(name) or self.topics.get(lite.topic_of(name))
-        return entry is None or entry.flushed
 
     def refresh(self, queue: Queue) -> None:
         """Find the first offset of `queue` whose record is still there, if the log has lost segments since the last time."""
@@ -230,7 +211,7 @@ class QueueIndex:
         if old is not None:
             for queue in old.every():
                 self.drop(queue)
-        self.topics[topic] = TopicEntry(topic, None, self._default_flushed(), epoch)
+        self.topics[topic] = TopicEntry(topic, None, self._flushed_default, epoch)
 
     def drop(self, queue: Queue) -> None:
         """Forget a queue."""
@@ -241,13 +222,6 @@ class QueueIndex:
             queue.entry.queues.pop(queue.id, None)
         elif queue.entry.lights is not None:
             queue.entry.lights.pop(queue.lite, None)
-
-    def new_light(self, entry: TopicEntry, lite_topic: str, first: int) -> Queue:
-        """Make a light queue, which begins at offset `first`."""
-        if entry.lights is None:
-            entry.lights = {}
-        queue = entry.lights[lite_topic] = Queue(entry, 0, first, lite_topic)
-        return queue
 
     def load(self, position: int, epochs: Callable[[str], int]) -> None:
         """Read the headers of all blocks; rows of records from `position` on are left to be read from the log again."""
