@@ -77,6 +77,15 @@ class OpenBatch:
         self.page = Effects(base)
         self.flushed = Effects(base)
 
+    def seal(self, store_ms: int, store_host: bytes) -> None:
+        """Nothing more comes: what has been changed goes behind the messages, as one record."""
+        if self.changes:
+            message = Message(change.STATE_TOPIC, change.encode(self.changes), queue_id=0)
+            state = record.encode(message, 0, self.end, store_ms, store_host)
+            change.locate(self.changes, self.end + record.Record(state).body_at)
+            self.parts.append(state)
+            self.end += len(state)
+
 
 @final
 class GroupCommit:
@@ -198,12 +207,7 @@ class GroupCommit:
 
     def _seal(self, current: OpenBatch) -> None:
         self._open = None
-        if current.changes:
-            message = Message(change.STATE_TOPIC, change.encode(current.changes), queue_id=0)
-            state = record.encode(message, 0, current.end, self.store_ms, self._config.store_host)
-            change.locate(current.changes, current.end + record.Record(state).body_at)
-            current.parts.append(state)
-            current.end += len(state)
+        current.seal(self.store_ms, self._config.store_host)
         self.end = current.end
         self._sealed.append(current)
 
