@@ -198,8 +198,8 @@ class Peeked(Event):
 class ChangePolicy(Command):
     """Change what the node does unasked, until its next start -> Done. ARGUMENT_ILLEGAL.
 
-    `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy -> values as text;
-    all or none.
+    `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy -> values
+    as text; all or none.
     """
 
     ticket: object

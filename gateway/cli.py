@@ -141,8 +141,8 @@ def _options(
 
 
 def _load(options: dict[str, object], file: str | None) -> Config:
-    from gateway.config import load
     from gateway.composition import part_names
+    from gateway.config import load
 
     return load(options, os.environ, part_names(), file or os.environ.get("HEADGATE_CONFIG"))
 

@@ -142,7 +142,8 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
     streams, datagrams, missing = _adapters(config, base)
-    return Parts(store, handler, access, throttle or gate, streams, datagrams, missing, watches, sessions, limits, throttle, book)
+    entry = throttle or gate
+    return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book)
 
 
 def _gate(
@@ -162,7 +163,7 @@ def limits_of(config: Config) -> LimitsConfig:
 
 
 def defaults(config: Config) -> list[tuple[str, str, str]]:
-    """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError for wrong ones."""
+    """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError."""
     rows: list[tuple[str, str, str]] = []
     for name, kind in (("store", StoreConfig), ("policy", Policy), ("limits", LimitsConfig)):
         apart = ("broker", "store_host", "durability") if kind is StoreConfig else ()

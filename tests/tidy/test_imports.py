@@ -19,9 +19,15 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
     (
         "gateway.runtime",
-        ("domain", "protocols.adapter", "gateway.house", "gateway.pump", "gateway.session", "gateway.observe", "gateway.runtime"),
+        (
+            "domain", "protocols.adapter", "gateway.house", "gateway.pump", "gateway.session", "gateway.observe",
+            "gateway.runtime",
+        ),
     ),
-    ("gateway.pump", ("domain", "protocols.adapter", "gateway.house", "gateway.session", "gateway.observe", "gateway.transport")),
+    (
+        "gateway.pump",
+        ("domain", "protocols.adapter", "gateway.house", "gateway.session", "gateway.observe", "gateway.transport"),
+    ),
     ("gateway.house", ("domain", "protocols.adapter", "gateway.observe", "gateway.transport")),
     ("gateway.transport", ("domain", "protocols.adapter", "gateway.session")),
     ("gateway.config", ("domain",)),
