@@ -89,15 +89,11 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     `ports` are the ports really in use, `host` what routes carry. Raises ConfigError and StoreError.
     """
     settings = _table(StoreConfig, config, "store", ("broker", "store_host", "durability"))
-    store_host = host_bytes(host, ports.get("remoting", 0))
+    at = host_bytes(host, ports.get("remoting", 0))
     store = open_store(
-        disk,
-        clock,
-        StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings),
+        disk, clock, StoreConfig(broker=config.broker, store_host=at, durability=config.durability, **settings)
     )
-    policy = Policy(**_table(Policy, config, "policy", ()))
-    if policy.share_strategy not in STRATEGIES:
-        raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
+    policy = _policy(config)
     handler = Dispatcher(
         store=store,
         metadata=store.metadata,
@@ -144,6 +140,13 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     streams, datagrams, missing = _adapters(config, base)
     entry = throttle or gate
     return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book)
+
+
+def _policy(config: Config) -> Policy:
+    policy = Policy(**_table(Policy, config, "policy", ()))
+    if policy.share_strategy not in STRATEGIES:
+        raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
+    return policy
 
 
 def _gate(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, Protocol, final
 
 from domain import limits
 from domain.command import Heartbeat, Membership, Subscription
@@ -16,9 +16,6 @@ from domain.filter.expression import SQL92, TAG, Expressions
 from domain.receipt import Receipt
 from domain.retry import DEFAULT
 from protocols.grpc.messages import messaging_pb2 as pb
-
-if TYPE_CHECKING:
-    from protocols.grpc.call import Call
 
 CLIENTS_MAX: Final = 100_000
 RENEWED_MAX: Final = 10_000
@@ -43,6 +40,17 @@ def ordinal(version: str) -> int:
     """
     found = _NUMBERS.match(version)
     return V5_0_0 + 2 * (int(found[1]) * 10 + int(found[2])) if found is not None else HIGHER_VERSION
+
+
+class Caller(Protocol):
+    """What a call tells of who makes it."""
+
+    client_id: str
+    language: str
+    version: str
+
+    def named(self, resource: pb.Resource) -> str:
+        """The stored name of a topic or group."""
 
 
 @final
@@ -83,7 +91,7 @@ class Client:
         "seen_ns", "since_ms", "subscriptions", "topics", "version",
     )  # fmt: skip
 
-    def __init__(self, call: Call, settings: pb.Settings, now: int, wall_ms: int = 0, address: str = "") -> None:
+    def __init__(self, call: Caller, settings: pb.Settings, now: int, wall_ms: int = 0, address: str = "") -> None:
         self.client_id = call.client_id
         self.kind: int = settings.client_type
         self.language = LANGUAGES.get(call.language, "OTHER")
