@@ -186,8 +186,7 @@ class MqttConnection:
         """The node stops (4.13: 0x8B, or where clients are to go instead)."""
         if self._state == ENDING:
             return ()
-        if self._state == OPEN:
-            self._say_goodbye(handshake.parting(self._config), "the server stops")
+        self._part(handshake.parting(self._config), "the server stops")
         return self._over(status.REASONS[0x8B])
 
     # Packets
@@ -304,14 +303,21 @@ class MqttConnection:
     def _fault(self, broken: PacketError) -> list[Command]:
         """The client has broken the protocol: say so as far as the version can, and end."""
         code = broken.code
-        if self._state >= ATTACHING:
+        if self._state == OPEN:
             self._say_goodbye(code, broken.text)
         elif code != NOT_MQTT:
             self._entrance.refuse(self._decoder.version, code, broken.text)
         return self._over(status.REASONS[code])
 
+    def _part(self, code: int, words: str) -> None:
+        """Last words of ours: DISCONNECT behind CONNACK, CONNACK where none has been sent (MQTT-3.14.0-1), if it has such a code."""
+        if self._state == OPEN:
+            self._say_goodbye(code, words)
+        elif self._state != NEW and code in status.BEFORE_CONNACK:
+            self._entrance.refuse(self._decoder.version, status.BEFORE_CONNACK[code], words)
+
     def _say_goodbye(self, code: int, words: str) -> None:
-        if self._decoder.version == V5 and self._state >= ATTACHING:
+        if self._decoder.version == V5 and self._state == OPEN:
             self._output.put(handshake.goodbye(code, words, self._output.packet_bytes_max, self._config.server_reference))
 
     def _over(self, reason: str, clean: bool = False) -> list[Command]:
@@ -321,7 +327,7 @@ class MqttConnection:
 
     def _end(self, code: int, words: str, reason: str = "") -> None:
         """End from within an answer: the command goes out with the next `expire`."""
-        self._say_goodbye(code, words)
+        self._part(code, words)
         self._state = ENDING
         self._pending.append(Disconnected(reason or status.REASONS[code]))
 

@@ -77,6 +77,9 @@ DISCONNECT_CODES: Final = frozenset(
 )  # fmt: skip
 """Which refusals each packet of the server can carry (3.2.2.2, 3.4.2.1, 3.5.2.1, 3.9.3, 3.14.2.1)."""
 
+BEFORE_CONNACK: Final = {0x83: 0x83, 0x87: 0x87, 0x8B: 0x88, 0x98: 0x86, 0x9C: 0x9C, 0x9D: 0x9D}
+"""DISCONNECT's code -> CONNACK's, for ends that come before CONNACK. One that has connected again hears nothing there."""
+
 Code = Callable[[Failure], int]
 
 
