@@ -18,13 +18,14 @@ from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies
+from tests.shell import Shell
 
 CONNECT = encode(Connect(5, "c", True, 0, None, None, None, NONE), 5)
 SUBSCRIBE = encode(Subscribe(1, [("t", 0)]), 5)
 PING = encode(Ping(), 5)
 
 
-class Browser:
+class Browser(Shell):
     """A WebSocket client of a broker in memory."""
 
     def __init__(self, broker: Broker) -> None:
@@ -39,9 +40,6 @@ class Browser:
 
     def answer(self, event: object) -> None:
         self.connection.answer(event, self.broker.clock.monotonic_ns())  # type: ignore[arg-type]
-
-    def close(self) -> None:
-        raise AssertionError("the gateway closed it")
 
     def send(self, data: bytes) -> None:
         self.carry_out(self.connection.receive(data, self.broker.clock.monotonic_ns()))

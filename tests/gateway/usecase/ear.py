@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from domain.event import Event
 from gateway.session import Session
+from tests.shell import Shell
 
 
-class Ear:
+class Ear(Shell):
     """A shell that keeps events, and the session on it."""
 
     def __init__(self, protocol: str = "remoting") -> None:

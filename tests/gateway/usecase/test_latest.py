@@ -16,6 +16,7 @@ from domain.ports import StateChange, Timer
 from domain.record import Record, check
 from gateway.session import Session
 from gateway.usecase.latest import LatestValues, Walk, retain, value_at
+from tests.shell import Shell
 
 
 class Memory:
@@ -68,7 +69,7 @@ class At:
         raise NotImplementedError
 
 
-class Heard:
+class Heard(Shell):
     """A shell that keeps what it is told."""
 
     def __init__(self) -> None:
@@ -76,9 +77,6 @@ class Heard:
 
     def answer(self, event: Event) -> None:
         self.events.append(event)
-
-    def close(self) -> None:
-        raise NotImplementedError
 
 
 def message(path: str, body: bytes = b"v", more: str = "", kind: int = RETAIN_SET) -> Message:

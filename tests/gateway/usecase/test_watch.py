@@ -13,6 +13,7 @@ from domain.record import Record, encode
 from gateway.session import Session
 from gateway.usecase import watch
 from gateway.usecase.watch import Watches
+from tests.shell import Shell
 
 
 class Turns:
@@ -39,7 +40,7 @@ class Turns:
             callback()
 
 
-class Heard:
+class Heard(Shell):
     """A shell that keeps what it is told."""
 
     def __init__(self) -> None:
@@ -47,9 +48,6 @@ class Heard:
 
     def answer(self, event: Event) -> None:
         self.events.append(event)
-
-    def close(self) -> None:
-        raise NotImplementedError
 
 
 def record(topic: str, path: str = "", body: bytes = b"x", offset: int = 0) -> bytes:

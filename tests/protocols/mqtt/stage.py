@@ -26,6 +26,7 @@ from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from store.config import StoreConfig
 from store.engine import open_store
+from tests.shell import Shell
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -62,7 +63,7 @@ class Broker:
         self.policy = Policy()
         self.handler = Dispatcher(
             store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=entropy, cluster="c", broker="b",
-            policy=self.policy,
+            policy=self.policy, questions=store.transactions.questions,
         )  # fmt: skip
         self.sessions = Sessions(
             store, store.metadata, store.state, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
@@ -103,17 +104,11 @@ class Broker:
         self.run()
 
 
-class Deaf:
+class Deaf(Shell):
     """A shell that nobody listens at."""
 
-    def answer(self, event: Event) -> None:
-        pass
 
-    def close(self) -> None:
-        raise AssertionError("the gateway closed it")
-
-
-class Client:
+class Client(Shell):
     """One network connection, and what came over it. `stalled`: it does not read."""
 
     def __init__(self, broker: Broker, version: int) -> None:

@@ -15,6 +15,7 @@ from protocols.mqtt.packet import Packet
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Unsubscribe
 from tests.protocols.mqtt.stage import Broker, Client, bodies, with_number
+from tests.shell import Shell
 
 
 def member(
@@ -48,7 +49,7 @@ def numbers(messages: Sequence[Publish]) -> list[int]:
     return sorted(int(body) for body in bodies(list(messages)))
 
 
-class Receiver:
+class Receiver(Shell):
     """A receiver of any other protocol."""
 
     def __init__(self, broker: Broker) -> None:
@@ -59,9 +60,6 @@ class Receiver:
     def answer(self, event: Event) -> None:
         if isinstance(event, Received):
             self.got += event.messages
-
-    def close(self) -> None:
-        raise AssertionError("the gateway closed it")
 
     def do(self, command: Command) -> None:
         self.broker.handler.handle(self.session, command)
