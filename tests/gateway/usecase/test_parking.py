@@ -29,7 +29,9 @@ class Request:
 
 
 def parked(count: int) -> tuple[Parking, VirtualClock, list[int], list[str]]:
-    clock, stock, log = VirtualClock(), [], []
+    stock: list[int] = []
+    log: list[str] = []
+    clock = VirtualClock()
     parking = Parking(clock)
     for number in range(count):
         request = Request(str(number), stock, log)
@@ -61,7 +63,8 @@ def test_waiters_expire_at_their_time_and_not_after_being_served() -> None:
 
 
 def test_a_waiter_for_one_queue_sleeps_through_the_others() -> None:
-    clock, log = VirtualClock(), []
+    log: list[str] = []
+    clock = VirtualClock()
     parking = Parking(clock)
     request = Request("q1", [1], log)
     parking.park(("g", "t", 1), 1000, request.attempt, request.expire)
@@ -82,7 +85,8 @@ def test_freed_leases_wake_their_own_group_only() -> None:
 
 
 def test_leaving_forgets_the_waiter() -> None:
-    clock, log = VirtualClock(), []
+    log: list[str] = []
+    clock = VirtualClock()
     parking = Parking(clock)
     request = Request("gone", [1], log)
     waiter = parking.park(KEY, 1000, request.attempt, request.expire)

@@ -79,13 +79,13 @@ class Stage:
 
     def request(
         self, code: int, path: str, payload: bytes = b"", *, kind: int = message.CON, token: bytes = b"tk", mid: int = -1,
-        pairs: Pairs = (), query: Sequence[str] = (), source: Peer | None = None,
+        pairs: Sequence[tuple[int, bytes]] = (), query: Sequence[str] = (), source: Peer | None = None,
     ) -> list[Packet]:  # fmt: skip
         return self.push(self.build(code, path, payload, kind=kind, token=token, mid=mid, pairs=pairs, query=query), source)
 
     def build(
         self, code: int, path: str, payload: bytes = b"", *, kind: int = message.CON, token: bytes = b"tk", mid: int = -1,
-        pairs: Pairs = (), query: Sequence[str] = (),
+        pairs: Sequence[tuple[int, bytes]] = (), query: Sequence[str] = (),
     ) -> bytes:  # fmt: skip
         options: Pairs = [(option.URI_PATH, level.encode()) for level in path.split("/")]
         options += [(option.URI_QUERY, text.encode()) for text in query]
