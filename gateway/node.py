@@ -178,31 +178,36 @@ class Node:
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
         expired = self.parts.handler.receiving.expired
         refused = self.parts.access.refused if self.parts.access is not None else {}
-        figures = self.parts.store.figures()
-        return metrics.text(self._ledger.all(), figures, self._lags.look(), up_s, expired, refused, self._counters())
+        figures, lags = self.parts.store.figures(), self._lags.look()
+        return metrics.text(self._ledger.all(), figures, lags, up_s, expired, refused, self._lost(), self._counters())
 
     def _facts(self) -> dict[str, str]:
         sessions = self.parts.sessions
         retained, retained_bytes = self.parts.store.state.size(SPACE)
+        lost = self._lost()
         counts = {
             "clients/connected": sessions.attached,
             "clients/maximum": sessions.most,
             "subscriptions/count": sessions.interests,
             "retained messages/count": retained,
             "store/messages/bytes": retained_bytes,
-            "publish/messages/dropped": self._lost(),
+            "publish/messages/dropped": sum(lost.values()),
+            **{f"publish/messages/dropped/{reason}": count for reason, count in lost.items()},
         }
         return facts(self._ledger.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
 
-    def _lost(self) -> int:
+    def _lost(self) -> dict[str, int]:
+        """Messages that were lost to MQTT clients, by reason."""
         mqtt = self.parts.streams.get(MQTT)
-        return mqtt.lost if isinstance(mqtt, MqttAdapter) else 0
+        lost = dict(self.parts.sessions.lost)
+        for reason, count in (mqtt.lost if isinstance(mqtt, MqttAdapter) else {}).items():
+            lost[reason] = lost.get(reason, 0) + count
+        return lost
 
     def _counters(self) -> dict[str, int]:
         sessions = self.parts.sessions
         retained, retained_bytes = self.parts.store.state.size(SPACE)
-        lost = {
-            "mqtt_lost_total": self._lost(),
+        counters = {
             "mqtt_sessions_connected": sessions.attached,
             "mqtt_sessions_connected_max": sessions.most,
             "mqtt_subscriptions": sessions.interests,
@@ -212,9 +217,9 @@ class Node:
         oversize = self.parts.sessions.oversize
         throttle = self.parts.throttle
         if throttle is not None:
-            lost["held_off_total"] = throttle.held_off
-        lost["watch_dropped_total"] = self.parts.watches.dropped
-        return {**self.reload.counters(), **lost, "share_oversize_total": oversize}
+            counters["held_off_total"] = throttle.held_off
+        counters["watch_dropped_total"] = self.parts.watches.dropped
+        return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 
     async def stop(self) -> None:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""

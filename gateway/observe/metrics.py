@@ -27,7 +27,6 @@ COUNTERS: Final = {
     "reload_failures_total": "Times that settings or certificates could not be read again; what was in force stayed",
     "reload_broken": "Files now that could not be read again: settings, certificates",
     "held_off_total": "CONNECTs of MQTT clients that connected too often, refused while they are held off",
-    "mqtt_lost_total": "QoS 0 messages refused, or shed because an MQTT client did not read",
     "share_oversize_total": "Messages of a group that were too large for every MQTT member that was there",
     "watch_dropped_total": "Live messages that a watcher lost because too many came at once",
 }
@@ -45,12 +44,14 @@ def text(
     up_s: float,
     expired: int,
     access: Mapping[str, int],
+    lost: Mapping[str, int],
     counters: Mapping[str, int],
 ) -> str:
     """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front.
 
     expired   messages settled instead of delivered because their time was over
     access    what the authority has refused, by cause
+    lost      messages that did not reach MQTT clients, by reason
     counters  what parts of the node count themselves; the names are those of COUNTERS
     """
     lines: list[str] = []
@@ -70,6 +71,8 @@ def text(
             ]
     _head(lines, "access_refusals_total", "counter", "Credentials and commands refused by access control, by cause")
     lines += [f"headgate_access_refusals_total{_labels(reason=reason)} {count}" for reason, count in sorted(access.items())]
+    _head(lines, "mqtt_lost_total", "counter", "Messages that MQTT clients have sent or were to get, and that are lost, by reason")
+    lines += [f"headgate_mqtt_lost_total{_labels(reason=reason)} {count}" for reason, count in sorted(lost.items())]
     _head(lines, "group_lag", "gauge", "Messages that a consumer group has not settled yet")
     lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
     _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")

@@ -38,7 +38,7 @@ from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
 from protocols.mqtt.entrance import Entrance, farewell
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.inbound import PUBREC, Inbound, Releases, Run
-from protocols.mqtt.output import Output
+from protocols.mqtt.output import LOSSES, Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
 from protocols.mqtt.subscriptions import Unsubscribing
@@ -62,19 +62,18 @@ class MqttConnection:
 
     __slots__ = (
         "_born_host", "_config", "_decoder", "_early", "_early_fault", "_entrance", "_frame_since", "_heard", "_inbound",
-        "_lost", "_opened", "_output", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
+        "_opened", "_output", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
-    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[int], None]) -> None:
+    def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[str, int], None]) -> None:
         self._config = config
         self._wall_ms = setting.wall_ms
         self._born_host = peer.born_host
-        self._lost = lost
         self._opened = self._heard = now
         self._frame_since = 0
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
-        self._output = Output(config.output_bytes_max)
+        self._output = Output(config.output_bytes_max, lost)
         self._entrance = Entrance(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
@@ -112,8 +111,6 @@ class MqttConnection:
         inbound = self._inbound
         if isinstance(event, Deliveries):
             self._output.deliver(event.items, self._wall_ms())
-            # Now: as long as the client does not read, nobody asks for what is outgoing.
-            self._output.tell(self._lost)
             if self._output.oversize:
                 self._pending.append(Decline(self._output.oversize))
                 self._output.oversize = []
@@ -143,7 +140,6 @@ class MqttConnection:
 
     def outgoing(self) -> Sequence[bytes]:
         """Bytes for the client."""
-        self._output.tell(self._lost)
         return self._output.drain()
 
     def deadline(self) -> int | None:
@@ -310,7 +306,7 @@ class MqttConnection:
         return self._over(status.REASONS[code])
 
     def _part(self, code: int, words: str) -> None:
-        """Last words of ours: DISCONNECT behind CONNACK, CONNACK where none has been sent (MQTT-3.14.0-1), if it has such a code."""
+        """Last words: DISCONNECT behind CONNACK; where there was none, CONNACK if that has such a code (MQTT-3.14.0-1)."""
         if self._state == OPEN:
             self._say_goodbye(code, words)
         elif self._state != NEW and code in status.BEFORE_CONNACK:
@@ -361,18 +357,18 @@ class MqttConnection:
 
 @final
 class MqttAdapter:
-    """The stream adapter. `lost` counts QoS 0 messages that were refused, or shed because the client did not read."""
+    """The stream adapter. `lost` counts messages that came to nothing without anybody being told, by reason (`output.LOSSES`)."""
 
     name = "mqtt"
 
     def __init__(self, setting: Setting, config: MqttConfig) -> None:
         self._setting = setting
         self._config = config
-        self.lost = 0
+        self.lost = dict.fromkeys(LOSSES, 0)
 
     def connect(self, peer: Peer, now: int) -> MqttConnection:
         """A new connection."""
         return MqttConnection(self._setting, self._config, peer, now, self._count_lost)
 
-    def _count_lost(self, number: int) -> None:
-        self.lost += number
+    def _count_lost(self, reason: str, number: int) -> None:
+        self.lost[reason] += number

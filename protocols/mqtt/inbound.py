@@ -12,7 +12,7 @@ from domain.session import Release, SendOnce
 from protocols.mqtt import property as props
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.handshake import Terms
-from protocols.mqtt.output import Output
+from protocols.mqtt.output import REFUSED, Output
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish, acks, encode_ack
 from protocols.mqtt.translate import STORED_BYTES_MAX, Route, message, route, stored_form
@@ -180,7 +180,7 @@ class Inbound:
     def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
         """Answer one message without sending it, in its turn; below 5.0 there is no such answer."""
         if packet.qos == 0:
-            self._output.dropped += 1
+            self._output.lose(REFUSED, 1)
             return
         if self._version != V5 and not self._config.accept_refused_publish:
             raise PacketError(code, "the message was refused")
@@ -233,7 +233,9 @@ class Inbound:
     def refused(self, run: Run, code: int, words: str = "") -> None:
         """The messages of `run` were refused, for MQTT 5's `code`; `words` is for a person."""
         run.words = words
-        self._output.dropped += run.packet_ids.count(0)
+        unanswerable = run.packet_ids.count(0)
+        if unanswerable:
+            self._output.lose(REFUSED, unanswerable)
         self._end(run, code)
 
     def _end(self, run: Run, code: int) -> None:

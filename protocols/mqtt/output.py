@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from domain.session import Delivery
 from protocols.mqtt.translate import parts
+
+REFUSED: Final = "refused"
+SLOW: Final = "slow-reader"
+TOO_LARGE: Final = "too-large"
+LOSSES: Final = (REFUSED, SLOW, TOO_LARGE)
+"""Why messages are lost here: QoS 0 that came and was refused, or was shed since its receiver did not read, or too large for it."""
 
 
 @final
@@ -15,16 +21,16 @@ class Output:
 
     alias_maximum      aliases that the client takes; the first topics that it is sent get one each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
-    dropped            QoS 0 deliveries shed because the client did not read, oldest first; and QoS 0 that came and was refused
+    lose               counts messages that are lost, by one of LOSSES; the oldest are shed first
     oversize           deliveries above QoS 0 that were too large, or unreadable: to be declined on the client's behalf
     """
 
     __slots__ = (
-        "_aliases", "_bytes_max", "_low", "_low_bytes", "_ready", "alias_maximum", "dropped", "oversize", "packet_bytes_max",
+        "_aliases", "_bytes_max", "_low", "_low_bytes", "_ready", "alias_maximum", "lose", "oversize", "packet_bytes_max",
         "version",
     )  # fmt: skip
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, lose: Callable[[str, int], None]) -> None:
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
         self._low: list[bytes] = []
@@ -33,7 +39,7 @@ class Output:
         self.alias_maximum = 0
         self.packet_bytes_max = 0
         self.version = 4
-        self.dropped = 0
+        self.lose = lose
         self.oversize: list[Delivery] = []
 
     def put(self, packet: bytes) -> None:
@@ -84,7 +90,7 @@ class Output:
         if item.slot:
             self.oversize.append(item)
         else:
-            self.dropped += 1
+            self.lose(TOO_LARGE, 1)
 
     def _shed(self) -> None:
         low = self._low
@@ -93,13 +99,7 @@ class Output:
             self._low_bytes -= len(low[shed])
             shed += 1
         del low[:shed]
-        self.dropped += shed
-
-    def tell(self, lost: Callable[[int], None]) -> None:
-        """Hand over how many have been dropped since the last time, if any."""
-        if self.dropped:
-            lost(self.dropped)
-            self.dropped = 0
+        self.lose(SLOW, shed)
 
     def drain(self) -> list[bytes]:
         """Everything, once."""

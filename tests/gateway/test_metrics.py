@@ -24,7 +24,8 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
     mqtt.disconnected("a word that nobody knows")
     ledger.of("coap").bytes_out = 7
     store = {"log_syncs_total": 2, "leases": 1.5}
-    text = metrics.text(ledger.all(), store, [("g\"\n", "t", 9)], 1.25, 4, {"not-allowed": 3}, {"mqtt_lost_total": 7})
+    counters = {"reload_broken": 1}
+    text = metrics.text(ledger.all(), store, [("g\"\n", "t", 9)], 1.25, 4, {"not-allowed": 3}, {"slow-reader": 7}, counters)
     assert 'headgate_access_refusals_total{reason="not-allowed"} 3' in text
     lines = text.splitlines()
     assert 'headgate_messages_in_total{protocol="mqtt"} 3' in lines
@@ -40,7 +41,8 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
     assert "# TYPE headgate_store_log_syncs_total counter" in lines
     assert "headgate_store_leases 1.5" in lines
     assert "headgate_messages_expired_total 4" in lines
-    assert "headgate_mqtt_lost_total 7" in lines
+    assert 'headgate_mqtt_lost_total{reason="slow-reader"} 7' in lines
+    assert "headgate_reload_broken 1" in lines
     assert lines[-1] == "headgate_up_seconds 1.250"
     assert text.endswith("\n")
 

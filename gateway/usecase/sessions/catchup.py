@@ -26,14 +26,23 @@ READ_RECORDS_MAX: Final = 256
 PLACES_PER_TURN_MAX: Final = 512
 
 
+EXPIRED: Final = "expired"
+GONE: Final = "gone"
+"""Why a message above QoS 0 does not reach its session: its time was over, or retention has taken it, before it could be sent."""
+
+
 class CatchUp:
-    """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them."""
+    """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them.
+
+    `lost` counts messages that are not sent any more, by EXPIRED and GONE.
+    """
 
     def __init__(
         self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow, facts: Facts,
         lights: LightQueues,
     ) -> None:
         self.showing = Showing(state, clock, outflow, facts, self.catch_up)
+        self.lost = {EXPIRED: 0, GONE: 0}
         self._lights = lights
         self._store = store
         self._metadata = metadata
@@ -167,11 +176,13 @@ class CatchUp:
         path, interests = subscriber.matching(place[0], origin, int.from_bytes(data[28:36], "big"))
         if interests and is_from(stored, subscriber.client_id):
             interests = [interest for interest in interests if not interest.no_local]
-        if not interests or has_expired(data, self._clock.wall_ms()):
+        if not interests:
             return
         reach = Reach(subscriber, interests)
         level = min(level_of(stored), reach.level)
-        if level > AT_MOST_ONCE:
+        if level > AT_MOST_ONCE and has_expired(data, self._clock.wall_ms()):
+            self.lost[EXPIRED] += 1
+        elif level > AT_MOST_ONCE:
             retained = reach.as_published and properties.find(stored, b"mqttRetain") == b"true"
             flight = Flight(level, place, offset, "", retained, reach.identifiers)
             self._outflow.launch(subscriber, flight, Parcel(record, stored, path, level))
@@ -195,8 +206,11 @@ class CatchUp:
         if data is not None:
             flight = subscriber.in_flight.get(subscriber.again[0])
             there = int.from_bytes(data[20:28], "big")
-            if flight is None or flight.offset != there or has_expired(data, self._clock.wall_ms()):
+            if flight is None or flight.offset != there:
                 data = None
+            elif has_expired(data, self._clock.wall_ms()):
+                self._end_again(subscriber, EXPIRED)
+                return
             else:
                 stored = Record(data).properties
                 # A member of a group may have got it from the group's retry topic.
@@ -206,17 +220,22 @@ class CatchUp:
 
     def _send_again(self, subscriber: Subscriber, path: str, data: bytes | None) -> None:
         """Send it as a repetition; a record that is no longer there frees its slot."""
+        flight = subscriber.in_flight.get(subscriber.again[0])
+        if flight is None or data is None:
+            self._end_again(subscriber, GONE)
+            return
         slot = subscriber.again.pop(0)
-        flight = subscriber.in_flight.get(slot)
-        if flight is None:
-            return
-        if data is None:
-            subscriber.leave(slot)
-            self._outflow.stain(subscriber)
-            return
         flight.size = len(data)
         subscriber.flying_bytes += flight.size
         record = Record(data)
         parcel = Parcel(record, record.properties, path, flight.level)
         subscriber.outbox.append(Delivery(parcel, flight.level, slot, flight.retained, True, flight.identifiers))
         self._outflow.mark(subscriber)
+
+    def _end_again(self, subscriber: Subscriber, reason: str) -> None:
+        """It cannot be sent again, for this reason: its slot is free."""
+        slot = subscriber.again.pop(0)
+        if slot in subscriber.in_flight:
+            self.lost[reason] += 1
+            subscriber.leave(slot)
+            self._outflow.stain(subscriber)

@@ -88,6 +88,7 @@ class Sessions:
         self._known: dict[str, Subscriber] = {}
         self._attached: dict[Session, Subscriber] = {}
         self.most = 0
+        self._too_large = 0
         clock.call_soon(self._recover)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -118,6 +119,11 @@ class Sessions:
     def oversize(self) -> int:
         """How often a shared message was too large for every member that was there."""
         return self._shares.oversize
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """Messages that are not sent to their sessions any more, by reason (`catchup`, and those too large for a client)."""
+        return {**self._catch_up.lost, "too-large": self._too_large}
 
     @property
     def attached(self) -> int:
@@ -342,5 +348,7 @@ class Sessions:
             self._shares.pump(subscriber)
 
     def _decline(self, subscriber: Subscriber, _session: Session, command: Decline) -> None:
+        flights = [subscriber.in_flight.get(delivery.slot) for delivery in command.items]
+        self._too_large += sum(flight is not None and flight.claim is None for flight in flights)
         self._shares.decline(subscriber, command.items)
         self._confirmed(subscriber, [delivery.slot for delivery in command.items])

@@ -198,7 +198,7 @@ def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
     low = [int(message.body[:2]) for message in got if message.qos == 0]
     assert low == list(range(20 - len(low), 20))
     assert 0 < len(low) < 20
-    assert broker.adapter.lost == 20 - len(low)
+    assert broker.adapter.lost == {"refused": 0, "slow-reader": 20 - len(low), "too-large": 0}
 
 
 def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
@@ -213,6 +213,9 @@ def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
     broker.run()
     assert bodies(listener.messages()) == [b"small"]
     assert not listener.gone
+    assert (broker.sessions.lost["too-large"], broker.adapter.lost["too-large"]) == (1, 0)
+    sender.publish("t/x", bytes(200), qos=0)
+    assert (broker.sessions.lost["too-large"], broker.adapter.lost["too-large"]) == (1, 1)
 
 
 def test_aliases_towards_the_client() -> None:
