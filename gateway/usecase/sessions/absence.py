@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
 from gateway.usecase.sessions.subscriber import Subscriber
+
+DUE_PER_TURN: Final = 256
+"""Of many that were lost together many are due together: others have their turn between them."""
+
+STALE_MAX: Final = 64
+"""Entries that something earlier has taken the place of, besides as many as are in force: beyond that all of them go."""
 
 
 @final
@@ -16,20 +22,34 @@ class Absences:
     """One timer over all sessions that are away. `due` is called with a client id whose session may have something due.
 
     An entry of a client that has returned in the meantime stays until its time, and `due` finds that nothing is to be done.
+    However often a client comes and goes, it has one entry: another one only for what is due earlier.
     """
+
+    __slots__ = ("_clock", "_due", "_heap", "_next", "_timer", "_timer_ms")
 
     def __init__(self, clock: Clock, due: Callable[[str], None]) -> None:
         self._clock = clock
         self._due = due
         self._heap: list[tuple[int, str]] = []
+        self._next: dict[str, int] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def add(self, subscriber: Subscriber) -> None:
         """The session is away from now on, or was when the node started: note what comes next for it."""
         moments = [moment for moment in (will_ms(subscriber), subscriber.ends_ms()) if moment >= 0]
-        if moments:
-            heapq.heappush(self._heap, (min(moments), subscriber.client_id))
+        if not moments:
+            return
+        moment, client_id = min(moments), subscriber.client_id
+        if self._next.get(client_id, moment + 1) > moment:
+            self._next[client_id] = moment
+            heapq.heappush(self._heap, (moment, client_id))
+            if len(self._heap) > 2 * len(self._next) + STALE_MAX:
+                self._heap = [(at, name) for name, at in self._next.items()]
+                heapq.heapify(self._heap)
             self._arm()
 
     def _arm(self) -> None:
@@ -47,9 +67,13 @@ class Absences:
     def _ring(self) -> None:
         self._timer = None
         now_ms = self._clock.wall_ms()
-        while self._heap and self._heap[0][0] <= now_ms:
-            _, client_id = heapq.heappop(self._heap)
-            self._due(client_id)
+        for _ in range(DUE_PER_TURN):
+            if not self._heap or self._heap[0][0] > now_ms:
+                break
+            moment, client_id = heapq.heappop(self._heap)
+            if self._next.get(client_id) == moment:
+                del self._next[client_id]
+                self._due(client_id)
         self._arm()
 
 

@@ -200,6 +200,22 @@ class LightQueues:
         """Those that have matches in `topic`."""
         return list(self._topics.get(topic, ()))
 
+    def begin_here(self, topic: str) -> None:
+        """The log is about to be read up to here: what has come to `topic` in this run is found once more by that."""
+        for place, end in self.ends.items():
+            if place[0] == topic:
+                self._seen[topic] = self._seen.get(topic, 0) - end + self.firsts.get(place, end)
+                self.firsts[place] = end
+        self._begin.pop(topic, None)
+        nothing: dict[Place, int] = {}
+        for light in self.of(topic):
+            if not light.dense:
+                self.entries -= light.count
+                light.entries.clear()
+                light.count = 0
+            light.since = nothing
+            light.seen_before = 0
+
     def complete(self, place: Place, begin: int, end: int, found: dict[LightQueue, array[int]]) -> None:
         """The log was read from `begin` to `end`, where the arrivals of this run begin; what it looked for, and found."""
         first = self.firsts.get(place)

@@ -19,7 +19,6 @@ SLICE_BYTES: Final = 512 * 1024
 SLICE_RECORDS: Final = 512
 PAUSE_NS: Final = 5 * MILLISECOND_NS
 """Between two slices: replaying is behind what the node does for those who are there."""
-SESSIONS_PER_TURN: Final = 1_000
 
 
 @final
@@ -45,6 +44,7 @@ class Replay:
         self._state = state
         self._clock = clock
         self._lights = lights
+        self._begins: dict[Place, int] = {}
         self._tasks: deque[Task] = deque()
 
     @property
@@ -52,23 +52,9 @@ class Replay:
         """There is nothing left to read."""
         return not self._tasks
 
-    def start(self, away: list[tuple[str, list[Interest]]]) -> None:
-        """`away`: (client id, filters) of all sessions without a connection. Their light queues are held already."""
-        begins: dict[Place, int] = {}
-        queue = deque(away)
-
-        def step() -> None:
-            for _ in range(min(SESSIONS_PER_TURN, len(queue))):
-                self._look(begins, *queue.popleft())
-            if queue:
-                self._clock.call_soon(step)
-            else:
-                self._plan(begins)
-
-        if queue:
-            self._clock.call_soon(step)
-
-    def _look(self, begins: dict[Place, int], client_id: str, interests: list[Interest]) -> None:
+    def consider(self, client_id: str, interests: Iterable[Interest]) -> None:
+        """A session without a connection: read from where it has got to. Its light queues are held already."""
+        begins = self._begins
         for name in snapshot.topics_of(interests):
             topic = self._metadata.topic(name)
             if topic is None:
@@ -78,10 +64,14 @@ class Replay:
                 place = (name, queue_id)
                 begins[place] = min(positions.get(queue_id, 0), begins.get(place, 1 << 62))
 
-    def _plan(self, begins: dict[Place, int]) -> None:
+    def start(self) -> None:
+        """All have been considered."""
+        begins, self._begins = self._begins, {}
         lights: dict[str, list[LightQueue]] = {}
         for place, begin in begins.items():
             if place[0] not in lights:
+                # They came one after another, while messages came: what each has so far begins elsewhere.
+                self._lights.begin_here(place[0])
                 lights[place[0]] = self._lights.of(place[0])
             self._tasks.append(Task(place, begin, lights[place[0]]))
         self._next()

@@ -43,6 +43,7 @@ from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
 from gateway.usecase.sessions.light import LightQueues
 from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.recovery import Recovery
 from gateway.usecase.sessions.replay import Replay
 from gateway.usecase.sessions.shares import Shares
 from gateway.usecase.sessions.subscriber import Subscriber
@@ -89,7 +90,7 @@ class Sessions:
         self._attached: dict[Session, Subscriber] = {}
         self.most = 0
         self._too_large = 0
-        clock.call_soon(self._recover)
+        self._recovery = Recovery(state, clock, self._recover, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The verbs of domain.session."""
@@ -130,6 +131,11 @@ class Sessions:
         """How many sessions have a connection."""
         return len(self._attached)
 
+    @property
+    def recovering(self) -> bool:
+        """Not every session that was on record at the start has had its turn."""
+        return self._recovery.under_way
+
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener."""
         self._outflow.arrived(topic, queue_id, records)
@@ -143,6 +149,7 @@ class Sessions:
 
     def _attach(self, session: Session, command: Attach) -> None:
         client_id = command.client_id
+        self._recovery.first(client_id)
         old = self._known.get(client_id)
         if old is None:
             old = snapshot.load(self._state, client_id)
@@ -311,25 +318,19 @@ class Sessions:
         else:
             self._absences.add(subscriber)
 
-    def _recover(self) -> None:
-        """The node has started: sessions that had a connection when it stopped have lost it now."""
-        now_ms = self._clock.wall_ms()
-        away: list[tuple[str, list[Interest]]] = []
-        for found in list(snapshot.load_all(self._state)):
-            if found.client_id in self._known:
-                continue
-            interests = list(found.interests.values())
-            self.lights.hold(interests)
-            away.append((found.client_id, interests))
-            if found.lost_ms:
-                self._absences.add(found)
-                continue
-            subscriber = snapshot.load(self._state, found.client_id)
-            if subscriber is not None:
-                subscriber.lost_ms = now_ms
-                self._shares.recover(subscriber)
-                self._keep_away(subscriber)
-        self._replay.start(away)
+    def _recover(self, found: Subscriber) -> None:
+        """This one was on record when the node started: if it had a connection when that stopped, it has lost it now."""
+        interests = found.interests.values()
+        self.lights.hold(interests)
+        self._replay.consider(found.client_id, interests)
+        if found.lost_ms:
+            self._absences.add(found)
+            return
+        subscriber = snapshot.load(self._state, found.client_id)
+        if subscriber is not None:
+            subscriber.lost_ms = self._clock.wall_ms()
+            self._shares.recover(subscriber)
+            self._keep_away(subscriber)
 
     # Verbs of a session that is attached; of any other they are dropped, with its connection
 

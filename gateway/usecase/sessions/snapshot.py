@@ -11,7 +11,7 @@ One snapshot is one commit, so that what is read after a crash is the session as
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, final
 
 from domain import record
@@ -93,11 +93,9 @@ def removal(state: State, client_id: str, subscriber: Subscriber | None) -> list
 
 def load(state: State, client_id: str) -> Subscriber | None:
     """A session as last kept; None when there is none."""
-    data = state.get(SPACE, key(client_id, b"d"))
-    if data is None:
+    subscriber = outline(state, client_id)
+    if subscriber is None:
         return None
-    subscriber = Subscriber(client_id)
-    _read_definition(data, subscriber)
     head = len(key(client_id, b""))
     for found, value in state.scan(SPACE, key(client_id, b"")):
         kind = found[head : head + 1]
@@ -124,14 +122,14 @@ def positions(state: State, client_id: str, topic: str) -> dict[int, int]:
     return {} if value is None else dict(_POSITION.iter_unpack(value))
 
 
-def load_all(state: State) -> Iterator[Subscriber]:
-    """The definitions of all sessions, without their progress: what the node needs to know of them when it starts."""
-    for found, value in state.scan(SPACE, b""):
-        client_id, _, kind = found.partition(b"\x00")
-        if kind == b"d":
-            subscriber = Subscriber(client_id.decode())
-            _read_definition(value, subscriber)
-            yield subscriber
+def outline(state: State, client_id: str) -> Subscriber | None:
+    """A session by its definition, without its progress; None when there is none."""
+    data = state.get(SPACE, key(client_id, b"d"))
+    if data is None:
+        return None
+    subscriber = Subscriber(client_id)
+    _read_definition(data, subscriber)
+    return subscriber
 
 
 def _read_definition(data: bytes, subscriber: Subscriber) -> None:

@@ -83,7 +83,10 @@ def test_a_session_comes_back_as_it_was(subscriber: Subscriber) -> None:
     found = snapshot.load(opened.state, subscriber.client_id)
     assert found is not None
     assert facts(found) == facts(subscriber)
-    assert [each.client_id for each in snapshot.load_all(opened.state)] == [subscriber.client_id]
+    outline = snapshot.outline(opened.state, subscriber.client_id)
+    assert outline is not None
+    assert outline.client_id == subscriber.client_id
+    assert snapshot.outline(opened.state, "nobody") is None
 
 
 def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:

@@ -1,0 +1,65 @@
+"""Sessions that were on record when the node started: each is looked at once, in slices, while the node serves already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from domain.limits import MILLISECOND_NS
+from domain.ports import Clock, State
+from gateway.usecase.sessions import snapshot
+from gateway.usecase.sessions.subscriber import Subscriber
+
+KEYS_PER_SLICE: Final = 512
+"""State keys looked at before others have their turn; a session has two to four."""
+
+PAUSE_NS: Final = MILLISECOND_NS
+"""Between two slices: those who are there come first."""
+
+
+@final
+class Recovery:
+    """`take` is called with the definition of every session that was on record, before anything else is done with it.
+
+    A client that connects before its turn calls for it (`first`); so does one that is new, and it is not met again.
+    `over` is called when all of them have had their turn.
+    """
+
+    __slots__ = ("_clock", "_early", "_next", "_over", "_state", "_take", "under_way")
+
+    def __init__(self, state: State, clock: Clock, take: Callable[[Subscriber], None], over: Callable[[], None]) -> None:
+        self._state = state
+        self._clock = clock
+        self._take = take
+        self._over = over
+        self._next = b""
+        self._early: set[str] = set()
+        self.under_way = True
+        clock.call_soon(self._slice)
+
+    def first(self, client_id: str) -> None:
+        """This session's turn is now, unless it has been."""
+        if not self.under_way or client_id in self._early or snapshot.key(client_id, b"d") < self._next:
+            return
+        self._early.add(client_id)
+        found = snapshot.outline(self._state, client_id)
+        if found is not None:
+            self._take(found)
+
+    def _slice(self) -> None:
+        keys = self._state.keys(snapshot.SPACE, b"", self._next, KEYS_PER_SLICE)
+        if keys:
+            self._next = keys[-1] + b"\x00"
+        for key in keys:
+            name, _, kind = key.partition(b"\x00")
+            client_id = name.decode()
+            if kind == b"d" and client_id not in self._early:
+                found = snapshot.outline(self._state, client_id)
+                if found is not None:
+                    self._take(found)
+        if len(keys) == KEYS_PER_SLICE:
+            self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._slice)
+            return
+        self.under_way = False
+        self._early.clear()
+        self._over()
