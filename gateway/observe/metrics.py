@@ -69,10 +69,8 @@ def text(
                 f"headgate_{name}{_labels(protocol=one.protocol, reason=reason)} {count}"
                 for reason, count in sorted(counts.items())
             ]
-    _head(lines, "access_refusals_total", "counter", "Credentials and commands refused by access control, by cause")
-    lines += [f"headgate_access_refusals_total{_labels(reason=reason)} {count}" for reason, count in sorted(access.items())]
-    _head(lines, "mqtt_lost_total", "counter", "Messages that MQTT clients have sent or were to get, and that are lost, by reason")
-    lines += [f"headgate_mqtt_lost_total{_labels(reason=reason)} {count}" for reason, count in sorted(lost.items())]
+    _reasons(lines, "access_refusals_total", "Credentials and commands refused by access control, by cause", access)
+    _reasons(lines, "mqtt_lost_total", "Messages that MQTT clients have sent or were to get, and that are lost", lost)
     _head(lines, "group_lag", "gauge", "Messages that a consumer group has not settled yet")
     lines += [f"headgate_group_lag{_labels(group=group, topic=topic)} {lag}" for group, topic, lag in lags]
     _head(lines, "messages_expired_total", "counter", "Messages settled instead of delivered, since they had expired")
@@ -86,6 +84,11 @@ def text(
     _head(lines, "up_seconds", "gauge", "Time since the node was ready")
     lines.append(f"headgate_up_seconds {up_s:.3f}")
     return "\n".join(lines) + "\n"
+
+
+def _reasons(lines: list[str], name: str, about: str, counts: Mapping[str, int]) -> None:
+    _head(lines, name, "counter", about)
+    lines += [f"headgate_{name}{_labels(reason=reason)} {count}" for reason, count in sorted(counts.items())]
 
 
 def _head(lines: list[str], name: str, kind: str, about: str) -> None:

@@ -357,7 +357,7 @@ class MqttConnection:
 
 @final
 class MqttAdapter:
-    """The stream adapter. `lost` counts messages that came to nothing without anybody being told, by reason (`output.LOSSES`)."""
+    """The stream adapter. `lost` counts messages that came to nothing, by reason (`output.LOSSES`)."""
 
     name = "mqtt"
 

@@ -12,7 +12,7 @@ REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
 TOO_LARGE: Final = "too-large"
 LOSSES: Final = (REFUSED, SLOW, TOO_LARGE)
-"""Why messages are lost here: QoS 0 that came and was refused, or was shed since its receiver did not read, or too large for it."""
+"""Why QoS 0 is lost: it came and was refused, its receiver did not read, or takes no packet of that size."""
 
 
 @final

@@ -28,7 +28,7 @@ PLACES_PER_TURN_MAX: Final = 512
 
 EXPIRED: Final = "expired"
 GONE: Final = "gone"
-"""Why a message above QoS 0 does not reach its session: its time was over, or retention has taken it, before it could be sent."""
+"""Why a message above QoS 0 does not reach its session: its time was over, or retention has taken it, too early."""
 
 
 class CatchUp:
