@@ -42,14 +42,14 @@ async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> 
         loop.add_signal_handler(number, wanted.set)
     await node.start()
     loop.add_signal_handler(signal.SIGHUP, node.reload.now)
-    _collect_rarely()
+    collect_rarely()
     announce(node, compiled)
     await wanted.wait()
     await node.stop()
     return 0
 
 
-def _collect_rarely() -> None:
+def collect_rarely() -> None:
     """Nearly everything is freed by counting references; looking for cycles every 700 objects costs a message 4 to 10 %.
 
     What the start has made stays, so it is never looked through again.
