@@ -198,8 +198,9 @@ class Peeked(Event):
 class ChangePolicy(Command):
     """Change what the node does unasked, until its next start -> Done. ARGUMENT_ILLEGAL.
 
-    `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy -> values
-    as text; all or none.
+    `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy,
+    transaction_timeout_ms, transaction_check_ms, transaction_checks_max (see domain/transaction.Questions) -> values as text;
+    all or none.
     """
 
     ticket: object

@@ -76,6 +76,22 @@ class CheckTransaction(Event):
     record: bytes
 
 
+@dataclass(slots=True)
+class Questions:
+    """When producers are asked about what they left open. One object for the store: tools may change it, and it holds at once.
+
+    timeout_ms    a half message is asked about first when it is this old, where it does not say otherwise itself
+    interval_ms   and then this often
+    count_max     as often as this at most; the next time it is put away
+
+    Names of BrokerConfig: transactionTimeOut, transactionCheckInterval, transactionCheckMax.
+    """
+
+    timeout_ms: int = 6_000
+    interval_ms: int = 30_000
+    count_max: int = 15
+
+
 class TransactionListener(Protocol):
     """Told by the store, on the loop's thread."""
 
@@ -88,6 +104,8 @@ class TransactionListener(Protocol):
 
 class Transactions(Protocol):
     """Half messages, which `MessageStore.append` takes like any other (SYS_PREPARED): what becomes of them."""
+
+    questions: Questions
 
     def listen(self, listener: TransactionListener) -> None:
         """Add a listener."""

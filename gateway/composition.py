@@ -103,6 +103,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         cluster=config.cluster,
         broker=config.broker,
         policy=policy,
+        questions=store.transactions.questions,
     )
     keys = Settings(store.state)
     handler.add(
@@ -135,10 +136,9 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
     handler.add(Administration(book))
     gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
-    channels.handler = throttle or gate
+    entry = channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
     streams, datagrams, missing = _adapters(config, base)
-    entry = throttle or gate
     return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book)
 
 

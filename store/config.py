@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from domain.message import LOCAL_HOST
 from domain.topic import Durability
+from domain.transaction import Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,12 @@ class StoreConfig:
     checkpoint_ms        time, after which the derived state is checkpointed: what a crash makes the next start read again
     index_segment_bytes  size of one file of the queue index
     tail_rows_max        index rows kept in memory, all queues together, before the oldest are written out
-    hot_bytes            the newest part of the log that counts as in memory when a group begins at the last message
+    hot_bytes            the newest part of the log that counts as in memory: a queue that has its first message there is read
+                         from it also by a new group that begins at the last message
     retention_ms         messages live at least this long; retention_bytes: total size of the log, 0 for no bound
     retention_check_ms   how often retention looks
+    transaction_timeout_ms, transaction_check_ms, transaction_checks_max
+                         when producers are first asked about an open transaction, how often then, and how many times
     """
 
     broker: str = "broker-a"
@@ -47,3 +51,11 @@ class StoreConfig:
     retention_ms: int = 72 * 3600 * 1000
     retention_bytes: int = 0
     retention_check_ms: int = 10_000
+    transaction_timeout_ms: int = 6_000
+    transaction_check_ms: int = 30_000
+    transaction_checks_max: int = 15
+
+
+def questions_of(config: StoreConfig) -> Questions:
+    """What the settings say about open transactions."""
+    return Questions(config.transaction_timeout_ms, config.transaction_check_ms, config.transaction_checks_max)

@@ -15,7 +15,7 @@ from domain.topic import Durability, Topic
 from store import checkpoint
 from store.append import Appender
 from store.checkpoint import Checkpointer
-from store.config import StoreConfig
+from store.config import StoreConfig, questions_of
 from store.delay import parking
 from store.delay.recall import Recalling
 from store.delay.wheel import Wheel
@@ -77,7 +77,7 @@ class Core:
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
         self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.coming)
         self.recalling = Recalling(self.index, clock, self.wheel, self)
-        self.book = Book(self.index, clock, self)
+        self.book = Book(self.index, clock, self, questions_of(config))
         self.ledger = Ledger(self.index, clock, self, config.broker)
         self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self)
         self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)

@@ -10,6 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock, Entropy, MessageStore, Metadata, State
 from domain.topic import PERM_READ_WRITE, Topic
+from domain.transaction import Questions
 from gateway.session import Session
 from gateway.usecase import latest
 from gateway.usecase.connections import Connecting
@@ -51,6 +52,7 @@ class Dispatcher:
         cluster: str,
         broker: str,
         policy: Policy,
+        questions: Questions,
     ) -> None:
         self.tally = Tally(clock)
         store.listen(self.tally)
@@ -78,7 +80,7 @@ class Dispatcher:
             Relaying(self.registry, self.topics, store, self.sending, clock),
             Connecting(store, metadata, self.registry),
             Progressing(store, metadata, self.tally),
-            Governing(policy),
+            Governing(policy, questions),
             self.tally,
             Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
             locks,

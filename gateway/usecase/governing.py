@@ -10,27 +10,36 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
+from domain.transaction import Questions
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.policy import STRATEGIES, Policy
 
-CHANGEABLE: Final = ("create_topics", "create_groups", "queues", "share_strategy")
+POLICY: Final = ("create_topics", "create_groups", "queues", "share_strategy")
 """What of the policy tools see and change; the rest of it is the configuration's alone."""
+QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
+    "transaction_timeout_ms": ("timeout_ms", 86_400_000),
+    "transaction_check_ms": ("interval_ms", 86_400_000),
+    "transaction_checks_max": ("count_max", 10_000),
+}
+"""The same of questions about open transactions: what it is there, and the most that it may be. The least is 1."""
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 class Governing:
     """ChangePolicy, QueryPolicy."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, questions: Questions) -> None:
         self._policy = policy
+        self._questions = questions
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Both of them."""
         return {ChangePolicy: self._change, QueryPolicy: self._query}
 
     def _query(self, session: Session, command: QueryPolicy) -> None:
-        values = {name: str(getattr(self._policy, name)).lower() for name in CHANGEABLE}
+        values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}
+        values.update((name, str(getattr(self._questions, field))) for name, (field, _) in QUESTIONS.items())
         session.answer(PolicyFound(command.ticket, values))
 
     def _change(self, session: Session, command: ChangePolicy) -> None:
@@ -42,11 +51,16 @@ class Governing:
                 return
             changes[name] = value
         for name, value in changes.items():
-            setattr(self._policy, name, value)
+            if name in QUESTIONS:
+                setattr(self._questions, QUESTIONS[name][0], value)
+            else:
+                setattr(self._policy, name, value)
         session.answer(Done(command.ticket))
 
     def _read(self, name: str, text: str) -> bool | int | str | Failure:
-        if name not in CHANGEABLE:
+        if name in QUESTIONS:
+            return _whole(name, text, QUESTIONS[name][1])
+        if name not in POLICY:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy that can be changed")
         if isinstance(getattr(self._policy, name), bool):
             flag = _FLAGS.get(text.lower())
@@ -55,6 +69,10 @@ class Governing:
             return flag
         if name == "share_strategy":
             return text if text in STRATEGIES else Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {STRATEGIES}")
-        if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= limits.QUEUES_PER_TOPIC_MAX:
-            return int(text)
-        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is 1 to {limits.QUEUES_PER_TOPIC_MAX}, not {text[:40]}")
+        return _whole(name, text, limits.QUEUES_PER_TOPIC_MAX)
+
+
+def _whole(name: str, text: str, most: int) -> int | Failure:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= most:
+        return int(text)
+    return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is 1 to {most}, not {text[:40]}")

@@ -20,6 +20,9 @@ CHANGEABLE: Final[Mapping[str, str]] = {
     "autoCreateSubscriptionGroup": "create_groups",
     "defaultTopicQueueNums": "queues",
     "shareStrategy": "share_strategy",
+    "transactionTimeOut": "transaction_timeout_ms",
+    "transactionCheckInterval": "transaction_check_ms",
+    "transactionCheckMax": "transaction_checks_max",
 }
 """Names of Apache's BrokerConfig, and one of our own, -> our policy's."""
 CHANGES_BYTES_MAX: Final = 65_536
@@ -36,7 +39,7 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     text = (
         f"brokerName={facts.broker}\nbrokerClusterName={facts.cluster}\nbrokerId=0\nbrokerIP1={facts.host}\n"
         f"listenPort={facts.port}\nnamesrvAddr={facts.namesrv}\nbrokerRole=ASYNC_MASTER\nbrokerPermission=6\n"
-        "transactionTimeOut=6000\nlongPollingEnable=true\nenablePropertyFilter=true\n"
+        "longPollingEnable=true\nenablePropertyFilter=true\n"
     )
     text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
     version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0}).decode()

@@ -16,7 +16,7 @@ from domain.limits import TRANSACTIONS_OPEN_MAX
 from domain.message import Message, Placed
 from domain.ports import Clock, StateChange, Timer
 from domain.record import Record
-from domain.transaction import TransactionListener
+from domain.transaction import Questions, TransactionListener
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -58,7 +58,8 @@ class Host(Protocol):
 class Book:
     """The `Transactions` port, and what retention needs."""
 
-    def __init__(self, index: QueueIndex, clock: Clock, host: Host) -> None:
+    def __init__(self, index: QueueIndex, clock: Clock, host: Host, questions: Questions) -> None:
+        self.questions = questions
         self._index = index
         self._clock = clock
         self._host = host
@@ -69,8 +70,7 @@ class Book:
         self._heap: list[tuple[int, int]] = []
         self._timer: Timer | None = None
         self._stopped = False
-        self.checked = 0
-        self.ended = 0
+        self.checked = self.ended = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -101,7 +101,7 @@ class Book:
         changes: list[StateChange] = []
         now_ms = self._clock.wall_ms()
         for message in messages:
-            opened = half.opened(message, now_ms)
+            opened = half.opened(message, now_ms, self.questions.timeout_ms)
             before = self._named.get((opened.group, opened.message_id))
             if before is not None:
                 changes.append(self._drop(before))
@@ -231,7 +231,7 @@ class Book:
             opened = self._open.get(offset)
             if opened is None or opened.next_ms != next_ms:
                 continue
-            opened.next_ms = now_ms + half.CHECK_MS
+            opened.next_ms = now_ms + self.questions.interval_ms
             heappush(self._heap, (opened.next_ms, offset))
             row = self._row(offset)
             if row is not None:
@@ -250,7 +250,7 @@ class Book:
         asked: list[tuple[int, bytes]] = []
         for (offset, _), data in zip(due, records, strict=True):
             opened = self._open[offset]
-            if opened.checks >= half.CHECKS_MAX:
+            if opened.checks >= self.questions.count_max:
                 messages.append(half.given_up(data))
                 changes.append(self._end(offset, "given up"))
                 continue

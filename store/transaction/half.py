@@ -14,10 +14,7 @@ from domain.message import SYS_COMMITTED, SYS_TRANSACTION, Message
 from domain.record import Record, encode
 from store.delay.parking import message_of
 
-IMMUNE_MS: Final = 6_000
 IMMUNE_SECONDS_MAX: Final = 86_400
-CHECK_MS: Final = 30_000
-CHECKS_MAX: Final = 15
 
 _DELAYS: Final = (
     properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, "TIMER_OUT_MS",
@@ -51,11 +48,10 @@ def of_value(value: bytes) -> Half:
     return Half(value[at:].decode(), value[_VALUE.size : at].decode(), next_ms, checks)
 
 
-def opened(message: Message, now_ms: int) -> Half:
-    """The transaction that half message `message` begins. Its CHECK_IMMUNITY_TIME_IN_SECONDS moves the first check."""
+def opened(message: Message, now_ms: int, immune_ms: int) -> Half:
+    """The transaction that half message `message` begins; its CHECK_IMMUNITY_TIME_IN_SECONDS goes before `immune_ms`."""
     stored = message.properties
     seconds = properties.find(stored, properties.CHECK_IMMUNITY.encode())
-    immune_ms = IMMUNE_MS
     if seconds.isdigit() and len(seconds) < 10:
         immune_ms = min(int(seconds), IMMUNE_SECONDS_MAX) * 1_000
     return Half(properties.text(stored, properties.PGROUP), message.message_id, now_ms + immune_ms)

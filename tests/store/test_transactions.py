@@ -173,6 +173,26 @@ def test_checks_are_counted_across_restarts(driver: Driver) -> None:
     assert opened(driver) == 0
 
 
+def test_when_to_ask_is_configured_and_can_be_changed_while_it_runs() -> None:
+    driver = Driver(StoreConfig(transaction_timeout_ms=1_000, transaction_check_ms=5_000, transaction_checks_max=3))
+    driver.topic("t")
+    driver.topic(UNDECIDED_TOPIC)
+    asked = Asked(driver)
+    begun = driver.clock.wall_ms()
+    prepare(driver, "one")
+    driver.clock.run_for(6_500)
+    assert [(at - begun) // 1_000 for at, _ in asked.times] == [1, 6]
+    driver.store.transactions.questions.interval_ms = 2_000
+    driver.store.transactions.questions.timeout_ms = 3_000
+    prepare(driver, "two")
+    driver.clock.run_for(6_000)
+    assert [(at - begun) // 1_000 for at, name in asked.times if name == "one"] == [1, 6, 11]
+    assert [(at - begun) // 1_000 for at, name in asked.times if name == "two"] == [9, 11]
+    driver.store.transactions.questions.count_max = 2
+    driver.clock.run_for(2_000)
+    assert driver.bodies(UNDECIDED_TOPIC) == [b"one", b"two"]
+
+
 def test_a_refusing_store_keeps_what_is_open(driver: Driver) -> None:
     asked = Asked(driver)
     place = prepare(driver, "one")

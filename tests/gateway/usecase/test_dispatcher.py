@@ -111,7 +111,7 @@ def bench() -> Bench:
     store = open_store(MemoryDisk(clock), clock, StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
     handler = Dispatcher(
         store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
-        broker="broker-a", policy=Policy(),
+        broker="broker-a", policy=Policy(), questions=store.transactions.questions,
     )  # fmt: skip
     clock.run_for(50)
     return Bench(clock, store, handler)

@@ -79,7 +79,7 @@ def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
     store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
     handler = Dispatcher(
         store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
-        policy=Policy(),
+        policy=Policy(), questions=store.transactions.questions,
     )  # fmt: skip
     handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), Settings(store.state), clock))
     clock.run_for(50)

@@ -137,6 +137,14 @@ def test_the_policy_is_changed_whole_or_not_at_all(place: Bench) -> None:
     assert found is not None
     assert found.write_queues == 3
     place.ask(ChangePolicy(1, {"create_topics": "false"}))
+    questions = place.store.transactions.questions
+    changes = {"transaction_timeout_ms": "1000", "transaction_check_ms": "2000", "transaction_checks_max": "3"}
+    assert code(place.ask(ChangePolicy(1, {**changes, "transaction_check_ms": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert place.ask(ChangePolicy(1, changes)) == [Done(1)]
+    assert (questions.timeout_ms, questions.interval_ms, questions.count_max) == (1_000, 2_000, 3)
+    (found_policy,) = place.ask(QueryPolicy(1))
+    assert isinstance(found_policy, PolicyFound)
+    assert changes.items() <= found_policy.values.items()
     place.handler.sending.submit([Message("other", b"a")], None)
     place.clock.run_for(20)
     assert place.store.metadata.topic("other") is None

@@ -177,11 +177,13 @@ def test_the_broker_about_itself() -> None:
     conn = connection()
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
-    policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky"}
+    policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky",
+              "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15"}
     conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
     assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\n" in frame.body
+    assert b"transactionTimeOut=6000\ntransactionCheckInterval=30000\ntransactionCheckMax=15\n" in frame.body
     assert json.loads(fields(frame)["version"])["counter"] == 0
     command = one(conn, request(28))
     assert isinstance(command, QueryFigures)
