@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
 
 from domain import record as records
-from domain.command import Command
-from domain.event import Event, Leased
+from domain.command import Command, QueryGroup
+from domain.event import Event, GroupFound, Leased
 from domain.message import Message
 from domain.receipt import Receipt
+from domain.topic import Group
 from protocols.adapter import Setting
 from protocols.grpc import create_application
 from protocols.grpc.application import GrpcApplication
@@ -196,3 +197,25 @@ def leased(
     sent = Message("t", body, properties, queue_id=3, sys_flag=sys_flag, born_ms=1_780_000_000_456)
     record = records.encode(sent, offset, 4_096, 1_790_000_000_000, b"\x0a\x01\x02\x03\x00\x00\x2a\x9f")
     return Leased(record, Receipt(offset, WALL_MS, 30_000, 0, 0, "broker-a", 3, offset, 4_096), attempt)
+
+
+def with_settings(engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUMER, fifo: bool = False) -> tuple[Stage, int]:
+    """A consumer whose Telemetry handshake is done."""
+    stage = Stage(engine)
+    stream = stage.open_telemetry()
+    stage.tell(stream, consumer(kind))
+    _, query = stage.take_all()
+    assert isinstance(query, QueryGroup)
+    stage.give(GroupFound(query.ticket, Group("g", orderly=fifo)))
+    return stage, stream
+
+
+def poll(auto_renew: bool = False, queue_id: int = 2) -> pb.ReceiveMessageRequest:
+    request = pb.ReceiveMessageRequest(batch_size=40, auto_renew=auto_renew)
+    request.group.name = "g"
+    request.message_queue.topic.name = "t"
+    request.message_queue.id = queue_id
+    if not auto_renew:
+        request.invisible_duration.seconds = 30
+    request.long_polling_timeout.seconds = 15
+    return request

@@ -1,0 +1,154 @@
+"""ReceiveMessage: what is asked of the node, and what its client is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.command import (
+    Extend,
+    QueryGroup,
+    Receive,
+)
+from domain.event import Extended, GroupFound, Received
+from domain.topic import Group
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.http2.engine import EngineFactory
+from tests.protocols.grpc.stage import WALL_MS, Stage, leased, poll, with_settings
+from tests.protocols.http2.peer import both_engines
+
+
+@both_engines
+def test_receive_answers_status_messages_and_time(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    stream = stage.call("ReceiveMessage", poll(), timeout="18S")
+    command = stage.take()
+    assert isinstance(command, Receive)
+    assert (command.group, command.topic, command.limit, command.invisible_ms) == ("g", "t", 32, 30_000)
+    assert (command.wait_ms, command.queue_id, command.filter, command.ordered) == (15_000, -1, None, False)
+    stage.give(Received(command.ticket, [leased(b"one"), leased(b"two", offset=8, attempt=3)], WALL_MS, 30_000))
+    told = [pb.ReceiveMessageResponse.FromString(part) for part in stage.messages(stream)]
+    assert [part.WhichOneof("content") for part in told] == ["status", "message", "message", "delivery_timestamp"]
+    assert told[0].status.code == pb.OK
+    one, two = told[1].message, told[2].message
+    assert (one.topic.name, one.body, one.system_properties.message_id) == ("t", b"one", "ID1")
+    assert one.system_properties.body_digest.type == pb.MD5
+    assert one.system_properties.body_digest.checksum == "F97C5D29941BFB1B2FDAB0874906AB82"
+    assert one.system_properties.receipt_handle == f"7 {WALL_MS} 30000 0 0 broker-a 3 7 4096"
+    assert (two.system_properties.delivery_attempt, two.system_properties.queue_offset) == (3, 8)
+    assert told[3].delivery_timestamp.ToMilliseconds() == WALL_MS
+    assert stage.grpc_status(stream) == (0, "")
+
+
+@both_engines
+@pytest.mark.parametrize(("kind", "text"), [(pb.TAG, "A || B"), (pb.SQL, "TAGS = 'A' OR colour = 'red'")])
+def test_filters_of_both_types_go_with_the_poll(engine: EngineFactory, kind: pb.FilterType, text: str) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.filter_expression.type = kind
+    request.filter_expression.expression = text
+    stage.call("ReceiveMessage", request)
+    command = stage.take()
+    assert isinstance(command, Receive)
+    assert command.filter is not None
+    assert command.filter.matches(b"TAGS\x01A\x02")
+    assert not command.filter.matches(b"TAGS\x01C\x02")
+
+
+@both_engines
+def test_broken_filter_is_refused_by_name(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.filter_expression.type = pb.SQL
+    request.filter_expression.expression = "colour ="
+    stream = stage.call("ReceiveMessage", request)
+    assert stage.commands == []
+    told = pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0])
+    assert told.status.code == pb.ILLEGAL_FILTER_EXPRESSION
+
+
+@both_engines
+def test_nothing_to_receive_is_message_not_found(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    stream = stage.call("ReceiveMessage", poll())
+    command = stage.take()
+    assert isinstance(command, Receive)
+    stage.give(Received(command.ticket, [], WALL_MS, 30_000))
+    told = [pb.ReceiveMessageResponse.FromString(part) for part in stage.messages(stream)]
+    assert [part.WhichOneof("content") for part in told] == ["status", "delivery_timestamp"]
+    assert told[0].status.code == pb.MESSAGE_NOT_FOUND
+
+
+@both_engines
+def test_poll_that_overtakes_its_settings_asks_the_group(engine: EngineFactory) -> None:
+    stage = Stage(engine)
+    stream = stage.call("ReceiveMessage", poll())
+    query = stage.take()
+    assert isinstance(query, QueryGroup)
+    stage.give(GroupFound(query.ticket, Group("g", orderly=True)))
+    (command,) = stage.expire(stage.now)
+    assert isinstance(command, Receive)
+    assert (command.ordered, command.wait_ms) == (True, 15_000)
+    stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
+    assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[1]).message.body == b"one"
+
+
+@both_engines
+@pytest.mark.parametrize(
+    ("asked_s", "timeout", "wait_ms"),
+    [(15, "18S", 15_000), (40, "43S", 20_000), (1, "", 5_000), (30, "10S", 9_900), (None, "", 20_000), (None, "13S", 11_500)],
+)
+def test_polling_time_follows_request_and_deadline(
+    engine: EngineFactory, asked_s: int | None, timeout: str, wait_ms: int
+) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.ClearField("long_polling_timeout")
+    if asked_s is not None:
+        request.long_polling_timeout.seconds = asked_s
+    stage.call("ReceiveMessage", request, timeout)
+    command = stage.take()
+    assert isinstance(command, Receive)
+    assert command.wait_ms == wait_ms
+
+
+@both_engines
+def test_deadline_too_near_for_a_poll_is_refused(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    stream = stage.call("ReceiveMessage", poll(), timeout="3S")
+    assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_POLLING_TIME
+
+
+@both_engines
+def test_illegal_invisible_time_is_refused(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    request = poll()
+    request.invisible_duration.seconds = 9
+    stream = stage.call("ReceiveMessage", request)
+    assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_INVISIBLE_TIME
+
+
+@both_engines
+def test_fifo_push_consumer_polls_its_queue_in_order(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine, pb.PUSH_CONSUMER, fifo=True)
+    request = poll(auto_renew=True)
+    request.attempt_id = "attempt-1"
+    stage.call("ReceiveMessage", request)
+    command = stage.take()
+    assert isinstance(command, Receive)
+    assert (command.ordered, command.queue_id, command.attempt_id, command.invisible_ms) == (True, 2, "attempt-1", 60_000)
+
+
+@both_engines
+def test_messages_for_a_poll_that_was_cancelled_are_given_back(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    stream = stage.call("ReceiveMessage", poll())
+    command = stage.take()
+    assert isinstance(command, Receive)
+    stage.client.connection.reset_stream(stream, 8)
+    stage.client.exchange()
+    stage.give(Received(command.ticket, [leased(b"one")], WALL_MS, 30_000))
+    (back,) = stage.expire(stage.now)
+    assert isinstance(back, Extend)
+    assert (back.group, back.topic, back.invisible_ms, back.receipts[0].queue_offset) == ("g", "t", 0, 7)
+    stage.give(Extended(back.ticket, [back.receipts[0]]))
+    assert not stage.server.closed
