@@ -1,0 +1,44 @@
+"""A pump on the bench."""
+
+from __future__ import annotations
+
+from domain.command import Disconnected
+from gateway.house import PumpHouse
+from gateway.observe.figures import Figures, Ledger
+from gateway.pump import Pump
+from protocols.adapter import Peer
+from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler, ScriptedConnection
+
+
+class Bench:
+    """One pump with everything around it scripted."""
+
+    def __init__(self, connections_max: int = 10) -> None:
+        self.clock = ManualClock()
+        self.handler = RecordingHandler()
+        self.ledger = Ledger()
+        self.house = PumpHouse(self.handler, self.clock, self.ledger, connections_max)
+        self.connection = ScriptedConnection()
+        self.transport = FakeTransport()
+        self.peer: Peer | None = None
+        self.pump = self.another()
+
+    def another(self) -> Pump:
+        def connect(peer: Peer, now: int) -> ScriptedConnection:
+            self.peer = peer
+            return self.connection
+
+        return Pump(self.house, "test", connect)
+
+    def open(self) -> Bench:
+        self.pump.connection_made(self.transport)
+        self.clock.turn()
+        return self
+
+    @property
+    def figures(self) -> Figures:
+        return self.ledger.of("test")
+
+    @property
+    def ends(self) -> list[Disconnected]:
+        return [command for command in self.handler.commands if isinstance(command, Disconnected)]
