@@ -202,10 +202,12 @@ class LightQueues:
 
     def begin_here(self, topic: str) -> None:
         """The log is about to be read up to here: what has come to `topic` in this run is found once more by that."""
-        for place, end in self.ends.items():
-            if place[0] == topic:
-                self._seen[topic] = self._seen.get(topic, 0) - end + self.firsts.get(place, end)
-                self.firsts[place] = end
+        begun = [(place, end) for place, end in self.ends.items() if place[0] == topic]
+        if not begun:
+            return
+        for place, end in begun:
+            self._seen[topic] = self._seen.get(topic, 0) - end + self.firsts.get(place, end)
+            self.firsts[place] = end
         self._begin.pop(topic, None)
         nothing: dict[Place, int] = {}
         for light in self.of(topic):
@@ -216,7 +218,9 @@ class LightQueues:
             light.since = nothing
             light.seen_before = 0
 
-    def complete(self, place: Place, begin: int, end: int, found: dict[LightQueue, array[int]]) -> None:
+    def complete(
+        self, place: Place, begin: int, end: int, wanted: dict[LightQueue, None], found: dict[LightQueue, array[int]]
+    ) -> None:
         """The log was read from `begin` to `end`, where the arrivals of this run begin; what it looked for, and found."""
         first = self.firsts.get(place)
         if first is None:
@@ -227,12 +231,14 @@ class LightQueues:
         topic = place[0]
         self._begin.pop(topic, None)
         self._seen[topic] = self._seen.get(topic, 0) + end - begin
-        for light in self.of(topic):
-            offsets = found.get(light)
-            if offsets is None:
-                if place not in light.since:
-                    light.since = {**light.since, place: end}
-            elif not light.dense:
+        for light in reversed(self._topics.get(topic, {})):
+            # The youngest stand last.
+            if light in wanted:
+                break
+            if place not in light.since:
+                light.since = {**light.since, place: end}
+        for light, offsets in found.items():
+            if not light.dense:
                 light.entries[place] = offsets + light.entries.get(place, array("Q"))
                 light.count += len(offsets)
                 self.entries += len(offsets)

@@ -23,15 +23,16 @@ PAUSE_NS: Final = 5 * MILLISECOND_NS
 
 @final
 class Task:
-    """One queue to read: from `begin`, now at `at`."""
+    """One queue to read: from `begin`, now at `at`, for `lights`, which all queues of a topic share."""
 
-    __slots__ = ("at", "begin", "found", "place")
+    __slots__ = ("at", "begin", "found", "lights", "place")
 
-    def __init__(self, place: Place, begin: int, lights: Iterable[LightQueue]) -> None:
+    def __init__(self, place: Place, begin: int, lights: dict[LightQueue, None]) -> None:
         self.place = place
         self.begin = begin
         self.at = begin
-        self.found: dict[LightQueue, array[int]] = {light: array("Q") for light in lights}
+        self.lights = lights
+        self.found: dict[LightQueue, array[int]] = {}
 
 
 @final
@@ -67,12 +68,12 @@ class Replay:
     def start(self) -> None:
         """All have been considered."""
         begins, self._begins = self._begins, {}
-        lights: dict[str, list[LightQueue]] = {}
+        lights: dict[str, dict[LightQueue, None]] = {}
         for place, begin in begins.items():
             if place[0] not in lights:
                 # They came one after another, while messages came: what each has so far begins elsewhere.
                 self._lights.begin_here(place[0])
-                lights[place[0]] = self._lights.of(place[0])
+                lights[place[0]] = dict.fromkeys(self._lights.of(place[0]))
             self._tasks.append(Task(place, begin, lights[place[0]]))
         self._next()
 
@@ -102,10 +103,10 @@ class Replay:
             if offset >= stop:
                 break
             for light in self._lights.wanting(topic, data):
-                if light in task.found:
-                    task.found[light].append(offset)
+                if light in task.lights:
+                    task.found.setdefault(light, array("Q")).append(offset)
         task.at = max(task.at, result.next_offset)
         if task.at < stop and result.status != "EMPTY":
             return False
-        self._lights.complete(task.place, min(task.begin, stop), stop, task.found)
+        self._lights.complete(task.place, min(task.begin, stop), stop, task.lights, task.found)
         return True
