@@ -25,6 +25,7 @@ pytestmark = pytest.mark.interop
 REMOTING = (
     "levels", "timers", "strategies", "members", "from-where", "lite-assign", "lite-subscribe", "pull", "limit", "compressed",
     "characters", "selectors", "dead", "dead-orderly", "dead-pop", "pop-orderly", "trace", "skip",
+    "undecided",
 )  # fmt: skip
 GRPC = {
     "renewal": "NORMAL", "sql": "NORMAL", "dead": "NORMAL", "recall": "DELAY", "waiting": "NORMAL", "limit": "NORMAL",

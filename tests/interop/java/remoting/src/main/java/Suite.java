@@ -44,6 +44,7 @@ public final class Suite {
         scenes.put("pop-orderly", Retries::popOrderly);
         scenes.put("trace", Traces::trace);
         scenes.put("skip", Traces::skip);
+        scenes.put("undecided", Transacted::undecided);
         return scenes;
     }
 

@@ -1,5 +1,8 @@
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
+import java.util.Properties;
+import java.util.Queue;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
@@ -18,6 +21,7 @@ import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** Transactions, and recall of timers: `Transacted transaction|recall NAMESERVER TOPIC`. */
 public final class Transacted {
@@ -107,6 +111,42 @@ public final class Transacted {
         settle(wanted, 90);
         check(CHECKED.size() == 10, "asked about " + CHECKED);
         producer.shutdown();
+    }
+
+    /** With broker settings of its own: what nobody decides over is asked about twice, and then put away. */
+    static void undecided(Stage stage) throws Exception {
+        DefaultMQAdminExt admin = stage.admin();
+        Properties settings = new Properties();
+        settings.setProperty("transactionTimeOut", "1000");
+        settings.setProperty("transactionCheckInterval", "1000");
+        settings.setProperty("transactionCheckMax", "2");
+        admin.updateBrokerConfig(stage.broker, settings);
+        check("1000".equals(admin.getBrokerConfig(stage.broker).getProperty("transactionTimeOut")), "the setting is not told");
+        Queue<String> asked = new ConcurrentLinkedQueue<>();
+        Queue<String> seen = new ConcurrentLinkedQueue<>();
+        Queue<String> away = new ConcurrentLinkedQueue<>();
+        TransactionMQProducer producer = new TransactionMQProducer("pg-" + stage.topic);
+        producer.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                return LocalTransactionState.UNKNOW;
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                asked.add(Stage.text(message));
+                return LocalTransactionState.UNKNOW;
+            }
+        });
+        stage.started(producer).createTopic("TBW102", stage.topic, 4, Map.of());
+        stage.into(seen, stage.group, stage.topic);
+        stage.into(away, stage.group + "-away", "TRANS_CHECK_MAX_TIME_TOPIC");
+        for (String body : List.of("one", "two", "three")) {
+            producer.sendMessageInTransaction(stage.message(body), null);
+        }
+        Stage.until("all are put away", 40, () -> away.size() >= 3);
+        Stage.same(away, List.of("one", "two", "three"));
+        check(asked.size() == 6 && seen.isEmpty(), "asked about " + asked + ", seen " + seen);
     }
 
     private static void recall(String nameserver, String topic) throws Exception {
