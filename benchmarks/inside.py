@@ -1,0 +1,142 @@
+"""A node inside the benchmark's own process, with transports of no cost: what is measured is ours, and no socket's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from domain.topic import Durability
+from gateway.composition import Parts, compose
+from gateway.config import Config
+from gateway.house import PumpHouse
+from gateway.observe.figures import Ledger
+from gateway.pump import Pump
+from gateway.runtime.clock import LoopClock
+from gateway.runtime.disk import DataDirectory
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.process import collect_rarely
+
+CONNECTIONS_MAX = 1_000_000
+
+
+def resident(pid: int | str = "self") -> int:
+    """Anonymous resident bytes of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def text(value: str) -> bytes:
+    """A string of MQTT."""
+    return len(value).to_bytes(2, "big") + value.encode()
+
+
+def packet(kind: int, body: bytes) -> bytes:
+    """A packet of MQTT of less than 128 bytes."""
+    return bytes((kind, len(body))) + body
+
+
+def connect_packet(client_id: str, persistent: bool) -> bytes:
+    """CONNECT of MQTT 3.1.1, keep-alive 60 s."""
+    return packet(0x10, text("MQTT") + bytes((4, 0 if persistent else 2, 0, 60)) + text(client_id))
+
+
+def subscribe_packet(name: str) -> bytes:
+    """SUBSCRIBE of MQTT 3.1.1 to one filter, QoS 1."""
+    return packet(0x82, b"\x00\x01" + text(name) + b"\x01")
+
+
+class Wire:
+    """A transport of no cost. `heard` is what has been written to it, where `keeps` says so."""
+
+    __slots__ = ("heard", "keeps", "number")
+
+    def __init__(self, number: int = 0, keeps: bool = False) -> None:
+        self.number = number
+        self.keeps = keeps
+        self.heard = b""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Its peer."""
+        return (f"127.0.{self.number % 250}.1", 10_000 + self.number % 50_000)
+
+    def write(self, data: bytes) -> None:
+        """Bytes for the client."""
+        if self.keeps:
+            self.heard += data
+
+    def writelines(self, parts: Any) -> None:
+        """As `write`."""
+        if self.keeps:
+            self.heard += b"".join(parts)
+
+    def pause_reading(self) -> None:
+        """Nothing is under way."""
+
+    def resume_reading(self) -> None:
+        """As for `pause_reading`."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def abort(self) -> None:
+        """As for `close`."""
+
+
+class Node:
+    """The parts of a node over the files in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        loop = asyncio.get_running_loop()
+        self.clock = LoopClock(loop)
+        self._disk = DataDirectory(folder, loop)
+        config = Config(data=str(folder), durability=Durability.PAGE)
+        self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy())
+        collect_rarely()
+        self._house = PumpHouse(self.parts.gate, self.clock, Ledger(), CONNECTIONS_MAX)
+
+    def dial(self, wire: Wire, first: bytes) -> Pump:
+        """A connection of MQTT, and what comes first over it."""
+        pump = Pump(self._house, "mqtt", self.parts.streams["mqtt"].connect)
+        pump.connection_made(wire)
+        pump.data_received(first)
+        return pump
+
+    async def stop(self) -> None:
+        """Everything is on disk."""
+        drained: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.parts.store.drain(lambda: drained.set_result(None))
+        await drained
+        self.parts.store.close()
+        self._disk.close()
+
+
+class Stalls:
+    """The longest time for which the loop did not get to what was due."""
+
+    GRAIN_S = 0.001
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while True:
+            asked = time.monotonic()
+            await asyncio.sleep(self.GRAIN_S)
+            self.longest_s = max(self.longest_s, time.monotonic() - asked - self.GRAIN_S)
+
+    def end(self) -> float:
+        """Seconds."""
+        self._task.cancel()
+        return self.longest_s
+
+
+def table(rows: list[tuple[str, str]]) -> None:
+    """Print what was measured."""
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}", flush=True)

@@ -1,0 +1,103 @@
+"""What a retained value costs, a start with all of them, and a filter that has to look at each.
+
+    python -m benchmarks.retained 1000000
+
+Values of 100 bytes under `fleet/<device>/state`; one in a thousand is under `fleet/<device>/x`, which `+/+/x` then looks for.
+The second half runs in a new process over the same files. Durability `page`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.inside import Node, resident, table
+from domain.errors import Failure
+from domain.message import LOCAL_HOST, RETAIN_SET, Message, Placed
+from gateway.usecase.latest import Walk
+
+BATCH = 1_000
+RARE = 1_000
+SLICE = 2_048
+"""Paths that a session looks at before others have their turn."""
+
+
+def value(number: int) -> Message:
+    """The newest value of one device."""
+    name = f"device-{number:07}"
+    path = f"fleet/{name}/{'x' if number % RARE == 0 else 'state'}"
+    stored = (
+        f"TAGS\x01MQTT_COMMON\x02originMqttTopic\x01{path}\x02qosLevel\x011\x02mqttRetain\x01true\x02"
+        f"HG_PROTOCOL\x01mqtt\x02HG_CLIENT\x01{name}\x02"
+    )
+    return Message("fleet", b"%0100d" % number, stored.encode(), born_host=LOCAL_HOST, retain=RETAIN_SET)
+
+
+async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
+    """Store them, and measure them."""
+    node = Node(folder)
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(0.5)
+    before, began = resident(), time.monotonic()
+    for first in range(0, count, BATCH):
+        stored: asyncio.Future[list[Placed] | Failure] = loop.create_future()
+        messages = [value(number) for number in range(first, min(first + BATCH, count))]
+        node.parts.handler.sending.submit(messages, stored.set_result)
+        outcome = await stored
+        if isinstance(outcome, Failure):
+            raise SystemExit(f"refused: {outcome}")
+    took = time.monotonic() - began
+    gc.collect()
+    each = (resident() - before) / count
+    await node.stop()
+    return [
+        ("store each of them", f"{took:.1f} s, {count / took:,.0f} a second"),
+        ("memory of a value", f"{each:.0f} bytes"),
+    ]
+
+
+async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
+    """Start over what there is, and walk."""
+    before, began = resident(), time.monotonic()
+    node = Node(folder)
+    ready = time.monotonic() - began
+    await asyncio.sleep(1)
+    gc.collect()
+    each = (resident() - before) / count
+    began, longest, found = time.monotonic(), 0.0, 0
+    walk = Walk(node.parts.store.state, "+/+/x")
+    while walk.next_key is not None:
+        at = time.monotonic()
+        found += len(walk.slice(SLICE))
+        longest = max(longest, time.monotonic() - at)
+    took = time.monotonic() - began
+    await node.stop()
+    return [
+        ("start until it serves", f"{ready:.2f} s"),
+        ("memory of a value, started anew", f"{each:.0f} bytes"),
+        (f"walk of +/+/x, {found} found", f"{took:.2f} s, the longest slice {longest * 1e3:.0f} ms"),
+    ]
+
+
+def main() -> None:
+    """Both halves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=1_000_000, help="values (1000000)")
+    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.over is not None:
+        table(asyncio.run(restart(given.over, given.count)))
+        return
+    with tempfile.TemporaryDirectory(prefix="retained-") as folder:
+        table(asyncio.run(fill(Path(folder), given.count)))
+        subprocess.run([sys.executable, "-m", "benchmarks.retained", str(given.count), "--over", folder], check=True)
+
+
+if __name__ == "__main__":
+    main()

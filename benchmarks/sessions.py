@@ -1,0 +1,113 @@
+"""What a session costs whose client is away, with a will and its own end pending, and a start with all of them.
+
+    python -m benchmarks.sessions 100000
+
+Each is made by a client of MQTT 5 with one filter of its own, a will that is delayed by an hour, and a day until it ends.
+The second half runs in a new process over the same files. Durability `page`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.inside import Node, Stalls, Wire, packet, resident, table, text
+
+EXPIRY_S = 86_400
+WILL_DELAY_S = 3_600
+BATCH = 500
+SETTLE_S = 12
+"""Handshake timers are over by then."""
+
+
+def connect(number: int) -> bytes:
+    """CONNECT of MQTT 5 with a will at QoS 1."""
+    name = f"device-{number:06}"
+    head = text("MQTT") + bytes((5, 0x0C, 0, 60)) + b"\x05\x11" + EXPIRY_S.to_bytes(4, "big")
+    will = b"\x05\x18" + WILL_DELAY_S.to_bytes(4, "big") + text(f"fleet/{name}/gone") + text("lost")
+    return packet(0x10, head + text(name) + will)
+
+
+def subscribe(number: int) -> bytes:
+    """SUBSCRIBE of MQTT 5."""
+    return packet(0x82, b"\x00\x01\x00" + text(f"fleet/device-{number:06}/+") + b"\x01")
+
+
+async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
+    """Make the sessions, and measure them."""
+    node = Node(folder)
+    await asyncio.sleep(0.5)
+    before, began = resident(), time.monotonic()
+    for first in range(0, count, BATCH):
+        pumps = []
+        for number in range(first, min(first + BATCH, count)):
+            pumps.append(node.dial(Wire(number), connect(number)))
+            pumps[-1].data_received(subscribe(number))
+        await asyncio.sleep(0.01)
+        for pump in pumps:
+            pump.connection_lost(None)
+        await asyncio.sleep(0)
+    took = time.monotonic() - began
+    await asyncio.sleep(SETTLE_S)
+    gc.collect()
+    keys, size = node.parts.store.state.size("session")
+    each = (resident() - before) / count
+    await node.stop()
+    return [
+        ("connect, subscribe and lose each of them", f"{took:.1f} s, {took / count * 1e6:.0f} us each"),
+        ("state records of a session", f"{keys / count:.1f} keys, {size / count:.0f} bytes on record"),
+        ("memory of a session that is away", f"{each:.0f} bytes"),
+    ]
+
+
+async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
+    """Start over what there is; one client comes at once, the last in the order of turns."""
+    before, began = resident(), time.monotonic()
+    node = Node(folder)
+    ready = time.monotonic() - began
+    stalls = Stalls()
+    wire = Wire(0, keeps=True)
+    node.dial(wire, connect(count - 1))
+    while not wire.heard:
+        await asyncio.sleep(0.0005)
+    first = time.monotonic() - began - ready
+    present = wire.heard[2] == 1
+    while node.parts.sessions.recovering:
+        await asyncio.sleep(0.005)
+    over = time.monotonic() - began - ready
+    longest = stalls.end()
+    await asyncio.sleep(1)
+    gc.collect()
+    each = (resident() - before) / count
+    await node.stop()
+    return [
+        ("start until it serves", f"{ready:.2f} s"),
+        ("the last session's client, who comes at once", f"{first * 1e3:.1f} ms, session {'kept' if present else 'LOST'}"),
+        ("until all sessions have had their turn", f"{over:.2f} s"),
+        ("longest time that others waited meanwhile", f"{longest * 1e3:.0f} ms"),
+        ("memory of a session, started anew", f"{each:.0f} bytes"),
+    ]
+
+
+def main() -> None:
+    """Both halves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=100_000, help="sessions (100000)")
+    parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.over is not None:
+        table(asyncio.run(restart(given.over, given.count)))
+        return
+    with tempfile.TemporaryDirectory(prefix="sessions-") as folder:
+        table(asyncio.run(fill(Path(folder), given.count)))
+        subprocess.run([sys.executable, "-m", "benchmarks.sessions", str(given.count), "--over", folder], check=True)
+
+
+if __name__ == "__main__":
+    main()
