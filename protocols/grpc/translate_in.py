@@ -71,8 +71,7 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         deliver_ms = system.delivery_timestamp.seconds * 1000 + system.delivery_timestamp.nanos // 1_000_000
         if deliver_ms - wall_ms > limits.DELAY_MS_MAX:
             return Refusal(pb.ILLEGAL_DELIVERY_TIME, "the delivery time is more than 366 days ahead")
-        if deliver_ms > wall_ms:
-            stored += f"TIMER_DELIVER_MS\x01{deliver_ms}\x02"
+        stored += f"TIMER_DELIVER_MS\x01{max(deliver_ms, 0)}\x02"  # what is past makes it a delayed message too
     sys_flag = 0
     if kind == pb.TRANSACTION:
         immune_s = system.orphaned_transaction_recovery_duration.seconds
