@@ -92,12 +92,15 @@ class Reason(enum.Enum):
 
     @property
     def refusal(self) -> bool:
-        """False for the ends that every connection may come to."""
+        """False for the ends that every connection may come to, and for one whose cause has been counted by itself."""
         return self not in _ORDINARY
 
 
 _ORDINARY: Final = frozenset(
-    (Reason.GOODBYE, Reason.LOST, Reason.IDLE, Reason.TAKEN_OVER, Reason.MOVED, Reason.SHUTTING_DOWN)
+    (
+        Reason.GOODBYE, Reason.LOST, Reason.IDLE, Reason.TAKEN_OVER, Reason.MOVED, Reason.SHUTTING_DOWN,
+        Reason.REQUEST_REFUSED,
+    )
 )
 
 WORDS: Final[Mapping[str, Reason]] = {
@@ -128,6 +131,18 @@ WORDS: Final[Mapping[str, Reason]] = {
     "payload-format": Reason.MEDIA_TYPE,
     "retain": Reason.NOT_SUPPORTED,
     "qos": Reason.NOT_SUPPORTED,
+    # HTTP
+    "path-unknown": Reason.NOT_SUPPORTED,
+    "method-not-allowed": Reason.NOT_SUPPORTED,
+    "method-unknown": Reason.NOT_SUPPORTED,
+    "version-unknown": Reason.NOT_SUPPORTED,
+    "transfer-coding-unknown": Reason.NOT_SUPPORTED,
+    "expectation-failed": Reason.NOT_SUPPORTED,
+    "request-syntax": Reason.MALFORMED,
+    "head-too-large": Reason.ARGUMENT_ILLEGAL,
+    "target-too-long": Reason.ARGUMENT_ILLEGAL,
+    "request-timeout": Reason.FRAME_DEADLINE,
+    "value-not-found": Reason.MESSAGE_NOT_FOUND,
     # CoAP
     "format-error": Reason.MALFORMED,
     "requests": Reason.OVERLOADED,

@@ -25,6 +25,7 @@ from gateway.config import Config, nearest
 from gateway.guard.config import LimitsConfig
 from gateway.guard.proxies import Proxies
 from gateway.guard.throttle import Throttle
+from gateway.observe.figures import Ledger
 from gateway.transport import Handler
 from gateway.usecase.channels import Channels
 from gateway.usecase.dispatcher import Dispatcher
@@ -75,6 +76,7 @@ class Parts:
     limits: LimitsConfig
     throttle: Throttle | None
     book: Book
+    ledger: Ledger
 
 
 def part_names() -> list[str]:
@@ -128,7 +130,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
         ),
         LatestValues(store.state, clock),
         *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
-        channels := Channels(),
+        channels := Channels((ledger := Ledger()).of(MQTT)),
     )
     store.listen(watches)
     store.transactions.listen(deciding)
@@ -137,9 +139,9 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     handler.add(Administration(book))
     gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
     entry = channels.handler = throttle or gate
-    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, authority=access)
+    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, {}, access, ledger.refused)
     streams, datagrams, missing = _adapters(config, base)
-    return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book)
+    return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book, ledger)
 
 
 def _policy(config: Config) -> Policy:
@@ -190,7 +192,7 @@ def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[s
     datagrams: dict[str, DatagramAdapter] = {}
     missing: dict[str, str] = {}
     places: dict[str, Adapter] = {}
-    sockets = WebSocketAdapter(places, config.table(WEBSOCKET))
+    sockets = WebSocketAdapter(places, config.table(WEBSOCKET), base.refused)
     # It goes before the application that takes whatever nobody else does.
     applications = (sockets, *_load(APPLICATIONS, config, base, missing, ()).values())
     for name, adapter in _load(PROTOCOLS, config, base, missing, applications).items():

@@ -53,7 +53,7 @@ class Node:
         self.ready = False
         self.parts: Parts
         self.ports: dict[str, int] = {}
-        self._ledger = Ledger()
+        self._ledger: Ledger
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._admin: Admin | None = None
@@ -69,6 +69,7 @@ class Node:
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
+            self._ledger = self.parts.ledger
             await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
             self._proxies = Proxies(config.table("proxy"))

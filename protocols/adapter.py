@@ -19,6 +19,10 @@ from domain.event import Event
 from domain.ports import Entropy
 
 
+def unheard(protocol: str, word: str) -> None:
+    """Where nobody counts refusals."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The node's facts, handed to every adapter once.
@@ -28,6 +32,8 @@ class Setting:
     wall_ms     the node's wall clock, epoch milliseconds
     options     the adapter's own table of the configuration file
     authority   who judges credentials; None: access is not controlled, and commands carry no principal
+    refused     counts what an adapter refuses itself, by its protocol and a word of `domain.refusal`; what the gateway has
+                refused, and what ends a connection, is counted already
     """
 
     cluster: str
@@ -38,6 +44,7 @@ class Setting:
     wall_ms: Callable[[], int]
     options: Mapping[str, object] = field(default_factory=dict)
     authority: Authority | None = None
+    refused: Callable[[str, str], None] = unheard
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,10 @@ class Ledger:
             figures = self._protocols[protocol] = Figures(protocol)
         return figures
 
+    def refused(self, protocol: str, word: str) -> None:
+        """An adapter has refused something itself."""
+        self.of(protocol).refused(word)
+
     def moved(self, before: Figures, protocol: str) -> Figures:
         """The figures that an open connection belongs to from now on, since its protocol has been found out."""
         after = self.of(protocol)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, final
 
 from domain.channel import Said, Within
-from domain.command import Command, Disconnected
+from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
-from domain.event import Event
+from domain.event import Event, Refused
+from domain.session import Expelled, SendOnce
 from gateway.session import Session
 
 
@@ -19,18 +20,36 @@ class Handler(Protocol):
         """Carry out one command."""
 
 
+class Counts(Protocol):
+    """Where what happens in channels is counted: the figures of the protocol inside."""
+
+    protocol: str
+    messages_in: int
+
+    def answered(self, event: Event) -> None:
+        """What one event hands to a client, or refuses."""
+
+    def disconnected(self, reason: str, told: bool = False) -> None:
+        """A client has gone."""
+
+
 @final
 class _Channel:
     """The shell of a channel's session: its connection's session, with the channel's name on everything."""
 
-    __slots__ = ("_name", "_outer")
+    __slots__ = ("_counts", "_name", "_outer", "refused", "session")
 
-    def __init__(self, outer: Session, name: object) -> None:
+    def __init__(self, outer: Session, name: object, counts: Counts) -> None:
+        self.session = Session(counts.protocol, self)
+        self.refused = False
+        self._counts = counts
         self._outer = outer
         self._name = name
 
     def answer(self, event: Event) -> None:
         """To the channel."""
+        self._counts.answered(event)
+        self.refused = type(event) is Refused
         self._outer.answer(Said(self._name, event))
 
     def close(self) -> None:
@@ -42,17 +61,19 @@ class _Channel:
         self._outer.shell.rest(until_ns)
 
     def expel(self, failure: Failure) -> None:
-        """As `close`."""
+        """Access has ended: the client hears it in its protocol's words, and the channel is closed."""
+        self._outer.answer(Said(self._name, Expelled(failure)))
         self.close()
 
 
 @final
 class Channels:
-    """A use case. `handler` is set once there is one, before the first connection."""
+    """A use case. `handler` is set once there is one, before the first connection. `counts`: of MQTT, which channels carry."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
         self.handler: Handler
-        self._known: dict[Session, dict[object, Session]] = {}
+        self._known: dict[Session, dict[object, _Channel]] = {}
 
     def verbs(self) -> Mapping[type[Command], Callable[[Session, Any], None]]:
         """Within."""
@@ -63,15 +84,19 @@ class Channels:
         if channels is None:
             channels = self._known[session] = {}
             session.on_close.append(lambda: self._end(session))
-        inner = channels.get(command.channel)
-        if inner is None:
-            inner = channels[command.channel] = Session(session.protocol, _Channel(session, command.channel))
-        self.handler.handle(inner, command.command)
+        channel = channels.get(command.channel)
+        if channel is None:
+            channel = channels[command.channel] = _Channel(session, command.channel, self._counts)
+        if isinstance(command.command, Send | SendOnce):
+            self._counts.messages_in += len(command.command.messages)
+        self.handler.handle(channel.session, command.command)
         if isinstance(command.command, Disconnected):
+            self._counts.disconnected(command.command.reason, channel.refused)
             del channels[command.channel]
-            inner.end()
+            channel.session.end()
 
     def _end(self, session: Session) -> None:
-        for inner in self._known.pop(session).values():
-            self.handler.handle(inner, Disconnected("lost"))
-            inner.end()
+        for channel in self._known.pop(session).values():
+            self._counts.disconnected("lost")
+            self.handler.handle(channel.session, Disconnected("lost"))
+            channel.session.end()

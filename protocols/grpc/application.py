@@ -116,6 +116,7 @@ class GrpcApplication:
         elif self._caller is not None:
             found = self._caller.identify(fields)
             if isinstance(found, Failure):
+                self.setting.refused("grpc", found.code.value)
                 self._refuse_alone(call, status.status(*status.of(found)))
             else:
                 call.principal = found
@@ -258,30 +259,39 @@ class GrpcApplication:
 
     def refuse(self, call: Call, code: int, text: str) -> None:
         """An answer that is nothing but its Status; a poll's ends with the time, like every answer to a poll."""
+        self.setting.refused("grpc", status.REFUSALS[code])
         self.reply(call, status.status(code, text))
+
+    def failed(self, call: Call, failure: Failure) -> None:
+        """What the gateway has refused."""
+        self.reply(call, status.status(*status.of(failure)))
 
     def push(self, call: Call, message: bytes) -> None:
         """One more message on an open stream."""
         self._reply.send(call.stream_id, framing.frame(message), False)
 
-    def fail(self, call: Call, grpc_status: int, text: str) -> None:
+    def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
         """The end by grpc-status."""
         if self._calls.pop(call.stream_id, None) is not call:
             return
+        if not counted:
+            self.setting.refused("grpc", framing.REFUSALS[grpc_status])
         if call.verb.streaming:
             self._reply.trailers(call.stream_id, _trailers(grpc_status, text))
         else:
-            self._refuse_stream(call.stream_id, grpc_status, text)
+            self._reply.respond(call.stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
 
     def _finish(self, call: Call) -> None:
         del self._calls[call.stream_id]
         self._reply.trailers(call.stream_id, _TRAILERS_OK)
 
     def _refuse_stream(self, stream_id: int, grpc_status: int, text: str) -> None:
+        self.setting.refused("grpc", framing.REFUSALS[grpc_status])
         self._reply.respond(stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
 
     def _refuse_client(self, call: Call) -> None:
         """No client id: refused in the service's words, which every answer has room for."""
+        self.setting.refused("grpc", status.REFUSALS[pb.CLIENT_ID_REQUIRED])
         self._refuse_alone(call, status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing"))
 
     def _refuse_alone(self, call: Call, told: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, final
 
 from domain.address import in_namespace
 from domain.command import Command
+from domain.errors import Failure
 from domain.event import Event
 from domain.principal import Principal
 from protocols.adapter import Peer, Setting
@@ -73,13 +74,16 @@ class Desk(Protocol):
         """All answers of a server-streaming call, each with its prefix, and the end."""
 
     def refuse(self, call: Call, code: int, text: str) -> None:
-        """The answer that is nothing but a Status; ends the call with grpc-status 0."""
+        """The answer that is nothing but a Status, for a refusal of ours, which counts; ends the call with grpc-status 0."""
+
+    def failed(self, call: Call, failure: Failure) -> None:
+        """The same for what the gateway has refused, and counted."""
 
     def push(self, call: Call, message: bytes) -> None:
         """One more message on an open stream."""
 
-    def fail(self, call: Call, grpc_status: int, text: str) -> None:
-        """End the call with a grpc-status, for what is wrong below the service."""
+    def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
+        """End the call with a grpc-status, for what is wrong below the service. `counted`: the gateway has refused it."""
 
     def gone(self, call: Call) -> bool:
         """True when nobody waits for the call's answer any more."""

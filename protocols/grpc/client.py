@@ -57,7 +57,7 @@ def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
     waiting = cast(list[tuple[Client, pb.Settings]], call.state)
     client, sent = waiting.pop(0)
     if isinstance(event, Refused):
-        desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1])
+        desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
         return
     group: Group = event.group
     client.fifo = group.orderly
@@ -128,7 +128,7 @@ def finish_simply(desk: Desk, call: Call, event: Event, now: int) -> None:
     if desk.gone(call):
         return
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
     else:
         desk.reply(call, status.STATUS_OK)
 

@@ -12,6 +12,13 @@ INVALID_ARGUMENT: Final = 3
 RESOURCE_EXHAUSTED: Final = 8
 UNIMPLEMENTED: Final = 12
 INTERNAL: Final = 13
+REFUSALS: Final = {
+    INVALID_ARGUMENT: "argument-illegal",
+    RESOURCE_EXHAUSTED: "message-too-large",
+    UNIMPLEMENTED: "not-supported",
+    INTERNAL: "malformed",
+}
+"""What a call that ends with a grpc-status is counted as (domain.refusal)."""
 
 _UNITS: Final[dict[int, int]] = {
     0x48: 3_600_000_000_000, 0x4D: 60_000_000_000, 0x53: 1_000_000_000, 0x6D: 1_000_000, 0x75: 1_000, 0x6E: 1,

@@ -72,7 +72,7 @@ def finish_sync(desk: Desk, call: Call, event: Event, now: int) -> None:
     if desk.gone(call):
         return
     if isinstance(event, Refused):
-        desk.refuse(call, *_refused(event.failure))
+        desk.reply(call, status.status(*_refused(event.failure)))
     else:
         desk.reply(call, status.STATUS_OK)
 

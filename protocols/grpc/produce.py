@@ -50,7 +50,7 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
 def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
     """Sent -> one entry a message, in order."""
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
         return
     answer = status.STATUS_OK
     for placed, prepared in zip(cast(Sent, event).placed, cast(list[int], call.state), strict=True):

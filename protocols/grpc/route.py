@@ -8,7 +8,7 @@ from typing import Final, cast
 from domain.command import Command, QueryGroup, QueryTopic
 from domain.event import Event, GroupFound, Refused, TopicFound
 from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
-from protocols.grpc import status, translate_in
+from protocols.grpc import translate_in
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 
@@ -42,7 +42,7 @@ def begin_route(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comma
 def finish_route(desk: Desk, call: Call, event: Event, now: int) -> None:
     """TopicFound -> its queues, all at the endpoint by which the client has come. The order is always the same."""
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
         return
     topic = cast(TopicFound, event).topic
     request = cast(pb.QueryRouteRequest, call.state)
@@ -131,7 +131,7 @@ def finish_assignment(desk: Desk, call: Call, event: Event, now: int) -> None:
         return
     if isinstance(event, Refused):
         pair.failed = True
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
         return
     if isinstance(event, TopicFound):
         pair.topic = event.topic

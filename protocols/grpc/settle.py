@@ -69,6 +69,8 @@ def begin_ack(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command
     for entry in request.entries:
         handle = entry.receipt_handle
         found, queue = _receipt(desk, call, handle, topic, entry.lite_topic)
+        if found is None:
+            desk.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
         acks.add(entry.message_id.encode(), handle.encode(), queue, found)
     if not acks.open:
         if acks.entries:
@@ -85,7 +87,7 @@ def finish_ack(desk: Desk, call: Call, event: Event, now: int) -> None:
     acks = cast(_Acks, call.state)
     if isinstance(event, Refused):
         if len(acks.receipts) == 1:
-            desk.refuse(call, *status.of(event.failure))
+            desk.failed(call, event.failure)
             return
         queue = cast(tuple[object, object, str], event.ticket)[2]
         acks.outcomes[queue] = [status.of(event.failure)] * len(acks.receipts[queue])
@@ -129,10 +131,12 @@ def begin_change(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comm
     call.state = request.receipt_handle
     invisible_ms = request.invisible_duration.seconds * 1000 + request.invisible_duration.nanos // 1_000_000
     if not 0 <= invisible_ms <= limits.INVISIBLE_MS_MAX:
+        desk.setting.refused("grpc", status.REFUSALS[pb.ILLEGAL_INVISIBLE_TIME])
         _refuse_change(desk, call, pb.ILLEGAL_INVISIBLE_TIME, f"{invisible_ms} ms; 0 to 12 hours are allowed")
         return ()
     found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
     if found is None:
+        desk.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
         _refuse_change(desk, call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         return ()
     if request.suspend and queue != topic:
@@ -173,7 +177,7 @@ def begin_forward(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Com
 def finish_forward(desk: Desk, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
     else:
         desk.reply(call, status.STATUS_OK)
 

@@ -45,6 +45,27 @@ CODES: Final[dict[ErrorCode, int]] = {
 }
 
 
+REFUSALS: Final[dict[int, str]] = {
+    **{code: error.value for error, code in reversed(CODES.items())},
+    pb.BAD_REQUEST: ErrorCode.ARGUMENT_ILLEGAL.value,
+    pb.TOO_MANY_REQUESTS: ErrorCode.RATE.value,
+    pb.INTERNAL_SERVER_ERROR: ErrorCode.ARGUMENT_ILLEGAL.value,
+    pb.CLIENT_ID_REQUIRED: ErrorCode.CLIENT_UNKNOWN.value,
+    pb.ILLEGAL_INVISIBLE_TIME: ErrorCode.ARGUMENT_ILLEGAL.value,
+    pb.ILLEGAL_POLLING_TIME: ErrorCode.ARGUMENT_ILLEGAL.value,
+    pb.INVALID_TRANSACTION_ID: ErrorCode.ARGUMENT_ILLEGAL.value,
+    pb.ILLEGAL_MESSAGE_TAG: ErrorCode.PROPERTY_ILLEGAL.value,
+    pb.ILLEGAL_MESSAGE_ID: ErrorCode.ARGUMENT_ILLEGAL.value,
+    pb.ILLEGAL_MESSAGE_KEY: ErrorCode.PROPERTY_ILLEGAL.value,
+    pb.ILLEGAL_MESSAGE_GROUP: ErrorCode.PROPERTY_ILLEGAL.value,
+    pb.ILLEGAL_LITE_TOPIC: ErrorCode.TOPIC_ILLEGAL.value,
+    pb.PAYLOAD_TOO_LARGE: ErrorCode.MESSAGE_TOO_LARGE.value,
+    pb.LITE_TOPIC_QUOTA_EXCEEDED: ErrorCode.QUOTA.value,
+    pb.LITE_SUBSCRIPTION_QUOTA_EXCEEDED: ErrorCode.QUOTA.value,
+}
+"""What a refusal of the service's own is counted as, by its code."""
+
+
 def content(code: int, text: str = "") -> bytes:
     """A Status message. An empty text becomes the code's name: SDKs show it to people."""
     name = text or pb.Code.Name(code)

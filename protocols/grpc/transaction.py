@@ -38,7 +38,7 @@ def begin_end(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command
 def finish_end(desk: Desk, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
     else:
         desk.reply(call, status.STATUS_OK)
 
@@ -57,7 +57,7 @@ def begin_recall(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comm
 def finish_recall(desk: Desk, call: Call, event: Event, now: int) -> None:
     """Recalled -> OK and the message's id."""
     if isinstance(event, Refused):
-        desk.refuse(call, *status.of(event.failure))
+        desk.failed(call, event.failure)
     else:
         desk.reply(call, status.STATUS_OK + wire.text(b"\x12", cast(Recalled, event).message_id.encode()))
 

@@ -19,9 +19,10 @@ class HttpAdapter:
 
     def __init__(self, setting: Setting) -> None:
         self._wall_ms = setting.wall_ms
+        self._refused = setting.refused
         self._router = Router(desk(setting))
         self._date = DateLine()
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
         """A new connection; its first request has 10 s to begin."""
-        return HttpConnection(self._router, self._date, self._wall_ms, peer, now)
+        return HttpConnection(self._router, self._date, self._wall_ms, peer, now, self._refused)

@@ -9,7 +9,7 @@ from domain import limits
 from domain.command import Command
 from domain.event import Event
 from domain.principal import GATEWAY
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer, Setting, unheard
 from protocols.http.config import desk
 from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
@@ -55,9 +55,18 @@ class _Stream:
 class HttpApplication:
     """`protocols.http2.application.Application`. A ticket is (application, stream id)."""
 
-    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_reply", "_router", "_undone", "_wall_ms")
+    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_undone", "_wall_ms")
 
-    def __init__(self, router: Router, date: DateLine, wall_ms: Callable[[], int], reply: Reply, peer: Peer) -> None:
+    def __init__(
+        self,
+        router: Router,
+        date: DateLine,
+        wall_ms: Callable[[], int],
+        reply: Reply,
+        peer: Peer,
+        refused: Callable[[str, str], None] = unheard,
+    ) -> None:
+        self._refused = refused
         self._router = router
         self._date = date
         self._wall_ms = wall_ms
@@ -184,6 +193,8 @@ class HttpApplication:
         self._respond(stream_id, refusal, stream.head_only, False)
 
     def _respond(self, stream_id: int, response: Response, head_only: bool, end: bool = True) -> None:
+        if response.refusal:
+            self._refused("http", response.refusal)
         headers = [(b":status", b"%d" % response.status), (b"date", self._date.at(self._wall_ms())), *response.fields]
         if response.status != 204:
             headers.append((b"content-length", b"%d" % len(response.body)))
@@ -222,9 +233,10 @@ class HttpApplicationFactory:
 
     def __init__(self, setting: Setting) -> None:
         self._wall_ms = setting.wall_ms
+        self._refused = setting.refused
         self._router = Router(desk(setting))
         self._date = DateLine()
 
     def open(self, reply: Reply, peer: Peer, now: int) -> HttpApplication:
         """The application of a new connection."""
-        return HttpApplication(self._router, self._date, self._wall_ms, reply, peer)
+        return HttpApplication(self._router, self._date, self._wall_ms, reply, peer, self._refused)

@@ -15,7 +15,7 @@ from typing import Final, final
 from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
-from protocols.adapter import Peer
+from protocols.adapter import Peer, unheard
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem
 from protocols.http.reader import Reader
@@ -38,10 +38,19 @@ class HttpConnection:
 
     __slots__ = (
         "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_linger_at", "_now", "_out", "_reader",
-        "_reason", "_silent", "_wall_ms", "closed",
+        "_reason", "_refused", "_silent", "_wall_ms", "closed",
     )  # fmt: skip
 
-    def __init__(self, router: Router, date: DateLine, wall_ms: Callable[[], int], peer: Peer, now: int) -> None:
+    def __init__(
+        self,
+        router: Router,
+        date: DateLine,
+        wall_ms: Callable[[], int],
+        peer: Peer,
+        now: int,
+        refused: Callable[[str, str], None] = unheard,
+    ) -> None:
+        self._refused = refused
         self._reader = Reader(router, peer)
         self._date = date
         self._wall_ms = wall_ms
@@ -117,6 +126,8 @@ class HttpConnection:
         exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.old)
         exchange.handler = None
         self._held -= exchange.held
+        if response.refusal:
+            self._refused("http", response.refusal)
 
     def answer(self, event: Event, now: int) -> None:
         """The event of a command; what concerns no request of this connection is dropped."""

@@ -41,13 +41,17 @@ def problem(status: int, code: str, detail: str, fields: Fields | None = None, *
     after = RETRY_AFTER_S.get(status)
     if after is not None:
         out.append((b"retry-after", b"%d" % after))
-    return Response(status, out, orjson.dumps(document))
+    response = Response(status, out, orjson.dumps(document))
+    response.refusal = code
+    return response
 
 
 def of_failure(failure: Failure) -> Response:
-    """The problem document of a domain failure."""
+    """The problem document of a domain failure, which has been counted where it came from."""
     code = failure.code
-    return problem(STATUS[code], code.value, failure.text or code.value.replace("-", " "))
+    response = problem(STATUS[code], code.value, failure.text or code.value.replace("-", " "))
+    response.refusal = ""
+    return response
 
 
 def of_event_error(error: CloudEventError) -> Response:

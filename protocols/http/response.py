@@ -20,11 +20,15 @@ _UNSAFE: Final = re.compile(rb"[^!-$&-~ ]|^ | $")
 
 @final
 class Response:
-    """Status, header fields (names in lower case, no length, no date) and the whole body."""
+    """Status, header fields (names in lower case, no length, no date) and the whole body.
 
-    __slots__ = ("body", "fields", "status")
+    `refusal` is the word that it counts as, where it is a refusal of the adapter's own.
+    """
+
+    __slots__ = ("body", "fields", "refusal", "status")
 
     def __init__(self, status: int, fields: Fields, body: bytes = b"") -> None:
+        self.refusal = ""
         self.status = status
         self.fields = fields
         self.body = body

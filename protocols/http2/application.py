@@ -68,6 +68,13 @@ class Application(Protocol):
         """The deadline has come."""
 
 
+class Draining(Application, Protocol):
+    """An application that can say in its own words that the node stops. The verb is optional."""
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """Say goodbye on every stream. Called at most once."""
+
+
 class ApplicationFactory(Protocol):
     """An application as the node knows it: one for the whole node. Made by an entry point of group `gateway.applications`."""
 

@@ -148,6 +148,11 @@ class Http2Connection:
         else:
             ticket[0].answer(event, now)
 
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: applications that have words for that say them."""
+        verbs = [getattr(application, "drain", None) for application in self._applications]
+        return [command for verb in verbs if verb is not None for command in verb(now)]
+
     def outgoing(self) -> Sequence[bytes]:
         """What the peer's windows allow to be written."""
         data = self._engine.outgoing()

@@ -62,12 +62,13 @@ class MqttConnection:
 
     __slots__ = (
         "_born_host", "_config", "_decoder", "_early", "_early_fault", "_entrance", "_frame_since", "_heard", "_inbound",
-        "_opened", "_output", "_pending", "_state", "_terms", "_wall_ms", "closed", "reading",
+        "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_wall_ms", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[str, int], None]) -> None:
         self._config = config
         self._wall_ms = setting.wall_ms
+        self._refused_here = setting.refused
         self._born_host = peer.born_host
         self._opened = self._heard = now
         self._frame_since = 0
@@ -240,7 +241,7 @@ class MqttConnection:
         if terms is None:
             return True
         if isinstance(packet, subscribe.Subscribe):
-            asked = subscriptions.subscribe(packet, terms, self._config)
+            asked = subscriptions.subscribe(packet, terms, self._config, self._refused_here)
             if isinstance(asked, bytes):
                 self._output.put(asked)
             else:
@@ -279,7 +280,7 @@ class MqttConnection:
             self._state = PROVING
             return False
         self._terms = terms
-        self._inbound = Inbound(self._config, self._output, terms, self._born_host, self._wall_ms)
+        self._inbound = Inbound(self._config, self._output, terms, self._born_host, self._wall_ms, self._refused_here)
         self._state = ATTACHING
         self.reading = False
         commands.append(attach)

@@ -9,7 +9,9 @@ from domain.command import Command, Send
 from domain.limits import BODY_BYTES_MAX
 from domain.message import Message
 from domain.session import Release, SendOnce
+from protocols.adapter import unheard
 from protocols.mqtt import property as props
+from protocols.mqtt import status
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import REFUSED, Output
@@ -70,7 +72,7 @@ class Inbound:
 
     __slots__ = (
         "_aliases", "_born_host", "_client_id", "_config", "_explains", "_open", "_open_twice", "_output", "_qos_max",
-        "_released", "_retains", "_routes", "_run", "_runs", "_version", "_wall_ms", "pending_bytes",
+        "_refused", "_released", "_retains", "_routes", "_run", "_runs", "_version", "_wall_ms", "pending_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -80,7 +82,9 @@ class Inbound:
         terms: Terms,
         born_host: bytes,
         wall_ms: Callable[[], int],
+        refused: Callable[[str, str], None] = unheard,
     ) -> None:
+        self._refused = refused
         self._config = config
         self._output = output
         self._client_id = terms.client_id
@@ -180,10 +184,12 @@ class Inbound:
     def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
         """Answer one message without sending it, in its turn; below 5.0 there is no such answer."""
         if packet.qos == 0:
+            self._refused("mqtt", status.PUBLISHES[code])
             self._output.lose(REFUSED, 1)
             return
         if self._version != V5 and not self._config.accept_refused_publish:
             raise PacketError(code, "the message was refused")
+        self._refused("mqtt", status.PUBLISHES[code])
         self.flush(commands)
         run = Run("", PUBREC if packet.qos == 2 else PUBACK)
         run.packet_ids.append(packet.packet_id)

@@ -108,6 +108,10 @@ def expelled_code(failure: Failure) -> int:
     return 0x98 if failure.code is ErrorCode.NOT_AUTHENTICATED else 0x87
 
 
+PUBLISHES: Final = {0x87: "not-allowed", 0x90: "topic-illegal", 0x97: "properties-too-large", 0x99: "media-type"}
+FILTERS: Final = {0x8F: "filter-illegal", 0x9E: "not-supported", 0xA1: "not-supported", 0xA2: "not-supported"}
+"""What a refusal of ours that leaves the connection as it is counts as: of a PUBLISH, of a filter."""
+
 REASONS: Final[dict[int, str]] = {
     -1: "not-mqtt",
     0x01: "version",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import Failure
 from domain.session import SHARED, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
+from protocols.adapter import unheard
 from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.property import NONE, Properties
-from protocols.mqtt.status import subscribe_code
+from protocols.mqtt.status import FILTERS, subscribe_code
 from protocols.mqtt.wire import V5
 
 FILTER_INVALID: Final = 0x8F
@@ -77,8 +79,10 @@ class Unsubscribing:
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why, un=True), self.terms.version)
 
 
-def subscribe(packet: packets.Subscribe, terms: Terms, config: MqttConfig) -> Subscribe | bytes:
-    """The command for a SUBSCRIBE; its SUBACK when none of its filters gets as far as that."""
+def subscribe(
+    packet: packets.Subscribe, terms: Terms, config: MqttConfig, refused: Callable[[str, str], None] = unheard
+) -> Subscribe | bytes:
+    """The command for a SUBSCRIBE; its SUBACK when none of its filters gets so far. `refused` counts those that do not."""
     identifiers = packet.properties.subscription_ids
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
@@ -90,6 +94,7 @@ def subscribe(packet: packets.Subscribe, terms: Terms, config: MqttConfig) -> Su
         code = _refusal(name, group, pattern, identifier, config)
         codes.append(code)
         if code > 0:
+            refused("mqtt", FILTERS[code])
             continue
         interests.append(
             Interest(

@@ -23,11 +23,12 @@ class Facts:
 
     __slots__ = (
         "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port",
-        "store_host", "wall_ms",
+        "refused", "store_host", "wall_ms",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
         self.authority = setting.authority
+        self.refused = setting.refused
         self.cluster = setting.cluster
         self.broker = setting.broker
         self.host = setting.host

@@ -20,7 +20,7 @@ from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.namespace import Namespaces
 from protocols.remoting.send import Shapes
-from protocols.remoting.status import response_code
+from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import Join, Part, RequestError, Ticket, done
 
 ASKED_MAX: Final = 4_096
@@ -92,7 +92,7 @@ class RemotingConnection:
         principal = None if authority is None else access.identify(authority, frame, self._client.peer)
         try:
             if isinstance(principal, Failure):
-                raise RequestError(response_code(principal, code), principal.text)
+                raise RequestError(response_code(principal, code), principal.text, principal.code)
             if self._spaces is not None or not self._known or code not in SENDS:
                 frame = self._placed(frame)
             if code in SENDS:
@@ -109,6 +109,7 @@ class RemotingConnection:
                     outcome = access.guarded(frame, outcome)
         except RequestError as error:
             outcome = Ticket(frame, done).reply(error.code, remark=error.remark)
+            self._facts.refused("remoting", (error.reason or REFUSALS[error.code]).value)
         if not isinstance(outcome, bytes):
             if isinstance(principal, Principal):
                 for command in outcome:

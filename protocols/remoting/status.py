@@ -43,6 +43,18 @@ TABLE: Final[dict[ErrorCode, int]] = {
 }
 
 
+REFUSALS: Final[dict[int, ErrorCode]] = {
+    codes.INVALID_PARAMETER: ErrorCode.ARGUMENT_ILLEGAL,
+    codes.SYSTEM_ERROR: ErrorCode.ARGUMENT_ILLEGAL,
+    codes.MESSAGE_ILLEGAL: ErrorCode.MESSAGE_ILLEGAL,
+    codes.SUBSCRIPTION_PARSE_FAILED: ErrorCode.FILTER_ILLEGAL,
+    codes.NOT_SUPPORTED: ErrorCode.NOT_SUPPORTED,
+    codes.ILLEGAL_OPERATION: ErrorCode.NOT_ALLOWED,
+    codes.NO_PERMISSION: ErrorCode.NOT_ALLOWED,
+}
+"""What a request that is refused before it becomes a command is counted as, by the code of its reply: every one that
+`ticket.RequestError` is raised with."""
+
 BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
     (codes.GET_MEMBERS, ErrorCode.GROUP_OFFLINE): codes.SYSTEM_ERROR,
     (codes.PULL, ErrorCode.GROUP_OFFLINE): codes.SUBSCRIPTION_NOT_EXIST,

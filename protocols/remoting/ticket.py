@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 from domain.command import Command
+from domain.errors import ErrorCode
 from domain.event import Event
 from protocols.remoting import codes
 from protocols.remoting.client import Client
@@ -19,12 +20,16 @@ Outcome = Sequence[Command] | bytes
 
 
 class RequestError(Exception):
-    """A request that cannot become a command: the reply's code and remark. Raised by readers, caught by the connection."""
+    """A request that cannot become a command: the reply's code and remark. Raised by readers, caught by the connection.
 
-    def __init__(self, code: int, remark: str) -> None:
+    `reason` is what it is counted as, None: what `status.REFUSALS` says of the code.
+    """
+
+    def __init__(self, code: int, remark: str, reason: ErrorCode | None = None) -> None:
         super().__init__(remark)
         self.code = code
         self.remark = remark
+        self.reason = reason
 
 
 @final

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import final
 
-from protocols.adapter import Adapter, Peer
+from protocols.adapter import Adapter, Peer, unheard
 from protocols.http2.application import Reply
 from protocols.websocket.config import read
 from protocols.websocket.connection import WebSocketConnection
@@ -18,11 +18,18 @@ class WebSocketAdapter:
 
     inside    path -> adapter, looked at for each connection; an adapter's name is the sub-protocol to negotiate
     options   the table `[websocket]`; raises ConfigError for what it cannot mean
+    refused   counts streams of HTTP/2 that are refused, as Setting has it
     """
 
     name = "websocket"
 
-    def __init__(self, inside: Mapping[str, Adapter], options: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        inside: Mapping[str, Adapter],
+        options: Mapping[str, object] | None = None,
+        refused: Callable[[str, str], None] = unheard,
+    ) -> None:
+        self._refused = refused
         self._inside = inside
         self._config = read(options or {})
 
@@ -32,4 +39,4 @@ class WebSocketAdapter:
 
     def open(self, reply: Reply, peer: Peer, now: int) -> WebSocketStreams:
         """Its share of a new HTTP/2 connection."""
-        return WebSocketStreams(self._inside, self._config, reply, peer)
+        return WebSocketStreams(self._inside, self._config, reply, peer, self._refused)

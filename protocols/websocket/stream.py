@@ -8,7 +8,7 @@ Every stream is a client of its own: its commands travel inside `Within`, and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from wsproto.connection import Connection as Frames
@@ -19,7 +19,7 @@ from wsproto.utilities import RemoteProtocolError
 from domain.channel import Said, Within
 from domain.command import Command
 from domain.event import Event
-from protocols.adapter import Adapter, Connection, Peer
+from protocols.adapter import Adapter, Connection, Peer, unheard
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR
@@ -47,9 +47,18 @@ class _Stream:
 class WebSocketStreams:
     """`protocols.http2.application.Application`. A channel is (application, stream id)."""
 
-    __slots__ = ("_config", "_inside", "_peer", "_reply", "_streams")
+    __slots__ = ("_config", "_inside", "_owed", "_peer", "_refused", "_reply", "_streams")
 
-    def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, reply: Reply, peer: Peer) -> None:
+    def __init__(
+        self,
+        inside: Mapping[str, Adapter],
+        config: WebSocketConfig,
+        reply: Reply,
+        peer: Peer,
+        refused: Callable[[str, str], None] = unheard,
+    ) -> None:
+        self._refused = refused
+        self._owed: list[Command] = []
         self._inside = inside
         self._config = config
         self._reply = reply
@@ -77,6 +86,7 @@ class WebSocketStreams:
         return ()
 
     def _refuse(self, stream_id: int, status: bytes, words: str) -> None:
+        self._refused("websocket", "websocket-refused")
         body = words.encode() + b"\n"
         self._reply.respond(stream_id, [(b":status", status), (b"content-type", b"text/plain")], False)
         self._reply.send(stream_id, body, True)
@@ -166,18 +176,34 @@ class WebSocketStreams:
         if stream is None:
             return
         if event.event is None:
-            self._flush(stream_id, stream)
-            if not stream.over:
-                stream.over = True
-                del self._streams[stream_id]
-                self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
+            self._owed += self._end(stream_id, stream, now)
             return
         stream.inner.answer(event.event, now)
         self._flush(stream_id, stream)
 
+    def _end(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
+        """The gateway ends it: its last words and the close frame go out, and the connection inside says that it is over."""
+        self._flush(stream_id, stream)
+        if stream.over:
+            return ()
+        stream.over = True
+        del self._streams[stream_id]
+        self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
+        return self._named(stream_id, [*stream.inner.expire(now), *stream.inner.receive(b"", now)])
+
+    def drain(self, now: int) -> Sequence[Command]:
+        """The node stops: every client is told so in the words of its protocol."""
+        commands: list[Command] = []
+        for stream_id, stream in list(self._streams.items()):
+            verb = getattr(stream.inner, "drain", None)
+            if verb is not None:
+                commands += self._named(stream_id, verb(now))
+            commands += self._end(stream_id, stream, now)
+        return commands
+
     def deadline(self) -> int | None:
-        """The earliest of all streams; at once where one reads again."""
-        earliest: int | None = None
+        """The earliest of all streams; at once where one reads again, or has ended."""
+        earliest: int | None = 0 if self._owed else None
         for stream in self._streams.values():
             at = 0 if stream.held and stream.inner.reading else stream.inner.deadline()
             if at is not None and (earliest is None or at < earliest):
@@ -186,7 +212,7 @@ class WebSocketStreams:
 
     def expire(self, now: int) -> Sequence[Command]:
         """Deadlines that have come, and what was held back."""
-        commands: list[Command] = []
+        commands, self._owed = self._owed, []
         for stream_id, stream in list(self._streams.items()):
             at = stream.inner.deadline()
             if at is not None and at <= now:

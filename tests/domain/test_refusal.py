@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from domain.errors import ErrorCode
 from domain.refusal import NO_REFUSALS, WORDS, Reason, reason_of
 from protocols.coap import message
+from protocols.grpc import framing
+from protocols.grpc import status as grpc
+from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.mqtt import status
+from protocols.remoting import codes
+from protocols.remoting import status as remoting
 from protocols.remoting.connection import REASONS_CLOSED
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = {Reason.REQUEST_REFUSED: ["refused-{"]}
 ANSWERED_BY_AN_ADAPTER = {Reason.BODY_EMPTY}
 """What gRPC's adapter says out of itself, before there is a command."""
-ENDS = {"Disconnected", "_end", "_over", "refused", "disconnected", "count", "overload", "_turned_away"}
+ENDS = {"Disconnected", "_end", "_over", "refused", "_refused", "disconnected", "count", "overload", "_turned_away"}
 """Calls whose first words are reasons."""
+COUNTS = {"refused", "_refused"}
+"""What an adapter has refused: with two words, the first is its own name."""
 
 
 def test_every_error_code_is_a_reason_of_the_same_name() -> None:
@@ -34,6 +42,27 @@ def test_every_code_of_coap_that_refuses_is_known() -> None:
     assert [code for code in refusals if reason_of(code) is None] == []
 
 
+def test_every_refusal_of_an_adapters_own_is_known() -> None:
+    words = [*grpc.REFUSALS.values(), *framing.REFUSALS.values(), *status.PUBLISHES.values(), *status.FILTERS.values()]
+    texts = "".join(path.read_text() for path in sorted((ROOT / "protocols" / "http").glob("*.py")))
+    problems = re.findall(r'problem\(\s*\d{3}, "([a-z-]+)"', texts)
+    assert len(problems) > 20
+    assert [word for word in (*words, *problems) if reason_of(word) is None] == []
+    assert all(reason_of(word).refusal for word in (*words, *problems))  # type: ignore[union-attr]
+
+
+def test_every_code_that_a_request_is_refused_with_by_remoting_and_grpc_is_counted() -> None:
+    raised, refused = set(), set()
+    for path in (ROOT / "protocols" / "remoting").glob("*.py"):
+        raised |= {getattr(codes, name) for name in re.findall(r"RequestError\(codes\.([A-Z_]+)", path.read_text())}
+    for path in (ROOT / "protocols" / "grpc").glob("*.py"):
+        refused |= set(re.findall(r"(?:Refusal\(|refuse\(call, )pb\.([A-Z_]+)", path.read_text()))
+    assert len(raised) > 4
+    assert len(refused) > 8
+    assert raised <= set(remoting.REFUSALS)
+    assert {pb.Code.Value(name) for name in refused} <= set(grpc.REFUSALS)
+
+
 def literals() -> set[tuple[str, str]]:
     """(place, word) of every reason that is written where it is used, and of every constant for one."""
     found: set[tuple[str, str]] = set()
@@ -47,7 +76,7 @@ def literals() -> set[tuple[str, str]]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if name not in ENDS:
                 continue
-            for argument in node.args:
+            for argument in node.args[1:] if name in COUNTS and len(node.args) == 2 else node.args:
                 for part in ast.walk(argument):
                     word = part.value if isinstance(part, ast.Constant) else None
                     if isinstance(word, str) and word.replace("-", "").isalnum():

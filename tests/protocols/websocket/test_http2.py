@@ -9,6 +9,8 @@ from wsproto.connection import Connection as Frames
 from wsproto.connection import ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 
+from domain.errors import ErrorCode, Failure
+from gateway.observe.figures import Ledger
 from gateway.session import Session
 from gateway.usecase.channels import Channels
 from protocols.http2.connection import Http2Connection
@@ -34,7 +36,8 @@ class Line:
 
     def __init__(self, engine: EngineFactory, broker: Broker, **options: object) -> None:
         self.broker = broker
-        channels = Channels()
+        self.figures = Ledger().of("mqtt")
+        channels = Channels(self.figures)
         broker.handler.add(channels)
         channels.handler = broker.handler
         adapter = WebSocketAdapter({"/mqtt": broker.adapter}, options)
@@ -180,6 +183,50 @@ def test_the_client_of_a_channel_is_taken_over_alone(engine: EngineFactory) -> N
     assert isinstance(close, CloseConnection)
     other.put(Subscribe(1, [("t", 0)]))
     assert [type(packet) for packet in other.packets()] == [Suback]
+
+
+@both_engines
+@pytest.mark.parametrize(("code", "word"), [(ErrorCode.NOT_AUTHENTICATED, 0x98), (ErrorCode.NOT_ALLOWED, 0x87)])
+def test_the_client_of_a_channel_is_sent_away_alone_and_told_why(engine: EngineFactory, code: ErrorCode, word: int) -> None:
+    line = Line(engine, Broker())
+    phone, other = Phone(line, "c"), Phone(line, "other")
+    (shell,) = [session.shell for session in line.broker.sessions._attached if session.client_id == "c"]
+    shell.expel(Failure(code, "no more"))
+    line.run()
+    goodbye, close = phone.events()
+    assert isinstance(goodbye, BytesMessage)
+    assert [packet.code for packet in phone.decoder.feed(bytes(goodbye.data)) if isinstance(packet, Disconnect)] == [word]
+    assert isinstance(close, CloseConnection)
+    assert line.broker.sessions.attached == 1, "the gateway has heard that it is gone"
+    assert line.figures.all_disconnects() == {"revoked": 1}
+    other.put(Subscribe(1, [("t", 0)]))
+    assert [type(packet) for packet in other.packets()] == [Suback]
+
+
+@both_engines
+@pytest.mark.parametrize(("options", "code"), [({}, 0x8B), ({"server_reference": "other", "redirect": ""}, 0x9C)])
+def test_clients_of_channels_are_told_that_the_node_stops(engine: EngineFactory, options: dict[str, object], code: int) -> None:
+    line = Line(engine, Broker(**options))
+    phones = [Phone(line, "a"), Phone(line, "b")]
+    for command in line.server.drain(line.broker.clock.monotonic_ns()):
+        line.broker.handler.handle(line.session, command)
+    line.run()
+    for phone in phones:
+        goodbye, close = phone.events()
+        assert isinstance(goodbye, BytesMessage)
+        assert [packet.code for packet in phone.decoder.feed(bytes(goodbye.data)) if isinstance(packet, Disconnect)] == [code]
+        assert isinstance(close, CloseConnection)
+    assert line.broker.sessions.attached == 0
+    assert line.figures.all_disconnects() == {"shutting-down": 2}
+
+
+@both_engines
+def test_what_happens_in_channels_is_counted_as_mqtt(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    phone = Phone(line, "c")
+    phone.put(Subscribe(1, [("t", 1)]))
+    phone.put(Publish(b"t", b"1", 1, False, False, 1, NONE), Publish(b"t", b"2", 2, False, False, 2, NONE))
+    assert (line.figures.protocol, line.figures.messages_in, line.figures.messages_out) == ("mqtt", 2, 2)
 
 
 @both_engines
