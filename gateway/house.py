@@ -14,6 +14,9 @@ from protocols.adapter import Peer
 JOIN_BYTES_MAX: Final = 64 * 1024
 """Up to here joining pieces is cheaper than handing them to the kernel one by one."""
 
+OUTPUT_BYTES_MAX: Final = 64 * 1024
+"""What transports have from the beginning."""
+
 
 @final
 class Turn:
@@ -49,10 +52,13 @@ class PumpHouse:
     connections_max   stream connections open at once; one more is closed at once and counted
     door              who may come in, where something limits that; None: everybody
     fronts            whose connections are somebody else's (PROXY protocol): the door is asked when it is known whose
+    output_bytes_max  what may wait in front of a socket for a peer that does not read, before it is not read from either
     hang_up           ends our side of a connection; the pump goes on reading, and drops, until the peer has ended its own
     """
 
-    __slots__ = ("clock", "connections_max", "door", "fronts", "handler", "hang_up", "ledger", "pumps", "turn")
+    __slots__ = (
+        "clock", "connections_max", "door", "fronts", "handler", "hang_up", "ledger", "output_bytes_max", "pumps", "turn",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,7 +69,9 @@ class PumpHouse:
         hang_up: Callable[[Any], None] | None = None,
         door: Door | None = None,
         fronts: Callable[[str], bool] = _nobody,
+        output_bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:
+        self.output_bytes_max = output_bytes_max
         self.door = door
         self.fronts = fronts
         self.hang_up = hang_up
@@ -78,6 +86,12 @@ class PumpHouse:
     def full(self) -> bool:
         """There are as many connections as there may be."""
         return len(self.pumps) >= self.connections_max
+
+    def meet(self, transport: Transport) -> Peer:
+        """Who is at the other end of a new connection, whose output is bounded from now on."""
+        if self.output_bytes_max != OUTPUT_BYTES_MAX:
+            transport.set_write_buffer_limits(self.output_bytes_max)
+        return peer_of(transport)
 
 
 @final

@@ -75,7 +75,8 @@ class Node:
             self._proxies = Proxies(config.table("proxy"))
             door = Door(self.parts.limits) if self.parts.limits.doors else None
             self._house = PumpHouse(
-                self.parts.gate, self._clock, self._ledger, config.connections_max, hang_up, door, self._proxies.holds
+                self.parts.gate, self._clock, self._ledger, config.connections_max, hang_up, door, self._proxies.holds,
+                self.parts.limits.output_bytes_max,
             )
             tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host), config.client_ca)
             tls.check()

@@ -20,7 +20,7 @@ from domain.errors import Failure
 from domain.event import Event, Refused, Sent
 from domain.refusal import Reason
 from domain.session import Excused, Expelled, SendOnce
-from gateway.house import Alarm, PumpHouse, Visit, peer_of, write
+from gateway.house import Alarm, PumpHouse, Visit, write
 from gateway.observe.figures import Figures
 from gateway.session import Session
 from gateway.transport import Opening, Transport
@@ -68,7 +68,7 @@ class Pump:
         self._connection: Connection
         self._transport: Transport | None = None
         self._timer = Alarm(house.clock, self._due)
-        self._watchdog = Alarm(house.clock, self.abort)
+        self._watchdog = Alarm(house.clock, self._overdue)
         self._dirty = self._paused = self._held = self._refused = self._stalled = False
         self._visit = Visit(house)
         self._rest = Alarm(house.clock, self._rested)
@@ -81,7 +81,7 @@ class Pump:
     def connection_made(self, transport: Transport) -> None:
         """The socket is there: make the connection and arm its handshake deadline."""
         now = self._now()
-        peer = peer_of(transport)
+        peer = self._house.meet(transport)
         self._transport = transport
         if self._turned_away("connections-max" if self._house.full else self._visit.enter(peer.host, now)):
             return
@@ -94,8 +94,7 @@ class Pump:
         if self._labels is not None:
             self._opening = cast(Opening, self._connection)
         self._house.pumps[self] = None
-        self._figures.connections_open += 1
-        self._figures.connections_opened += 1
+        self._figures.opened()
         self._mark()
 
     def data_received(self, data: bytes) -> None:
@@ -322,6 +321,11 @@ class Pump:
         """Drop the connection when it is still there after `limit_ns`."""
         if self._transport is not None:
             self._watchdog.begin(self._now() + limit_ns)
+
+    def _overdue(self) -> None:
+        if self._stalled:
+            self._end(Reason.SLOW_READER.value)
+        self.abort()
 
     def _fault(self, where: str) -> None:
         """A bug of ours: once in the log with its traceback, counted, and the connection is over."""

@@ -76,6 +76,7 @@ class Renewal:
 
     def _limit(self, limits: LimitsConfig) -> None:
         """Rates of those who are here change too where something was limited before; else those count who come."""
+        self._house.output_bytes_max = limits.output_bytes_max
         if self._throttle is not None:
             self._throttle.take(limits)
         elif limits.throttles:

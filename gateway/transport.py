@@ -39,6 +39,9 @@ class Transport(Protocol):
     def abort(self) -> None:
         """Close now."""
 
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Bytes that may be queued before `pause_writing`; a quarter of it before `resume_writing`."""
+
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """`peername` and `sockname`."""
 

@@ -14,6 +14,9 @@ EXCESSES: Final = (WAIT, REFUSE, CLOSE)
 LARGEST: Final = 1_000_000_000_000
 """Of any number here; more is a slip of the keyboard."""
 
+POSITIVE: Final = ("burst_s", "flapping_window_s", "flapping_hold_s", "keys_max", "output_bytes_max")
+"""What cannot be off."""
+
 
 @dataclass(frozen=True, slots=True)
 class LimitsConfig:
@@ -29,6 +32,8 @@ class LimitsConfig:
     flapping_connects           connects of one MQTT client id within flapping_window_s before it is held off
     flapping_address_connects   the same for an address, on every stream port
     flapping_hold_s             how long they are held off
+    output_bytes_max            answers that may wait for a peer that does not read; above this it is not read from either, and
+                                dropped when that lasts a minute
     keys_max                    addresses, users and client ids that each table remembers
     """
 
@@ -45,13 +50,14 @@ class LimitsConfig:
     flapping_address_connects: int = 0
     flapping_window_s: int = 60
     flapping_hold_s: int = 300
+    output_bytes_max: int = 65_536
     keys_max: int = 65_536
 
     def __post_init__(self) -> None:
         """Raises ConfigError for what makes no sense."""
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 1 if field.name in ("burst_s", "flapping_window_s", "flapping_hold_s", "keys_max") else 0
+            least = 1 if field.name in POSITIVE else 0
             if isinstance(value, int) and not least <= value <= LARGEST:
                 raise ConfigError(f"limits.{field.name} is {value}: from {least} to {LARGEST}")
         if self.mqtt_excess not in EXCESSES:

@@ -44,6 +44,11 @@ class Figures:
         self.disconnects: dict[str, int] = {}
         self.dropped: Mapping[str, int] = {}
 
+    def opened(self) -> None:
+        """Count one connection that is there from now on."""
+        self.connections_open += 1
+        self.connections_opened += 1
+
     def answered(self, event: Event) -> None:
         """Count what one event hands to a client, or refuses."""
         if isinstance(event, Deliveries):
