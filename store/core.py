@@ -22,7 +22,6 @@ from store.delay.wheel import Wheel
 from store.keeping import Keeping, empty_at
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
-from store.lease import journal
 from store.lease.ledger import Ledger
 from store.lease.retry import retry_copy
 from store.lease.sharing import Sharing
@@ -288,9 +287,8 @@ class Core:
     def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
         """(base of the segment of the newest record, change, its value is a row) of every live key."""
         yield from self.state.snapshot()
-        for base, table in self.ledger.anchors.items():
-            key = journal.key(table.group, table.topic, table.queue_id)
-            yield base, StateChange(LEASE, key, journal.whole(table)), False
+        for base, change in self.ledger.snapshot():
+            yield base, change, False
 
     # Running
 

@@ -41,11 +41,12 @@ class Keeping:
 
         What has a newer change under way is left out: the log has that, behind.
         """
-        self._ledger.anchored_below(base)
+        resting = self._ledger.needed_below(base, self._commit.base)
         self._ledger.journal(self._commit.base)
         unapplied = self._appender.unapplied
         needed = [item for item in self._state.anchored_below(base) if (item.space, item.key) not in unapplied]
         needed = [item for item in needed if not self._is_stale(item, base)]
+        needed += resting
         for queue in self.queues.below(base):
             self.queues.forget(queue)
             if queue.entry.name == TIMER_TOPIC or queue.visible != queue.next:

@@ -90,20 +90,22 @@ class Lights:
             return
         now = self._clock.wall_ms()
         call = OrderedCall(self._index, self._host, self._broker, now, limit, invisible_ms, None, attempt_id)
-        queues = [queue for queue in (self._queue(parent, each) for each in names) if queue is not None]
-        tables = [self._ledger.table(group, queue, False) for queue in queues]
-        for table in tables:
+        queues = [(at, self._queue(parent, each)) for at, each in enumerate(names)]
+        found = [
+            (at, queue, self._ledger.table(group, queue, False))
+            for at, queue in queues
+            if queue is not None and not self._ledger.tables.rests_at((group, queue.name, 0), queue.visible)
+        ]
+        for _, _, table in found:
             call.agree(table)
         changed = []
-        looked = 0
-        for table, queue in zip(tables, queues, strict=True):
+        looked = len(names)
+        for at, queue, table in found:
             if len(call.messages) >= limit:
+                looked = at
                 break
-            looked += 1
             if call.take_from(table, queue):
                 changed.append(table)
-        if looked == len(queues):
-            looked = len(names)
         result = LiteLeases(call.messages, call.pop_ms, looked)
         for table in changed:
             last = table is changed[-1]

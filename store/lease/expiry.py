@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final, final
 
 from domain.ports import Clock, Timer
 from store.lease.table import LeaseTable
 
 _RECHECK_MS: Final = 1_000
+_WAKES_MIN: Final = 1_024
+"""So many entries may be those of tables that wait no more, and as many as wait besides."""
 
 
 @final
@@ -21,6 +23,7 @@ class Expiry:
         self._clock = clock
         self._freed = freed
         self._wakes: list[tuple[int, int, LeaseTable]] = []
+        self._bound = _WAKES_MIN
         self._serial = 0
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -33,6 +36,10 @@ class Expiry:
             table.wake_ms = end
             self._serial += 1
             heappush(self._wakes, (end, self._serial, table))
+            if len(self._wakes) > self._bound:
+                self._wakes = [wake for wake in self._wakes if wake[0] == wake[2].wake_ms and not wake[2].dropped]
+                heapify(self._wakes)
+                self._bound = 2 * len(self._wakes) + _WAKES_MIN
             if self._timer is None or end < self._timer_ms:
                 self._arm()
 

@@ -48,6 +48,11 @@ def whole(table: LeaseTable) -> bytes:
     return _encode(table, WHOLE, sorted(table.leases), settled)
 
 
+def idle(floor: int, pop_ms: int, ordered: bool) -> bytes:
+    """All of a table with nothing but these."""
+    return _FRONT.pack(WHOLE | ORDERED if ordered else WHOLE, floor, floor, pop_ms, 0, 0, 0)
+
+
 def changes(table: LeaseTable) -> tuple[bytes, bool]:
     """What has changed since the last call, and whether that is all of the table."""
     everything = table.reset_since or is_idle(table) or len(table.changed) >= len(table.leases) + len(table.settled)

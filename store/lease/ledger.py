@@ -14,7 +14,7 @@ from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
 from store.lease.call import LeaseCall, Source
 from store.lease.expiry import Expiry
-from store.lease.mark import Marks, Place
+from store.lease.mark import Marks
 from store.lease.order import OrderedCall
 from store.lease.table import LeaseTable
 from store.lease.turn import Paper, Turn
@@ -45,7 +45,6 @@ class Ledger(Turn):
         self._clock = clock
         self._host = host
         self._broker = broker
-        self.tables: dict[Place, LeaseTable] = {}
         self.marks = Marks()
         self._turns: dict[tuple[str, str], int] = {}
         self._expiry = Expiry(clock, host.freed)
@@ -207,10 +206,10 @@ class Ledger(Turn):
 
     def offset(self, group: str, topic: str, queue_id: int) -> int | Failure:
         """MessageStore.offset."""
-        table = self.tables.get((group, topic, queue_id))
-        if table is None:
+        floor = self.tables.floor((group, topic, queue_id))
+        if floor < 0:
             return Failure(ErrorCode.OFFSET_NOT_FOUND, f"group {group} has no position on {topic} queue {queue_id}")
-        return table.floor
+        return floor
 
     def commit(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
@@ -271,7 +270,7 @@ class Ledger(Turn):
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
         """MessageStore.drop_group."""
-        changes = self._drop([key for key in self.tables if key[0] == group])
+        changes = self._drop([key for key in self.tables.places() if key[0] == group])
 
         def answer(result: list[Placed] | Failure) -> None:
             done(result if isinstance(result, Failure) else None)
@@ -281,7 +280,7 @@ class Ledger(Turn):
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Forget all tables of a topic; the changes that say so."""
         lights = lite.queue_name(topic, "")
-        return self._drop([key for key in self.tables if key[1] == topic or key[1].startswith(lights)])
+        return self._drop([key for key in self.tables.places() if key[1] == topic or key[1].startswith(lights)])
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
         """Forget those of these tables that there are; the changes that say so."""
@@ -291,11 +290,12 @@ class Ledger(Turn):
         changes: list[StateChange] = []
         for key in keys:
             table = self.tables.pop(key)
-            self._dirty.pop(table, None)
             self.marks.drop(key)
-            self.anchors.forget(table)
             self._turns.pop((key[0], key[1]), None)
-            table.dropped = True
+            if table is not None:
+                self._dirty.pop(table, None)
+                self.anchors.forget(table)
+                table.dropped = True
             changes.append(StateChange(LEASE, journal.key(*key), None))
         return changes
 
@@ -305,20 +305,22 @@ class Ledger(Turn):
         """A change read from the log or from a snapshot, while the store opens."""
         key = journal.parse_key(change.key)
         if change.value is None:
-            table = self.tables.pop(key, None)
+            table = self.tables.pop(key)
             if table is not None:
                 self.anchors.forget(table)
             return
-        table = self.tables.get(key)
+        table = self.tables.live.get(key)
         if table is None:
+            # Where one rests, this value is all there is to say: after nothing but a floor everything is a change.
+            self.tables.pop(key)
             table = self.tables[key] = LeaseTable(*key, 0)
         journal.apply(table, change.value)
         if change.value[0] & journal.WHOLE or journal.is_idle(table):
-            self.anchors.touch(table, base)
+            self._anchor(table, base)
 
     def recovered(self) -> None:
         """All changes are applied: leases run on."""
-        for table in self.tables.values():
+        for table in self.tables.live.values():
             journal.ready(table)
             self._expiry.schedule(table)
 
@@ -333,4 +335,4 @@ class Ledger(Turn):
 
     def leased(self) -> int:
         """Leases now, free ones included."""
-        return sum(len(table.leases) for table in self.tables.values())
+        return sum(len(table.leases) for table in self.tables.live.values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
 from typing import Any, Protocol
 
 from domain.errors import Failure
@@ -10,6 +12,7 @@ from domain.message import Placed
 from domain.ports import StateChange
 from store.lease import journal
 from store.lease.table import LeaseTable
+from store.lease.tables import Tables
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.state.anchors import Anchors
@@ -33,6 +36,7 @@ class Turn:
         self._index = index
         self._paper = paper
         self.anchors: Anchors[LeaseTable] = Anchors()
+        self.tables = Tables(self._touch)
         self._dirty: dict[LeaseTable, None] = {}
         self._page: list[tuple[Callable[[Any], None], Any]] = []
         self._flushed: list[tuple[Callable[[Any], None], Any]] = []
@@ -46,7 +50,7 @@ class Turn:
             value, everything = journal.changes(table)
             changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
             if everything:
-                self.anchors.touch(table, base)
+                self._anchor(table, base)
         self._dirty.clear()
         page, self._page = self._page, []
         flushed, self._flushed = self._flushed, []
@@ -58,13 +62,30 @@ class Turn:
         value, _ = journal.changes(table)
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
 
-    def anchored_below(self, base: int) -> list[LeaseTable]:
-        """Tables that have to be written whole before the segments before `base` may go; marked for this turn's journal."""
-        found = self.anchors.below(base)
-        for table in found:
+    def _anchor(self, table: LeaseTable, base: int) -> None:
+        """The newest value of a table is whole, and in the segment at `base`."""
+        if self.tables.rest(table, base):
+            self.anchors.forget(table)
+        else:
+            self.anchors.touch(table, base)
+
+    def needed_below(self, base: int, newest: int) -> list[StateChange]:
+        """What has to be written, into the segment at `newest`, before the segments before `base` may go.
+
+        Tables that are live are marked for this turn's journal.
+        """
+        for table in self.anchors.below(base):
             table.reset_since = True
             self._touch(table)
-        return found
+        return self.tables.carry(base, newest)
+
+    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
+        """(base of the segment of the newest value, all of the table), oldest first."""
+        live = (
+            (base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole(table)))
+            for base, table in self.anchors.items()
+        )
+        yield from merge(live, self.tables.snapshot(), key=itemgetter(0))
 
     def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
         """Tell `result` when this turn is written, at the level that `topic` promises."""

@@ -1,0 +1,121 @@
+"""Lease tables by (group, topic, queue id). Of light queues there are many, most of them idle: those rest as one number.
+
+    live  --idle at the end of a turn, light-->  resting  --asked for-->  live, and written again in that turn
+
+A resting table is its state key and an integer: pop time | floor 64 bits | base of the segment of its newest value 64 |
+ordered 1. All else of it is as in a table that is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from domain import lite
+from domain.ports import StateChange
+from store.lease import journal
+from store.lease.mark import Place
+from store.lease.table import LeaseTable
+from store.state.view import LEASE
+
+_MASK: Final = (1 << 64) - 1
+_BASE: Final = 1
+_FLOOR: Final = 65
+_POP: Final = 129
+
+
+@final
+class Tables:
+    """All of them. Invariant: a place is live or rests, never both; those that rest are in the order of their bases."""
+
+    __slots__ = ("_rest", "_woken", "live")
+
+    def __init__(self, woken: Callable[[LeaseTable], None]) -> None:
+        """`woken`: a table rests no more, and has to be written again in this turn."""
+        self._woken = woken
+        self._rest: dict[bytes, int] = {}
+        self.live: dict[Place, LeaseTable] = {}
+
+    def __len__(self) -> int:
+        return len(self.live) + len(self._rest)
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self.live or self._number(place) >= 0
+
+    def __getitem__(self, place: Place) -> LeaseTable:
+        return self.live[place]
+
+    def __setitem__(self, place: Place, table: LeaseTable) -> None:
+        self.live[place] = table
+
+    def get(self, place: Place) -> LeaseTable | None:
+        """The table of a place, live from now on."""
+        table = self.live.get(place)
+        if table is None and self._rest and place[1].startswith(lite.PREFIX):
+            number = self._rest.pop(journal.key(*place), -1)
+            if number >= 0:
+                table = self.live[place] = LeaseTable(*place, number >> _FLOOR & _MASK)
+                table.ordered = number & 1 != 0
+                table.pop_ms = number >> _POP
+                self._woken(table)
+        return table
+
+    def pop(self, place: Place) -> LeaseTable | None:
+        """Forget what is at a place; the table, when it was live."""
+        if place[1].startswith(lite.PREFIX):
+            self._rest.pop(journal.key(*place), None)
+        return self.live.pop(place, None)
+
+    def places(self) -> list[Place]:
+        """Where there are tables. Reads all of them."""
+        return [*self.live, *map(journal.parse_key, self._rest)]
+
+    def floor(self, place: Place) -> int:
+        """The position at a place, -1 for none. Wakes nobody."""
+        table = self.live.get(place)
+        if table is not None:
+            return table.floor
+        number = self._number(place)
+        return -1 if number < 0 else number >> _FLOOR & _MASK
+
+    def rests_at(self, place: Place, end: int) -> bool:
+        """True when a table rests there, and all below `end` is settled."""
+        number = self._number(place) if self._rest else -1
+        return number >= 0 and number >> _FLOOR & _MASK == end
+
+    def rest(self, table: LeaseTable, base: int) -> bool:
+        """Let a table rest whose newest value is whole, and in the segment at `base`, the newest one; False when it may not."""
+        if not table.topic.startswith(lite.PREFIX) or table.shared or table.head != table.floor:
+            return False
+        if not journal.is_idle(table):
+            return False
+        del self.live[table.group, table.topic, table.queue_id]
+        key = journal.key(table.group, table.topic, table.queue_id)
+        self._rest[key] = table.pop_ms << _POP | table.floor << _FLOOR | base << _BASE | table.ordered
+        table.dropped = True
+        return True
+
+    def carry(self, before: int, base: int) -> list[StateChange]:
+        """The values that rest in segments before the one at `before`, to be written into the one at `base`, the newest."""
+        old: list[tuple[bytes, int]] = []
+        for key, number in self._rest.items():
+            if number >> _BASE & _MASK >= before:
+                break
+            old.append((key, number))
+        for key, number in old:
+            del self._rest[key]
+            self._rest[key] = number >> _FLOOR << _FLOOR | base << _BASE | number & 1
+        return [_change(key, number) for key, number in old]
+
+    def snapshot(self) -> Iterator[tuple[int, StateChange]]:
+        """(base of the segment of the newest value, that value) of the tables that rest, oldest first."""
+        for key, number in list(self._rest.items()):
+            yield number >> _BASE & _MASK, _change(key, number)
+
+    def _number(self, place: Place) -> int:
+        return self._rest.get(journal.key(*place), -1) if place[1].startswith(lite.PREFIX) else -1
+
+
+def _change(key: bytes, number: int) -> StateChange:
+    value = journal.idle(number >> _FLOOR & _MASK, number >> _POP, number & 1 != 0)
+    return StateChange(LEASE, key, value)

@@ -1,0 +1,134 @@
+"""Lease tables of light queues that have nothing in flight: they rest as one number, and nothing is forgotten by it."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from domain import lite
+from store.config import StoreConfig
+from store.lease.tables import Tables
+from tests.store.driver import Driver, sure
+from tests.store.test_light import SMALL, driver, lease, send, settle, told
+
+__all__ = ["driver"]
+
+
+def tables(driver: Driver) -> Tables:
+    return driver.store._core.ledger.tables
+
+
+def consume(driver: Driver, name: str) -> list[str]:
+    """Lease what there is of a lite topic, and settle it."""
+    leases = lease(driver, name)
+    settle(driver, name, leases)
+    return told(leases)
+
+
+def position(driver: Driver, name: str) -> int:
+    found: int = sure(driver.call(driver.store.offset, "g", lite.queue_name("p", name), 0))
+    return found
+
+
+def test_a_table_rests_when_all_is_settled_and_wakes_when_there_is_more(driver: Driver) -> None:
+    send(driver, "a", "1", "2")
+    leases = lease(driver, "a")
+    assert (len(tables(driver).live), len(tables(driver))) == (1, 1)
+    settle(driver, "a", leases)
+    assert (len(tables(driver).live), len(tables(driver)), position(driver, "a")) == (0, 1, 2)
+    assert told(lease(driver, "a")) == []
+    assert len(tables(driver).live) == 0
+    send(driver, "a", "3")
+    again = lease(driver, "a")
+    assert told(again) == ["3"]
+    assert again.pop_ms > leases.pop_ms
+    assert len(tables(driver).live) == 1
+    driver.clock.run_for(60_000)
+    assert told(lease(driver, "a")) == ["3"]
+
+
+def test_an_acknowledgement_that_comes_twice_is_as_good_while_the_table_rests(driver: Driver) -> None:
+    send(driver, "a", "1")
+    leases = lease(driver, "a")
+    settle(driver, "a", leases)
+    assert len(tables(driver).live) == 0
+    [outcome] = driver.settle("g", lite.queue_name("p", "a"), *leases.messages)
+    assert outcome is None
+    assert position(driver, "a") == 1
+
+
+def test_a_position_that_is_moved_wakes_the_table(driver: Driver) -> None:
+    send(driver, "a", "1", "2")
+    consume(driver, "a")
+    queue = lite.queue_name("p", "a")
+    assert driver.call(driver.store.commit, "g", [(queue, 0, 1)]) is None
+    assert position(driver, "a") == 1
+    assert told(lease(driver, "a")) == ["2"]
+
+
+@pytest.mark.parametrize("end", ["killed", "powered_off", "restarted"])
+def test_what_rests_is_there_after_the_end_of_the_process(driver: Driver, end: str) -> None:
+    for at in range(50):
+        send(driver, f"s{at}", "1", "2")
+        consume(driver, f"s{at}")
+    send(driver, "s7", "3")
+    driver.clock.run_for(2_000)
+    found: Driver = getattr(driver, end)()
+    assert [position(found, f"s{at}") for at in range(50)] == [2] * 50
+    assert (len(tables(found).live), len(tables(found))) == (0, 50)
+    assert (told(lease(found, "s7")), told(lease(found, "s8"))) == (["3"], [])
+
+
+def test_positions_outlive_the_segments_that_they_were_written_in() -> None:
+    config = StoreConfig(
+        segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
+        retention_ms=10_000, retention_check_ms=1_000,
+    )  # fmt: skip
+    driver = Driver(config)
+    driver.topic("p", type="LITE")
+    chance = random.Random(4)
+    ends = dict.fromkeys([f"s{at}" for at in range(40)], 0)
+    for _ in range(300):
+        name = chance.choice(list(ends))
+        send(driver, name, "x" * 200)
+        ends[name] += 1
+        assert len(consume(driver, name)) == 1
+        driver.clock.run_for(chance.choice((0, 100, 300)))
+    driver.clock.run_for(30_000)
+    send(driver, "other", "x")
+    driver.clock.run_for(30_000)
+    core = driver.store._core
+    assert core.retention.deleted > 3
+    assert [position(driver, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
+    found = driver.killed()
+    assert [position(found, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
+
+
+def test_what_is_deleted_rests_no_more(driver: Driver) -> None:
+    for name in ("a", "b"):
+        send(driver, name, "1")
+        consume(driver, name)
+    driver.call(driver.store.lights.drop, "p", ["a"], ["g"])
+    assert len(tables(driver)) == 1
+    driver.call(driver.store.drop_group, "g")
+    assert len(tables(driver)) == 0
+    found = driver.killed()
+    assert len(tables(found)) == 0
+
+
+def test_a_table_that_rests_costs_next_to_nothing() -> None:
+    driver = Driver(SMALL)
+    driver.topic("p", type="LITE")
+    count = 500
+    for at in range(0, count, 50):
+        names = [f"session-{each:08d}" for each in range(at, at + 50)]
+        for name in names:
+            send(driver, name, "1")
+            consume(driver, name)
+    found = tables(driver)
+    assert not found.live
+    assert len(driver.store._core.ledger.anchors) == 0
+    keys = sum(sys.getsizeof(key) + sys.getsizeof(number) for key, number in found._rest.items())
+    assert (keys + sys.getsizeof(found._rest)) / count <= 300
