@@ -18,6 +18,7 @@ import pytest
 
 from tests.interop.grpc_java import compiled
 from tests.interop.grpc_setup import ROOT, make_group, make_topic
+from tests.interop.lite_setup import LiteClient, make_lite_group
 from tests.interop.node import Node
 from tests.interop.remoting_java import build
 from tests.interop.test_grpc_go import client, run
@@ -122,6 +123,40 @@ def test_the_java_sdk_over_grpc_through_the_proxy(
     command = compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
     told = scenes([*command, "GrpcSuite", "features", f"127.0.0.1:{proxy['grpc']}", *wanted])
     assert {name: text.split()[0] for name, text in told.items()} == dict.fromkeys(wanted, "OK"), told
+
+
+def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Ordered and not, one that fails, taken away from their subscriber, too many of them, a group that is not bound."""
+    for topic in ("lite-sessions", "lite-unbound"):
+        make_topic(node, topic, "LITE")
+    make_topic(node, "lite-ranked", "PRIORITY")
+    make_group(node, "lite-ranked-group", orderly=False)
+    make_lite_group(node, "lite-ordered", "lite-sessions")
+    make_lite_group(node, "lite-own", "lite-sessions", lite_sub_model="Exclusive")
+    make_lite_group(node, "lite-few", "lite-sessions", lite_sub_client_quota="3")
+    make_group(node, "lite-nowhere", orderly=False)
+    scenes = (
+        "priority:lite-ranked:lite-ranked-group", "lite:lite-sessions:lite-ordered", "exclusive:lite-sessions:lite-own",
+        "quota:lite-sessions:lite-few", "unbound:lite-unbound:lite-nowhere",
+    )  # fmt: skip
+    command = compiled(tmp_path_factory.mktemp("lite"), "Lite")
+    client = LiteClient(command, f"127.0.0.1:{proxy['grpc']}", scenes, tmp_path_factory.mktemp("home"))
+    try:
+        client.wait_ready()
+        client.go_on()
+        seen = client.seen()
+    finally:
+        client.end()
+    assert [line for line in seen["lite-ordered"] if line[0] == "done"] == [["done", "true", "a,b"], ["done", "true"]], seen
+    bodies = [line[0] for line in seen["lite-ordered"] if len(line) == 4]
+    assert [body for body in bodies if body[0] == "a"] == [f"a {at}" for at in range(11)]
+    assert [body for body in bodies if body[0] == "b"] == [f"b {at}" for at in (0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9)]
+    assert ["first", "0", "1"] in seen["lite-own"]
+    assert [line for line in seen["lite-own"] if line[0] == "second"] == [["second", f"own {at}"] for at in range(5)]
+    assert ["LiteSubscriptionQuotaExceededException", "3"] in seen["lite-few"]
+    assert seen["lite-nowhere"][0][0].endswith("Exception"), seen
+    ranked = [line[1] for line in seen["lite-ranked-group"] if line[0][:4] == "body"]
+    assert "".join(ranked) == "333222111000"
 
 
 def test_the_java_client_over_remoting_through_the_proxy(

@@ -1,151 +1,199 @@
-"""Lite topics and priorities: the official Java SDK for gRPC 5.2.0 against a running node that is killed on the way."""
+"""Lite topics and priorities by the Java SDK for gRPC 5.2.0, with a node that is killed on the way; and mqadmin.
+
+All scenes run at once in one process; the node is killed when the others are over.
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.interop.grpc_setup import ROOT, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_topic
+from gateway.link import Link
+from protocols.remoting import codes
+from tests.interop.grpc_java import compiled
+from tests.interop.grpc_setup import make_topic
+from tests.interop.lite_setup import LiteClient, make_lite_group
 from tests.interop.node import Node
 from tests.interop.remoting_java import JavaClient, build
 
-PROJECT = ROOT / "tests" / "interop" / "java" / "grpc"
-FETCH_S = 400
-CLIENT_S = 120
+pytestmark = pytest.mark.interop
+SETTLED_S = 20
+COMMANDS = (
+    "updateTopic -b {broker} -t made -r 2 -w 2 -a +message.type=LITE,+lite.topic.expiration=60",
+    "updateSubGroup -b {broker} -g made-group --attributes +lite.bind.topic=made",
+    "getBrokerLiteInfo -b {broker} -d",
+    "getParentTopicInfo -p made",
+    "getLiteTopicInfo -p sessions -l kept",
+    "getLiteTopicInfo -p sessions -l here -s",
+    "getLiteGroupInfo -p sessions -g killed",
+    "getLiteGroupInfo -p sessions -g killed -l kept",
+    "getLiteClientInfo -p sessions -g stay -c {client-id} -s",
+    "triggerLiteDispatch -p sessions -g stay",
+)
+"""What mqadmin is asked when all scenes are over but one, of which ten messages wait."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Group -> the fields of its lines; command -> what it printed; the id of the client that stays."""
+
+    seen: dict[str, list[list[str]]]
+    tools: dict[str, str]
+    client_id: str
 
 
 @pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client, compiled; its SDK comes from Maven."""
-    if shutil.which("mvn") is None or shutil.which("javac") is None:
-        pytest.skip("no mvn and javac: install maven and a JDK")
-    library = tmp_path_factory.mktemp("java")
-    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={library}"]
-    done = subprocess.run(fetch, cwd=PROJECT, capture_output=True, text=True, timeout=FETCH_S, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"Maven cannot fetch rocketmq-client-java: {done.stdout[-300:]}")
-    source = PROJECT / "src" / "main" / "java" / "Lite.java"
-    command = ["javac", "-encoding", "UTF-8", "-cp", f"{library}/*", "-d", str(library), str(source)]
-    subprocess.run(command, check=True, capture_output=True, timeout=CLIENT_S)
-    return library
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], JavaClient]]:
+    """The gRPC client's command and mqadmin's, made at the same time."""
+    with ThreadPoolExecutor() as pool:
+        client = pool.submit(compiled, tmp_path_factory.mktemp("grpc"), "Lite")
+        tools = pool.submit(build, tmp_path_factory.mktemp("tools"))
+        yield client.result(), tools.result()
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    """A node as it is built here."""
-    with Node(tmp_path) as running:
-        yield running
+@pytest.fixture(scope="module")
+def told(java: tuple[list[str], JavaClient], tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """All of it; the node is killed once."""
+    command, tools = java
+    with Node(tmp_path_factory.mktemp("node")) as node, ThreadPoolExecutor() as pool:
+        make_topic(node, "ranked", "PRIORITY")
+        for topic in ("sessions", "loose", "unbound"):
+            make_topic(node, topic, "LITE")
+        for group in ("ordered", "killed", "stay"):
+            make_lite_group(node, group, "sessions")
+        make_lite_group(node, "exclusive", "sessions", lite_sub_model="Exclusive")
+        make_lite_group(node, "quota", "sessions", lite_sub_client_quota="3")
+        make_lite_group(node, "unordered", "loose", orderly=False)
+        scenes = (
+            "priority:ranked:ranked-group", "lite:sessions:ordered", "lite:loose:unordered", "killed:sessions:killed",
+            "exclusive:sessions:exclusive", "quota:sessions:quota", "unbound:unbound:unbound", "stay:sessions:stay",
+        )  # fmt: skip
+        client = LiteClient(command, f"127.0.0.1:{node.port('grpc')}", scenes, tmp_path_factory.mktemp("home"))
+        try:
+            client.wait_ready()
+            client_id = subscriber(node)
+            wait_until_settled(node)
+            printed: Future[dict[str, str]] = pool.submit(
+                admin, tools, node, client_id, tmp_path_factory.mktemp("commands")
+            )
+            texts = printed.result()
+            node.kill()
+            node.start()
+            client.go_on()
+            seen = client.seen()
+        finally:
+            client.end()
+    return Told(seen, texts, client_id)
 
 
-def run(node: Node, classes: Path, folder: Path, *arguments: str) -> list[list[str]]:
-    """One scenario -> the fields of its lines."""
-    options = ["-Xmx256m", "-Dfile.encoding=UTF-8", f"-Duser.home={folder}"]
-    command = ["java", *options, "-cp", f"{classes}:{classes}/*", "Lite", f"127.0.0.1:{node.port('grpc')}", *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=CLIENT_S, cwd=folder, check=False)
-    output = done.stdout.decode("utf-8", "replace")
-    assert done.returncode == 0, f"{output}\n{done.stderr.decode()[-4000:]}\n{node.text()[-2000:]}"
-    return [line.split("\t")[1:] for line in output.splitlines() if line.startswith("seen\t")]
+def question(node: Node, code: int, fields: dict[str, str]) -> dict[str, Any]:
+    """What the node answers to a tool."""
+    link = Link(f"127.0.0.1:{node.port('remoting')}", 10)
+    try:
+        (reply,) = link.ask([(code, fields, b"")])
+        assert reply.code == 0, reply.remark
+        found: dict[str, Any] = json.loads(reply.body)
+        return found
+    finally:
+        link.close()
 
 
-def make_group(node: Node, group: str, orderly: bool = True, **attributes: str) -> None:
-    """What `mqadmin updateSubGroup -o true --attributes +k=v` sends; `lite_bind_topic` stands for lite.bind.topic."""
-    told = {f"+{key.replace('_', '.')}": value for key, value in attributes.items()}
-    body = {"groupName": group, "consumeMessageOrderly": orderly, "attributes": told}
-    ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+def subscriber(node: Node) -> str:
+    """The id of the client that has subscribed to "here"."""
+    told = question(node, codes.GET_LITE_TOPIC, {"parentTopic": "sessions", "liteTopic": "here"})
+    (found,) = [each["clientId"] for each in told["subscriber"] if each["group"] == "stay"]
+    return str(found)
 
 
-def test_priorities_are_told_and_the_highest_comes_first(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "ranked", "PRIORITY")
-    seen = run(node, classes, tmp_path, "priority", "ranked", "g")
-    assert seen[0][0] == "refused"
-    assert [int(priority) for _, priority in seen[1:]] == [3] * 3 + [2] * 3 + [1] * 3 + [0] * 3
-    assert {int(body.split()[1]) % 4 == int(priority) for body, priority in seen[1:]} == {True}
+def wait_until_settled(node: Node) -> None:
+    """Acknowledgements are under way when a listener has returned: the first ten are to be there before the kill."""
+    limit = time.monotonic() + SETTLED_S
+    while question(node, codes.GET_LITE_GROUP, {"group": "killed", "liteTopic": "kept"})["totalLagCount"] > 10:
+        assert time.monotonic() < limit, "the first ten messages were not settled"
+        time.sleep(0.05)
 
 
-def test_a_lite_push_consumer_gets_what_it_has_subscribed_to_in_order(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "sessions", "LITE")
-    make_group(node, "agents", lite_bind_topic="sessions")
-    seen = run(node, classes, tmp_path, "lite", "sessions", "agents")
-    assert ["done", "true", "a,b"] in seen
-    messages = [line for line in seen if line[0] != "done"]
+def admin(tools: JavaClient, node: Node, client_id: str, folder: Path) -> dict[str, str]:
+    """Command -> what mqadmin prints."""
+    nameserver, broker = f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}"
+    lines = [each.replace("{broker}", broker).replace("{client-id}", client_id) for each in COMMANDS]
+    file = folder / "commands"
+    file.write_text("".join("\t".join([*line.split(), "-n", nameserver]) + "\n" for line in lines))
+    done = tools.run("Tools", "commands", nameserver, "Beside", str(file))
+    parts = done.stdout.split("=== ")[1:-1]
+    assert len(parts) == len(COMMANDS), done.stdout[-4000:] + done.stderr[-4000:]
+    return {command: part.partition("\n")[2] for command, part in zip(COMMANDS, parts, strict=True)}
+
+
+def test_priorities_are_told_and_the_highest_comes_first(told: Told) -> None:
+    seen = told.seen["ranked-group"]
+    assert (seen[0][0], seen[-1]) == ("refused", ["over"])
+    messages = seen[1:-1]
+    assert [int(priority) for _, priority in messages] == [3] * 3 + [2] * 3 + [1] * 3 + [0] * 3
+    assert {int(body.split()[1]) % 4 == int(priority) for body, priority in messages} == {True}
+
+
+def test_a_lite_push_consumer_gets_what_it_has_subscribed_to_in_order(told: Told) -> None:
+    seen = told.seen["ordered"]
+    assert [line for line in seen if line[0] in ("done", "over")] == [["done", "true", "a,b"], ["done", "true"], ["over"]]
+    messages = [line for line in seen if len(line) == 4]
     assert {(lite, topic) for _, lite, _, topic in messages} == {("a", "sessions"), ("b", "sessions")}
     bodies = {name: [body for body, lite, *_ in messages if lite == name] for name in ("a", "b")}
-    assert bodies["a"] == [f"a {at}" for at in range(10)]
+    assert bodies["a"] == [f"a {at}" for at in range(11)]
     assert bodies["b"] == [f"b {at}" for at in (0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 9)]
     assert [int(attempt) for body, _, attempt, _ in messages if body == "b 4"] == [1, 2]
 
 
-def test_a_message_that_fails_in_a_group_without_order_comes_again(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "sessions", "LITE")
-    make_group(node, "agents", orderly=False, lite_bind_topic="sessions")
-    seen = run(node, classes, tmp_path, "lite", "sessions", "agents")
+def test_a_message_that_fails_in_a_group_without_order_comes_again(told: Told) -> None:
+    seen = told.seen["unordered"]
     assert ["done", "true", "a,b"] in seen
-    bodies = sorted(line[0] for line in seen if line[0] != "done")
-    assert bodies == sorted([f"{name} {at}" for name in "ab" for at in range(10)] + ["b 4"])
+    bodies = sorted(line[0] for line in seen if len(line) == 4)
+    assert bodies == sorted([f"{name} {at}" for name in "ab" for at in range(10)] + ["a 10", "b 4"])
     assert [int(line[2]) for line in seen if line[0] == "b 4"] == [1, 2]
 
 
-def test_what_was_acknowledged_stays_so_when_the_node_is_killed(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "sessions", "LITE")
-    make_group(node, "agents", lite_bind_topic="sessions")
-    run(node, classes, tmp_path, "produce", "sessions", "agents")
-    first = run(node, classes, tmp_path, "rest", "sessions", "agents", "10")
-    assert [line[0] for line in first if line[0] != "done"] == [f"kept {at}" for at in range(10)]
-    run(node, classes, tmp_path, "produce", "sessions", "agents")
-    node.kill()
-    node.start()
-    second = run(node, classes, tmp_path, "rest", "sessions", "agents", "10")
-    assert [line for line in second if line[0] != "done"] == [[f"kept {at}", "kept", "1"] for at in range(10)]
+def test_what_was_acknowledged_stays_so_when_the_node_is_killed(told: Told) -> None:
+    assert [line for line in told.seen["killed"] if len(line) == 3] == [[f"kept {at}", "kept", "1"] for at in range(20)]
 
 
-def test_the_newest_subscriber_takes_a_lite_topic_of_an_exclusive_group(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "sessions", "LITE")
-    make_group(node, "agents", lite_bind_topic="sessions", lite_sub_model="Exclusive")
-    seen = run(node, classes, tmp_path, "exclusive", "sessions", "agents")
+def test_the_newest_subscriber_takes_a_lite_topic_of_an_exclusive_group(told: Told) -> None:
+    seen = told.seen["exclusive"]
     assert ["first", "0", "1"] in seen
     assert [line for line in seen if line[0] == "second"] == [["second", f"own {at}"] for at in range(5)]
 
 
-def test_a_client_has_as_many_lite_topics_as_its_group_allows(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "sessions", "LITE")
-    make_group(node, "agents", lite_bind_topic="sessions", lite_sub_client_quota="3")
-    seen = run(node, classes, tmp_path, "quota", "sessions", "agents")
-    assert seen[:4] == [["ok", "0"], ["ok", "1"], ["ok", "2"], ["LiteSubscriptionQuotaExceededException", "3"]]
+def test_a_client_has_as_many_lite_topics_as_its_group_allows(told: Told) -> None:
+    wanted = [["ok", "0"], ["ok", "1"], ["ok", "2"], ["LiteSubscriptionQuotaExceededException", "3"]]
+    assert told.seen["quota"][:4] == wanted
+    assert told.seen["quota"][4][1] == "illegal"
 
 
-def test_a_group_that_is_not_bound_is_told_how_to_be(node: Node, classes: Path, tmp_path: Path) -> None:
-    make_topic(node, "sessions", "LITE")
-    assert run(node, classes, tmp_path, "unbound", "sessions", "agents")[-1][1:] == ["true"]
+def test_a_group_that_is_not_bound_is_told_how_to_be(told: Told) -> None:
+    assert told.seen["unbound"][-2][1:] == ["true"]
 
 
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    """mqadmin of RocketMQ 5.5.0."""
-    return build(tmp_path_factory.mktemp("tools"))
-
-
-def test_mqadmin_makes_and_shows_lite_topics(node: Node, classes: Path, tools: JavaClient, tmp_path: Path) -> None:
-    broker, nameserver = f"127.0.0.1:{node.port('remoting')}", f"127.0.0.1:{node.port('nameserver')}"
-
-    def admin(*words: str) -> str:
-        text = tools.admin(*words, "-n", nameserver)
+def test_mqadmin_makes_and_shows_lite_topics(told: Told) -> None:
+    made, bound, node, parent, kept, here, group, lag, client, dispatched = (told.tools[each] for each in COMMANDS)
+    for text in told.tools.values():
         assert "Exception" not in text, text
-        return text
-
-    kind = "+message.type=LITE,+lite.topic.expiration=60"
-    assert "success" in admin("updateTopic", "-b", broker, "-t", "sessions", "-r", "2", "-w", "2", "-a", kind)
-    assert "success" in admin("updateSubGroup", "-b", broker, "-g", "agents", "--attributes", "+lite.bind.topic=sessions")
-    run(node, classes, tmp_path, "produce", "sessions", "agents")
-    assert " 60 " in admin("getParentTopicInfo", "-p", "sessions")
-    assert "%LMQ%$sessions$kept" in admin("getLiteTopicInfo", "-p", "sessions", "-l", "kept")
-    shown = admin("getLiteTopicInfo", "-p", "sessions", "-l", "kept").split()
-    assert shown[shown.index("broker-a") + 1 : shown.index("broker-a") + 3] == ["0", "10"]
-    run(node, classes, tmp_path, "rest", "sessions", "agents", "10")
-    assert "Total Lag Count: 0" in admin("getLiteGroupInfo", "-p", "sessions", "-g", "agents")
-    assert '"sessions":60' in admin("getBrokerLiteInfo", "-b", broker, "-d")
-    assert "dispatched" in admin("triggerLiteDispatch", "-p", "sessions", "-g", "agents")
+    assert "success" in made
+    assert "success" in bound
+    assert '"made":60' in node
+    assert " 60 " in parent
+    words = kept.split()
+    assert words[words.index("broker-a") + 1 : words.index("broker-a") + 3] == ["0", "20"]
+    assert told.client_id in here
+    assert "Total Lag Count: 10" in group
+    assert "10" in lag.split()
+    assert "dispatched" in dispatched
+    assert "[sessions]" in client
+    words = client.split()
+    assert words[words.index("broker-a") + 1] == "2", client
+    assert {"here", "there"} <= set(client.replace("$", " ").replace(",", " ").replace("[", " ").replace("]", " ").split())

@@ -1,4 +1,8 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -17,58 +21,87 @@ import org.apache.rocketmq.client.apis.message.MessageBuilder;
 import org.apache.rocketmq.client.apis.message.MessageView;
 import org.apache.rocketmq.client.apis.producer.Producer;
 
-/** Lite topics and priorities with the official SDK. Arguments: endpoint, scenario, topic, group. Prints facts, one a line. */
+/**
+ * Lite topics and priorities with the official SDK: `Lite ENDPOINT SCENE:TOPIC:GROUP...`, all scenes at once, each in a thread
+ * of its own. Prints facts, one a line: "seen", the group, and what is told, with tabs between them. Prints READY when all
+ * scenes are over or have come to where the node may be killed, and goes on when a line is read: the node is there again.
+ */
 public final class Lite {
     private static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
     private static final int WAIT_S = 45;
+    private static final CountDownLatch BACK = new CountDownLatch(1);
 
     private final ClientConfiguration configuration;
     private final String topic;
     private final String group;
+    private final CountDownLatch ready;
+    private boolean waited;
 
-    private Lite(String endpoint, String topic, String group) {
+    private Lite(String endpoint, String topic, String group, CountDownLatch ready) {
+        this.ready = ready;
         configuration = ClientConfiguration.newBuilder().setEndpoints(endpoint).enableSsl(false).build();
         this.topic = topic;
         this.group = group;
     }
 
     public static void main(String[] arguments) throws Exception {
-        Lite client = new Lite(arguments[0], arguments[2], arguments[3]);
-        switch (arguments[1]) {
-            case "priority":
-                client.priority();
-                break;
-            case "lite":
-                client.lite();
-                break;
-            case "produce":
-                client.produce("kept", 0, 10);
-                break;
-            case "rest":
-                client.rest(Integer.parseInt(arguments[4]));
-                break;
-            case "exclusive":
-                client.exclusive();
-                break;
-            case "quota":
-                client.quota();
-                break;
-            case "unbound":
-                client.unbound();
-                break;
-            default:
-                throw new IllegalArgumentException(arguments[1]);
+        CountDownLatch ready = new CountDownLatch(arguments.length - 1);
+        List<Thread> threads = new ArrayList<>();
+        for (String each : List.of(arguments).subList(1, arguments.length)) {
+            String[] words = each.split(":");
+            Lite client = new Lite(arguments[0], words[1], words[2], ready);
+            Thread thread = new Thread(() -> client.play(words[0]), each);
+            thread.start();
+            threads.add(thread);
         }
+        ready.await();
+        System.out.println("READY");
         System.out.flush();
+        new BufferedReader(new InputStreamReader(System.in)).readLine();
+        BACK.countDown();
+        for (Thread thread : threads) {
+            thread.join();
+        }
         System.exit(0);
     }
 
-    private static synchronized void told(Object... fields) {
-        StringBuilder line = new StringBuilder("seen");
+    private void play(String scene) {
+        try {
+            switch (scene) {
+                case "priority": priority(); break;
+                case "lite": lite(); break;
+                case "killed": killed(); break;
+                case "stay": stay(); break;
+                case "exclusive": exclusive(); break;
+                case "quota": quota(); break;
+                case "unbound": unbound(); break;
+                default: throw new IllegalArgumentException(scene);
+            }
+            told("over");
+        } catch (Throwable error) {
+            error.printStackTrace();
+            told("failed", error.toString().replace('\n', ' '));
+        }
+        if (!waited) {
+            ready.countDown();
+        }
+    }
+
+    /** The node may be killed now; returns when it is back. */
+    private void waitForBack() throws Exception {
+        waited = true;
+        ready.countDown();
+        BACK.await();
+    }
+
+    private void told(Object... fields) {
+        StringBuilder line = new StringBuilder("seen\t").append(group);
         for (Object field : fields) {
             line.append('\t').append(field);
         }
-        System.out.println(line);
+        synchronized (System.out) {
+            System.out.println(line);
+        }
     }
 
     private static String text(MessageView message) {
@@ -124,11 +157,15 @@ public final class Lite {
         produce("a", 0, 3);
         Map<String, AtomicInteger> tries = new ConcurrentHashMap<>();
         CountDownLatch latch = new CountDownLatch(21);
+        CountDownLatch last = new CountDownLatch(1);
         LitePushConsumer consumer = consumer(message -> {
             String body = text(message);
             int times = tries.computeIfAbsent(body, key -> new AtomicInteger()).incrementAndGet();
             told(body, message.getLiteTopic().orElse("-"), message.getDeliveryAttempt(), message.getTopic());
             latch.countDown();
+            if (body.equals("a 10")) {
+                last.countDown();
+            }
             return body.equals("b 4") && times == 1 ? ConsumeResult.FAILURE : ConsumeResult.SUCCESS;
         });
         consumer.subscribeLite("a", OffsetOption.MIN_OFFSET);
@@ -140,22 +177,47 @@ public final class Lite {
         told("done", all, String.join(",", new java.util.TreeSet<>(consumer.getLiteTopicSet())));
         consumer.unsubscribeLite("b");
         produce("b", 10, 12);
-        Thread.sleep(1500);
+        // What came for "b" would be there before what came after it.
+        produce("a", 10, 11);
+        told("done", last.await(WAIT_S, TimeUnit.SECONDS));
         consumer.close();
     }
 
-    /** What is left of a lite topic; ends when `count` have come, and two seconds have been silent. */
+    /** What is left of a lite topic: the next `count` messages. */
     private void rest(int count) throws Exception {
         CountDownLatch latch = new CountDownLatch(count);
-        LitePushConsumer consumer = consumer(message -> {
+        try (LitePushConsumer consumer = consumer(message -> {
             told(text(message), message.getLiteTopic().orElse("-"), message.getDeliveryAttempt());
             latch.countDown();
             return ConsumeResult.SUCCESS;
-        });
-        consumer.subscribeLite("kept");
-        told("done", latch.await(WAIT_S, TimeUnit.SECONDS));
-        Thread.sleep(2000);
-        consumer.close();
+        })) {
+            consumer.subscribeLite("kept");
+            told("done", latch.await(WAIT_S, TimeUnit.SECONDS));
+        }
+    }
+
+    /** Ten messages are consumed; ten more wait when the node is killed, and come when it is back. */
+    private void killed() throws Exception {
+        produce("kept", 0, 10);
+        rest(10);
+        produce("kept", 10, 20);
+        waitForBack();
+        rest(10);
+    }
+
+    /** Has consumed three messages, and stays. */
+    private void stay() throws Exception {
+        produce("here", 0, 3);
+        CountDownLatch latch = new CountDownLatch(3);
+        try (LitePushConsumer consumer = consumer(message -> {
+            latch.countDown();
+            return ConsumeResult.SUCCESS;
+        })) {
+            consumer.subscribeLite("here");
+            consumer.subscribeLite("there");
+            told("done", latch.await(WAIT_S, TimeUnit.SECONDS));
+            waitForBack();
+        }
     }
 
     private void exclusive() throws Exception {
@@ -191,7 +253,7 @@ public final class Lite {
         try {
             consumer.subscribeLite("no/slash");
         } catch (Exception error) {
-            told(error.getMessage().contains("40020"), "illegal");
+            told(error.getClass().getSimpleName(), "illegal");
         }
         consumer.close();
     }

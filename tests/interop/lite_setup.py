@@ -1,0 +1,35 @@
+"""What the tests of lite topics share: groups made the way mqadmin makes them, and the Java client with its scenes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask
+from tests.interop.node import Node
+from tests.interop.test_kill import Client
+
+
+def make_lite_group(node: Node, group: str, topic: str, orderly: bool = True, **attributes: str) -> None:
+    """What `mqadmin updateSubGroup -o true --attributes +k=v` sends; `lite_sub_model` stands for lite.sub.model."""
+    told = {f"+{key.replace('_', '.')}": value for key, value in {"lite_bind_topic": topic, **attributes}.items()}
+    body = {"groupName": group, "consumeMessageOrderly": orderly, "attributes": told}
+    ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+
+
+class LiteClient(Client):
+    """`Lite.java` with SCENE:TOPIC:GROUP of each scene."""
+
+    def __init__(self, command: Sequence[str], endpoint: str, scenes: Sequence[str], home: Path) -> None:
+        super().__init__([*command, "Lite", endpoint, *scenes], home)
+
+    def seen(self) -> dict[str, list[list[str]]]:
+        """Group -> the fields of its lines, when all scenes are over."""
+        self.told()
+        found: dict[str, list[list[str]]] = {}
+        for line in "".join(self._said).splitlines():
+            kind, *fields = line.split("\t")
+            if kind == "seen":
+                found.setdefault(fields[0], []).append(fields[1:])
+        return found
