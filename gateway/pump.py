@@ -149,7 +149,8 @@ class Pump:
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
-        self._stalled = self.session.stalled = False
+        self._stalled = False
+        self.session.ease()
         if self._over:
             self._watch(LINGER_NS)
             return

@@ -33,11 +33,11 @@ class Session:
     `seen` is in whose name it last asked for something, for whoever keeps a list of that.
     `shared`: it is that of all peers of a datagram port.
     `on_close` holds what use cases want undone when it ends (parked polls, watches, memberships), run once, in order.
-    `stalled`: its peer does not read what has been written; what can wait should.
+    `stalled`: its peer does not read what has been written; what can wait should. `on_ease` is called when it reads again.
     Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
     """
 
-    __slots__ = ("client_id", "closed", "on_close", "principal", "protocol", "seen", "shared", "shell", "stalled")
+    __slots__ = ("client_id", "closed", "on_close", "on_ease", "principal", "protocol", "seen", "shared", "shell", "stalled")
 
     def __init__(self, protocol: str, shell: Shell, principal: Principal | None = None, shared: bool = False) -> None:
         self.protocol = protocol
@@ -49,11 +49,18 @@ class Session:
         self.closed = False
         self.stalled = False
         self.on_close: list[Callable[[], None]] = []
+        self.on_ease: Callable[[], None] | None = None
 
     def answer(self, event: Event) -> None:
         """Answer a command of this session."""
         if not self.closed:
             self.shell.answer(event)
+
+    def ease(self) -> None:
+        """Its peer reads again."""
+        self.stalled = False
+        if self.on_ease is not None and not self.closed:
+            self.on_ease()
 
     def end(self) -> None:
         """The connection is gone: undo what hangs on it."""

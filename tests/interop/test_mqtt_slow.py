@@ -86,3 +86,42 @@ def test_a_hundred_thousand_messages_for_subscribers_that_do_not_read(node: Node
     assert got == list(range(COUNT)), "in order, each once"
     (lost,) = re.findall(r"^headgate_mqtt_lost_total.reason=.slow-reader.. (\d+)", node.admin("/metrics"), re.MULTILINE)
     assert COUNT // 2 < int(lost) < COUNT, "of what was sent at QoS 0 a bounded part waits, the rest is shed and counted"
+
+
+def test_a_member_of_a_group_that_does_not_read_loses_nothing_for_it(node: Node) -> None:
+    """At QoS 0: what its sockets do not take goes to the other member."""
+    source = Wire(node, "source")
+    source.send(Publish(b"shared/first", b"x", 1, False, False, 1, NONE))
+    source.receive()
+    quick, slow = Wire(node, "quick"), Wire(node, "slow")
+    for member in (quick, slow):
+        member.subscribe("$share/g/shared/+", 0)
+    count, body = 10_000, b"." * 4_000
+    got: list[int] = []
+    for first in range(0, count, 50):
+        batch = range(first, first + 50)
+        source.send(*(Publish(b"shared/x", b"%07d" % at + body, 1, False, False, 1 + at % 50, NONE) for at in batch))
+        left = 50
+        while left:
+            left -= sum(isinstance(packet, Ack) for packet in source.receive())
+        quick.socket.settimeout(0.01)
+        got += heard(quick)
+    quick.socket.settimeout(1)
+    got += heard(quick)
+    assert len(got) > count // 2, "the other one carries it"
+    slow.socket.settimeout(1)
+    got += heard(slow)
+    got += heard(quick)
+    assert sorted(got) == list(range(count))
+    assert 'headgate_mqtt_lost_total{reason="slow-reader"} 0\n' in node.admin("/metrics")
+
+
+def heard(wire: Wire) -> list[int]:
+    """Numbers of what it gets until nothing comes for a while."""
+    found: list[int] = []
+    while True:
+        try:
+            packets = wire.receive()
+        except TimeoutError:
+            return found
+        found += [int(packet.body[:7]) for packet in packets if isinstance(packet, Publish) and packet.body != b"x"]

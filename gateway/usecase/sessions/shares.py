@@ -118,6 +118,7 @@ class Shares:
         session = subscriber.session
         if session is None:
             return
+        session.on_ease = (lambda: self.pump(subscriber)) if subscriber.shares else None
         groups: dict[str, dict[str, None]] = {}
         for interest in subscriber.shares.values():
             topics = groups.setdefault(interest.group, {})

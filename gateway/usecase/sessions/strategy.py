@@ -30,12 +30,18 @@ def strategy_of(attributes: Mapping[str, str], default: str) -> str:
 
 
 def is_free(subscriber: Subscriber, interest: Interest) -> bool:
-    """True when the member can be handed one more."""
+    """True when the member can be handed one more. Who does not read is passed over: at QoS 0 it would be lost on the way."""
+    session = subscriber.session
+    if session is None or session.stalled:
+        return False
     return interest.level == AT_MOST_ONCE or (subscriber.claims < CLAIMS_MAX and not subscriber.full)
 
 
 def room_of(subscriber: Subscriber, interests: Mapping[str, Interest], most: int) -> int:
     """How many messages the member can be handed, at most `most`."""
+    session = subscriber.session
+    if session is None or session.stalled:
+        return 0
     if any(interest.level == AT_MOST_ONCE for interest in interests.values()):
         return most
     if subscriber.full:
