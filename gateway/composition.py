@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -43,8 +43,13 @@ from gateway.usecase.watch import Watches
 from nameserver.settings import Settings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter, DatagramAdapter, Setting
+from protocols.coap.config import CoapConfig
+from protocols.http.config import read as read_http
+from protocols.mqtt.config import read as read_mqtt
 from protocols.registry import MQTT, WEBSOCKET
+from protocols.remoting.config import read as read_remoting
 from protocols.websocket.adapter import WebSocketAdapter
+from protocols.websocket.config import read as read_websocket
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 
@@ -183,11 +188,47 @@ def defaults(config: Config) -> list[tuple[str, str, str]]:
     if not proxies:
         rows.append(("proxy.peers", "[]", "default"))
     read_access(config.table("access"))
+    return [*rows, *_protocol_defaults(config)]
+
+
+def _protocol_defaults(config: Config) -> list[tuple[str, str, str]]:
+    """The same of the protocols' tables."""
+    rows: list[tuple[str, str, str]] = []
+    for name, read in READERS.items():
+        given = read(config.table(name))
+        for field in dataclasses.fields(given) if given is not None else ():
+            if field.name not in config.table(name):
+                value = getattr(given, field.name)
+                value = list(value) if isinstance(value, tuple) else value
+                rows.append((f"{name}.{field.name}", str(value).lower() if isinstance(value, bool) else str(value), "default"))
     return rows
+
+
+def _nothing(name: str) -> Callable[[Mapping[str, object]], None]:
+    def read(options: Mapping[str, object]) -> None:
+        for key in options:
+            raise ConfigError(f"{name}.{key} is unknown: {name} has no settings")
+
+    return read
+
+
+READERS: Final[Mapping[str, Callable[[Mapping[str, object]], Any]]] = {
+    "coap": CoapConfig.of,
+    "grpc": _nothing("grpc"),
+    "http": read_http,
+    "http2": _nothing("http2"),
+    MQTT: read_mqtt,
+    "remoting": read_remoting,
+    WEBSOCKET: read_websocket,
+}
+"""Table of a protocol -> what checks it and says what is in force. Each raises ConfigError."""
 
 
 def _adapters(config: Config, base: Setting) -> tuple[dict[str, Adapter], dict[str, DatagramAdapter], dict[str, str]]:
     """Stream protocols, datagram protocols, and why those that are not there are not."""
+    for name, read in READERS.items():
+        # Those too that no adapter reads.
+        read(config.table(name))
     streams: dict[str, Adapter] = {}
     datagrams: dict[str, DatagramAdapter] = {}
     missing: dict[str, str] = {}

@@ -24,7 +24,7 @@ def read(options: Mapping[str, object]) -> WebSocketConfig:
     """Options -> config. Raises ConfigError."""
     for name in options:
         if name != "origins":
-            raise ConfigError(f"websocket has no setting {name!r}; it has origins")
+            raise ConfigError(f"websocket has no setting {name!r}; did you mean origins?")
     origins = options.get("origins", ["*"])
     if not isinstance(origins, list | tuple) or not all(isinstance(origin, str) for origin in origins):
         raise ConfigError("websocket.origins is a list of origins, as in ['https://example.org']")
