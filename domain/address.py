@@ -32,6 +32,9 @@ UNSENDABLE_TOPICS: Final[frozenset[str]] = frozenset(
     }
 )  # fmt: skip
 _SYSTEM_FOLDED: Final[frozenset[str]] = frozenset(name.lower() for name in SYSTEM_TOPICS)
+PLAIN_MAX: Final = 1_024
+_PLAIN: Final[set[str]] = set()
+"""Names that turned out to be topics and none of the system's, at most PLAIN_MAX: both are asked of every message."""
 
 
 _SYSTEM_GROUPS: Final[frozenset[str]] = frozenset(
@@ -45,6 +48,8 @@ _SYSTEM_GROUPS: Final[frozenset[str]] = frozenset(
 
 def is_system_topic(name: str) -> bool:
     """True for names that belong to the system, in any case, `_REPLY_TOPIC` ones among them."""
+    if name in _PLAIN:
+        return False
     folded = name.lower()
     return folded in _SYSTEM_FOLDED or folded.startswith("rmq_sys_") or folded.endswith("_reply_topic")
 
@@ -56,8 +61,16 @@ def is_derived_topic(name: str) -> bool:
 
 def is_topic(name: str) -> bool:
     """True when `name` may name a topic: `[%|a-zA-Z0-9_-]`, 1 to 127 characters, to 255 for retry and dead-letter topics."""
+    if name in _PLAIN:
+        return True
     most = limits.DERIVED_TOPIC_CHARS_MAX if is_derived_topic(name) else limits.TOPIC_CHARS_MAX
-    return 0 < len(name) <= most and _TOPIC.match(name) is not None
+    if not 0 < len(name) <= most or _TOPIC.match(name) is None:
+        return False
+    if not is_system_topic(name):
+        if len(_PLAIN) >= PLAIN_MAX:
+            _PLAIN.clear()
+        _PLAIN.add(name)
+    return True
 
 
 def is_group(name: str) -> bool:

@@ -34,6 +34,21 @@ def test_topic_and_group_names() -> None:
     assert address.is_topic("%RETRY%" + "g" * 120 + "_" + "t" * 127)
     assert not address.is_topic("a/b")
     assert not address.is_topic("a\n")
+
+
+def test_what_was_asked_before_changes_no_answer() -> None:
+    """Names that are remembered are forgotten together when there are too many; those of the system never are plain."""
+    for _ in range(2):
+        assert address.is_topic("orders")
+        assert not address.is_system_topic("orders")
+        assert address.is_topic("Self_Test_Topic")
+        assert address.is_system_topic("Self_Test_Topic")
+        assert not address.is_topic("a/b")
+    for number in range(3 * address.PLAIN_MAX):
+        assert address.is_topic(f"orders-{number}")
+        assert not address.is_system_topic(f"orders-{number}")
+        assert len(address._PLAIN) <= address.PLAIN_MAX
+    assert address.is_topic("orders")
     assert address.is_group("g" * 120)
     assert not address.is_group("")
 
