@@ -77,7 +77,7 @@ class Receive(Command):
 
     queue_id      -1: any queue of the topic (and the group's retry topic)
     from_first    where a group without a position starts: True at the first message, False at the last one there is
-    ordered       never lease past an un-settled message of the queue; `attempt_id` names one logical attempt
+    ordered       never past an un-settled message of its key; `attempt_id`: one logical attempt; `fleeting`: see MessageStore
     """
 
     ticket: object
@@ -92,6 +92,7 @@ class Receive(Command):
     ordered: bool = False
     attempt_id: str = ""
     client_id: str = ""
+    fleeting: bool = False
 
 
 @dataclass(slots=True)

@@ -199,6 +199,9 @@ class MessageStore(Protocol):
     def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
         """(first offset still there, next offset to be readable); (0, 0) for a queue never written."""
 
+    def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
+        """True when all that the queue ever had is still there, and in the newest part of the log; also when it had nothing."""
+
     def search(
         self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]
     ) -> None:
@@ -215,14 +218,22 @@ class MessageStore(Protocol):
         from_first: bool,
         ordered: bool,
         attempt_id: str,
+        fleeting: bool,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
         """Lease free messages of one queue, or of any (-1, in turn), or of all by number, the highest first (-2).
 
         Messages that are not `wanted` are settled in passing.
 
-        Redelivered ones carry RECONSUMETIMES patched. An empty result is an answer. Leases survive a restart.
+        Redelivered ones carry RECONSUMETIMES patched. An empty result is an answer. Leases survive a restart, `fleeting`
+        ones until `lapse`.
         """
+
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt]) -> None:
+        """Free leases whose messages were not delivered after all: that was no attempt."""
+
+    def lapse(self) -> None:
+        """Fleeting leases that a process before this one gave out, and that nobody has settled or moved since, end now."""
 
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]

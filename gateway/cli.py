@@ -88,9 +88,10 @@ def show(
         admin, admin_file, client_ca,
     )  # fmt: skip
     from gateway.composition import defaults
+    from gateway.runtime.memory import hot_bytes
 
     found = _load(options, config)
-    rows = [*found.rows(), *defaults(found)]
+    rows = [*found.rows(), *defaults(found, hot_bytes())]
     width = max(len(name) for name, _, _ in rows)
     middle = max(len(value) for _, value, _ in rows)
     for name, value, source in rows:

@@ -90,12 +90,15 @@ def part_names() -> list[str]:
     return sorted({TABLES.get(name, name) for name in names} | {"store", "policy", "access", "limits", "proxy", "websocket"})
 
 
-def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy) -> Parts:
+def compose(
+    config: Config, ports: Mapping[str, int], host: str, disk: Disk, clock: Clock, entropy: Entropy, hot_bytes: int
+) -> Parts:
     """Open the store and put use cases and protocols on top of it.
 
-    `ports` are the ports really in use, `host` what routes carry. Raises ConfigError and StoreError.
+    `ports` are the ports really in use, `host` what routes carry; `hot_bytes` is StoreConfig's, where nothing else is
+    configured. Raises ConfigError and StoreError.
     """
-    settings = _table(StoreConfig, config, "store", ("broker", "store_host", "durability"))
+    settings = {"hot_bytes": hot_bytes, **_table(StoreConfig, config, "store", ("broker", "store_host", "durability"))}
     at = host_bytes(host, ports.get("remoting", 0))
     store = open_store(
         disk, clock, StoreConfig(broker=config.broker, store_host=at, durability=config.durability, **settings)
@@ -142,7 +145,7 @@ def compose(config: Config, ports: Mapping[str, int], host: str, disk: Disk, clo
     store.listen(sessions)
     book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
     handler.add(Administration(book))
-    gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
+    gate, limits, throttle = _gate(config, handler, access, sessions, store, clock, watches)
     entry = channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, {}, access, ledger.refused)
     streams, datagrams, missing = _adapters(config, base)
@@ -157,12 +160,19 @@ def _policy(config: Config) -> Policy:
 
 
 def _gate(
-    config: Config, handler: Dispatcher, access: Access | None, sessions: Sessions, store: LogStore, clock: Clock
+    config: Config,
+    handler: Dispatcher,
+    access: Access | None,
+    sessions: Sessions,
+    store: LogStore,
+    clock: Clock,
+    watches: Watches,
 ) -> tuple[Handler, LimitsConfig, Throttle | None]:
     """What stands before the dispatcher: nothing, where nothing is controlled and nothing limited."""
     gate: Handler = handler
     if access is not None:
-        gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held))
+        reviews = (handler.receiving.review, handler.pulling.review, watches.review)
+        gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held, reviews))
     limits = limits_of(config)
     return gate, limits, Throttle(limits, gate, clock) if limits.throttles else None
 
@@ -172,7 +182,7 @@ def limits_of(config: Config) -> LimitsConfig:
     return LimitsConfig(**_table(LimitsConfig, config, "limits", ()))
 
 
-def defaults(config: Config) -> list[tuple[str, str, str]]:
+def defaults(config: Config, hot_bytes: int) -> list[tuple[str, str, str]]:
     """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError."""
     rows: list[tuple[str, str, str]] = []
     for name, kind in (("store", StoreConfig), ("policy", Policy), ("limits", LimitsConfig)):
@@ -180,7 +190,7 @@ def defaults(config: Config) -> list[tuple[str, str, str]]:
         given = kind(**_table(kind, config, name, apart))
         for field in dataclasses.fields(kind):
             if field.name not in apart and field.name not in config.table(name):
-                value = getattr(given, field.name)
+                value = hot_bytes if field.name == "hot_bytes" else getattr(given, field.name)
                 rows.append((f"{name}.{field.name}", str(value).lower() if isinstance(value, bool) else str(value), "default"))
     proxies = Proxies(config.table("proxy"))
     if "required" not in config.table("proxy"):

@@ -28,6 +28,7 @@ from gateway.runtime.clock import LoopClock
 from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.memory import hot_bytes
 from gateway.runtime.reload import Reload, Subject
 from gateway.runtime.stream import StreamListener, bind, hang_up
 from gateway.runtime.tls import TlsContexts
@@ -68,7 +69,7 @@ class Node:
             self._bind(sockets)
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
-            self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy())
+            self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy(), hot_bytes())
             self._ledger = self.parts.ledger
             await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)

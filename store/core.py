@@ -22,6 +22,7 @@ from store.delay.wheel import Wheel
 from store.keeping import Keeping, empty_at
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
+from store.lease.early import Early
 from store.lease.ledger import Ledger
 from store.lease.retry import retry_copy
 from store.lease.sharing import Sharing
@@ -85,6 +86,7 @@ class Core:
         self.state.connect(self.append_changes, self.segments.read)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
+        self.early = Early(self.ledger, clock, self.freed)
         self.segments.date(clock.wall_ms())
         self.keys.load(point.position, self.segments)
         self.commit.begin(point.position)
@@ -216,16 +218,13 @@ class Core:
         return self.commit.broken
 
     def start_of(self, queue: Queue, from_first: bool) -> int:
-        """Where a group without a position begins: the first message, or the last.
+        """Where a group without a position begins: the first message, or the last where not all is hot."""
+        return queue.first if from_first or queue.first == queue.visible or self.is_hot(queue) else queue.visible - 1
 
-        The first all the same when all there ever was is still hot (PopMessageProcessor, ConsumerOffsetManager).
-        """
-        if from_first or queue.first == queue.visible:
-            return queue.first
+    def is_hot(self, queue: Queue) -> bool:
+        """True when nothing of the queue is gone and its first message is in the newest `hot_bytes` of the log."""
         rows = self.index.rows(queue, queue.first, 1) if queue.first == 0 or queue.lite else []
-        if rows and self.commit.written - rows[0][0] <= self.config.hot_bytes:
-            return queue.first
-        return queue.visible - 1
+        return bool(rows) and self.commit.written - rows[0][0] <= self.config.hot_bytes
 
     def freed(self, group: str, topic: str) -> None:
         """Messages of `topic` can be leased again by `group`."""

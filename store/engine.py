@@ -152,6 +152,15 @@ class LogStore:
         queue = core.index.queue(topic, queue_id)
         done((0, 0) if queue is None else (queue.first, queue.visible))
 
+    def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
+        """MessageStore.is_hot."""
+        core = self._core
+        if core.held is not None:
+            core.held.append(partial(self.is_hot, topic, queue_id, done))
+            return
+        queue = core.index.queue(topic, queue_id)
+        done(queue is None or queue.next == 0 or core.is_hot(queue))
+
     def search(
         self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]
     ) -> None:
@@ -172,6 +181,7 @@ class LogStore:
         from_first: bool,
         ordered: bool,
         attempt_id: str,
+        fleeting: bool,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
         """MessageStore.lease."""
@@ -179,11 +189,26 @@ class LogStore:
         if core.held is not None:
             core.held.append(
                 partial(
-                    self.lease, group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, done
+                    self.lease, group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id,
+                    fleeting, done,
                 )
-            )
+            )  # fmt: skip
             return
-        core.ledger.lease(group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, done)
+        core.ledger.lease(
+            group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, fleeting, done
+        )
+
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt]) -> None:
+        """MessageStore.withdraw."""
+        self._core.early.withdraw(group, topic, receipts)
+
+    def lapse(self) -> None:
+        """MessageStore.lapse."""
+        core = self._core
+        if core.held is not None:
+            core.held.append(self.lapse)
+            return
+        core.early.lapse()
 
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]

@@ -83,13 +83,14 @@ class Offsets:
             if not isinstance(result, Failure):
                 session.answer(Offset(command.ticket, result))
             elif result.code is ErrorCode.OFFSET_NOT_FOUND and command.zero_if_absent and not self._by_time(session, command):
-                self._store.bounds(command.topic, command.queue_id, partial(zero, result))
+                self._store.is_hot(command.topic, command.queue_id, partial(zero, result))
             else:
                 session.answer(Refused(command.ticket, result))
 
-        def zero(failure: Failure, result: tuple[int, int] | Failure) -> None:
-            # A group that never came reads a queue from its beginning only while that beginning is still there.
-            if isinstance(result, Failure) or result[0] > 0:
+        def zero(failure: Failure, hot: bool | Failure) -> None:
+            # Only a queue that is young is read from its beginning by a group that never came: of any other the client
+            # chooses where to begin (ConsumerManageProcessor, checkInDiskByConsumeOffset).
+            if hot is not True:
                 session.answer(Refused(command.ticket, failure))
             else:
                 session.answer(Offset(command.ticket, 0))

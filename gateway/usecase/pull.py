@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from domain import limits
 from domain.command import Command, Pull, ViewMessage
@@ -15,7 +15,7 @@ from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.limited import Limited
 from gateway.usecase.members import Registry
-from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.parking import Judge, Parking, Waiter
 from gateway.usecase.resets import Resets
 from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
@@ -53,6 +53,10 @@ class Pulling:
     def waiting(self) -> int:
         """Pulls parked now."""
         return len(self._parking)
+
+    def review(self, judge: Judge) -> None:
+        """Rights have changed."""
+        self._parking.review(judge)
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake whoever waits at the end of that queue."""
@@ -130,16 +134,16 @@ class Pulling:
                 size, command.filter, poll.read,
             )  # fmt: skip
 
-    def deliverable(self, command: Pull, result: ReadResult) -> ReadResult:
-        """What may still be delivered of leased messages."""
-        return self._limited.pulled(command, result)
+    def deliver(self, command: Pull, result: ReadResult, then: Callable[[ReadResult], None]) -> None:
+        """`then` gets what may still be delivered of leased messages."""
+        self._limited.pulled(command, result, then)
 
     def park(self, poll: _Poll) -> Waiter | None:
         """Park one poll under a key of its own, so that one reader never waits behind another."""
         self._polls += 1
         command = poll.command
         key = (f"\x00{self._polls}", command.topic, command.queue_id)
-        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up)
+        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up, poll)
         if waiter is not None:
             poll.session.on_close.append(poll.abandon)
             if command.member:
@@ -196,15 +200,21 @@ class _Poll:
         self._pulling.read(self)
 
     def read(self, result: ReadResult | Failure) -> None:
+        if self._answered:
+            self._reading = False  # its time is over: the member asks for the same again
+        elif isinstance(result, Failure):
+            self._reading = False
+            self.answer(Refused(self.command.ticket, result))
+        elif result.pop_ms:
+            self._pulling.deliver(self.command, result, self._found)
+        else:
+            self._found(result)
+
+    def _found(self, result: ReadResult) -> None:
         command = self.command
         self._reading = False
         if self._answered:
-            return  # its time is over: the member asks for the same again
-        if isinstance(result, Failure):
-            self.answer(Refused(command.ticket, result))
             return
-        if result.pop_ms:
-            result = self._pulling.deliverable(command, result)
         if self._missed and not result.records:
             self._missed = False
             self.start()
@@ -241,6 +251,9 @@ class _Poll:
             self.answer(
                 Pulled(self.command.ticket, last.status, [], last.next_offset, last.min_offset, last.max_offset)
             )  # fmt: skip
+
+    def refuse(self, failure: Failure) -> None:
+        self.answer(Refused(self.command.ticket, failure))
 
     def abandon(self) -> None:
         if self._waiter is not None and not self._answered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from domain import address, limits
 from domain.command import Command, Receive
@@ -14,10 +15,11 @@ from domain.ports import Clock, LeaseResult, MessageStore
 from domain.receipt import RETRY_V1, Receipt
 from domain.topic import PERM_READ, Group
 from gateway.session import Session
+from gateway.usecase.burial import Burial, Letter, lane
 from gateway.usecase.deadletter import DeadLetters, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
-from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.parking import Judge, Parking, Waiter
 from gateway.usecase.priority import PriorityReads
 from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
@@ -114,7 +116,7 @@ class Receiving:
         queue_id = self._priorities.queue_id(self._topics.find(command.topic), call.group, command)
         self._store.lease(
             command.group, command.topic, queue_id, command.limit, command.invisible_ms, command.filter,
-            command.from_first, command.ordered, command.attempt_id, call.leased,
+            command.from_first, command.ordered, command.attempt_id, command.fleeting, call.leased,
         )  # fmt: skip
 
     def lease_retries(self, call: _Call, room: int) -> bool:
@@ -124,29 +126,49 @@ class Receiving:
         if command.ordered or command.queue_id >= 0 or self._topics.find(retry_topic) is None:
             return False
         self._store.lease(
-            command.group, retry_topic, -1, room, command.invisible_ms, None, True, False, "", call.leased_retries
-        )
+            command.group, retry_topic, -1, room, command.invisible_ms, None, True, False, "", command.fleeting,
+            call.leased_retries,
+        )  # fmt: skip
         return True
 
-    def deliverable(self, command: Receive, group: Group, messages: list[Leased]) -> list[Leased]:
-        """Messages to be delivered. Expired ones are settled; those whose attempts are used up go to the dead-letter topic."""
+    def deliver(self, call: _Call, messages: list[Leased], then: Callable[[list[Leased]], None]) -> None:
+        """`then` gets what is to be delivered. Expired messages are settled; what has used up its attempts is a dead letter.
+
+        In an ordered group `then` is called when dead letters are stored, without what they hold back when they cannot be.
+        """
+        command, group = call.command, call.group
         now = self._clock.wall_ms()
         # A call may have waited while a tool changed its group.
         most = (self._groups.find(command.group) or group).retry_max + 1
         kept: list[Leased] = []
+        letters: list[Letter] = []
         expired: dict[str, list[Receipt]] = {}
         for message in messages:
             if has_expired(message.record, now):
                 topic = leased_topic(command.group, command.topic, message.receipt)
                 expired.setdefault(topic, []).append(message.receipt)
             elif message.attempt > most:
-                self._dead_letters.bury(command.group, command.topic, message.receipt, message.record, None)
+                letters.append((command.topic, message.receipt, message.record))
             else:
                 kept.append(message)
         for topic, receipts in expired.items():
             self.expired += len(receipts)
             self._store.settle(command.group, topic, receipts, _settled)
-        return kept
+        if letters and command.ordered and kept:
+            Burial(partial(self._free, command, kept, then)).run(self._dead_letters, command.group, letters)
+            return
+        for topic, receipt, record in letters:
+            self._dead_letters.bury(command.group, topic, receipt, record, None)
+        then(kept)
+
+    def _free(
+        self, command: Receive, kept: list[Leased], then: Callable[[list[Leased]], None], stuck: set[bytes]
+    ) -> None:
+        """Dead letters are stored, except those of the lanes `stuck`."""
+        held = [message for message in kept if lane(message.record) in stuck] if stuck else []
+        if held:
+            self._store.withdraw(command.group, command.topic, [message.receipt for message in held])
+        then([message for message in kept if message not in held] if held else kept)
 
     def due_ns(self, wait_ms: int) -> int:
         """When a call that begins now and may wait `wait_ms` has to be answered."""
@@ -157,7 +179,11 @@ class Receiving:
         command = call.command
         key = (command.group, command.topic, command.queue_id)
         left_ms = max((due_ns - self._clock.monotonic_ns()) // limits.MILLISECOND_NS, 0)
-        return self._parking.park(key, left_ms, call.retry, call.give_up)
+        return self._parking.park(key, left_ms, call.retry, call.give_up, call)
+
+    def review(self, judge: Judge) -> None:
+        """Rights have changed."""
+        self._parking.review(judge)
 
     def leave(self, waiter: Waiter) -> None:
         """Take a parked call out."""
@@ -231,8 +257,13 @@ class _Call:
         self._complete(LeaseResult(messages, pop_ms, first.rest + result.rest, first.unfinished))
 
     def _complete(self, result: LeaseResult) -> None:
+        if result.messages:
+            self._receiving.deliver(self, result.messages, partial(self._deliver, result))
+        else:
+            self._deliver(result, [])
+
+    def _deliver(self, result: LeaseResult, kept: list[Leased]) -> None:
         command = self.command
-        kept = self._receiving.deliverable(command, self.group, result.messages) if result.messages else []
         if kept or (command.wait_ms <= 0 and not result.messages and not result.unfinished):
             self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.rest))
         elif self._place is not None and not result.messages and not result.unfinished:
@@ -265,6 +296,11 @@ class _Call:
         command = self.command
         self._waiter = None
         self._answer(Received(command.ticket, [], self._receiving.wall_ms(), command.invisible_ms, 0))
+
+    def refuse(self, failure: Failure) -> None:
+        """A parked call may not have it any more."""
+        self._waiter = None
+        self._answer(Refused(self.command.ticket, failure))
 
     def abandon(self) -> None:
         """The client has gone."""

@@ -35,8 +35,8 @@ class LeaseCall:
     """What is asked for, and what has been got so far."""
 
     __slots__ = (
-        "_broker", "_bytes", "_index", "_rows", "_source", "invisible_ms", "limit", "messages", "now", "pop_ms", "rest",
-        "revive_queue", "unfinished", "wanted",
+        "_broker", "_bytes", "_index", "_rows", "_source", "fleeting", "invisible_ms", "limit", "messages", "now", "pop_ms",
+        "rest", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +56,7 @@ class LeaseCall:
         self.invisible_ms = invisible_ms
         self.wanted = wanted
         self.revive_queue = 0
+        self.fleeting = False
         self.messages: list[Leased] = []
         self.pop_ms = now
         self.rest = 0
@@ -101,6 +102,7 @@ class LeaseCall:
     def _deliver(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
         """Lease `offset` once more."""
         lease = table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
+        lease.fleeting = self.fleeting
         view = Record(data)
         times = view.reconsume_times + lease.attempts - 1
         if lease.attempts > 1:
@@ -148,7 +150,7 @@ class LeaseCall:
         table.pass_to(offset + last)
 
     def _take(self, table: LeaseTable, queue: Queue, offset: int, record: bytes) -> None:
-        table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms)
+        table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms).fleeting = self.fleeting
         view = Record(record)
         self._add(record, queue.id, offset, view.physical_offset, view.reconsume_times + 1)
 

@@ -1,7 +1,7 @@
 """Lease tables as state: the key names one, the value is all of it, or what has changed since its last value.
 
     flags 1 (1: all of it, 2: ordered) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | named attempts 2 + n
-    a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4, highest bit: pulled | first ms 8
+    a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4, highest bits: pulled, fleeting | first ms 8
     named attempts: pop ms, blank, name; a line each
     a settled range: from 8 | to 8
 
@@ -20,6 +20,8 @@ from store.lease.table import Lease, LeaseTable
 WHOLE: Final = 1
 ORDERED: Final = 2
 _PULLED: Final = 1 << 31
+_FLEETING: Final = 1 << 30
+_ATTEMPTS: Final = _FLEETING - 1
 
 _FRONT = struct.Struct(">BqqqIIH")
 _LEASE = struct.Struct(">qIqqIq")
@@ -84,7 +86,7 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
         run = at + 1
         while run < len(offsets) and offsets[run] == first + run - at and _alike(lease, table.leases[offsets[run]]):
             run += 1
-        attempts = lease.attempts | _PULLED if lease.pulled else lease.attempts
+        attempts = lease.attempts | (_PULLED if lease.pulled else 0) | (_FLEETING if lease.fleeting else 0)
         runs.append(_LEASE.pack(first, run - at, lease.pop_ms, lease.end_ms, attempts, lease.first_ms))
         at = run
     attempt = b""
@@ -96,7 +98,7 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
 
 
 def _alike(one: Lease, other: Lease) -> bool:
-    # A pop time is of one call, so that leases which share it are all pulled, or none of them is.
+    # A pop time is of one call, so that leases which share it are all pulled, or fleeting, or none of them is.
     return (
         one.pop_ms == other.pop_ms
         and one.end_ms == other.end_ms
@@ -122,8 +124,9 @@ def apply(table: LeaseTable, value: bytes) -> None:
         first, count, pop, end_ms, attempts, first_ms = _LEASE.unpack_from(value, at)
         at += _LEASE.size
         for offset in range(first, first + count):
-            lease = table.leases[offset] = Lease(pop, end_ms, attempts & ~_PULLED, first_ms)
+            lease = table.leases[offset] = Lease(pop, end_ms, attempts & _ATTEMPTS, first_ms)
             lease.pulled = attempts & _PULLED != 0
+            lease.fleeting = attempts & _FLEETING != 0
     for _ in range(ranges):
         start, end = _RANGE.unpack_from(value, at)
         at += _RANGE.size

@@ -62,6 +62,7 @@ class Ledger(Turn):
         from_first: bool,
         ordered: bool,
         attempt_id: str,
+        fleeting: bool,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
         """MessageStore.lease."""
@@ -76,6 +77,7 @@ class Ledger(Turn):
             )
         else:
             call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted)
+        call.fleeting = fleeting
         wrote = False
         queues = self._order(group, topic, queue_id)
         if queue_id == HIGHEST_QUEUE_FIRST:
@@ -255,9 +257,7 @@ class Ledger(Turn):
             self._touch(table)
             self._expiry.schedule(table)
 
-    def changed(
-        self, table: LeaseTable, done: Callable[[Any], None] | None = None, result: object = None
-    ) -> None:
+    def changed(self, table: LeaseTable, done: Callable[[Any], None] | None = None, result: object = None) -> None:
         """`table` has changed; `done` is told `result` when that is written."""
         self._touch(table)
         self._expiry.schedule(table)

@@ -21,15 +21,17 @@ class Lease:
     pop_ms     names the lease; end_ms: when it ends; free: it has ended, and the message waits for its next delivery
     attempts   deliveries so far, 0: it waits for its turn behind others of its key; first_ms: when the first one was
     pulled     it is the queue's puller that holds it, until it reports a position behind it
+    fleeting   it ends when the process that gave it out has ended, and its successor has found out what became of it
     """
 
-    __slots__ = ("attempts", "end_ms", "first_ms", "free", "pop_ms", "pulled")
+    __slots__ = ("attempts", "end_ms", "first_ms", "fleeting", "free", "pop_ms", "pulled")
 
     def __init__(self, pop_ms: int, end_ms: int, attempts: int, first_ms: int) -> None:
         self.pop_ms = pop_ms
         self.end_ms = end_ms
         self.attempts = attempts
         self.first_ms = first_ms
+        self.fleeting = False
         self.free = False
         self.pulled = False
 
@@ -119,6 +121,7 @@ class LeaseTable:
         else:
             lease.pop_ms = pop_ms
             lease.end_ms = end_ms
+            lease.fleeting = False
             lease.free = False
             lease.pulled = False
             if attempt:

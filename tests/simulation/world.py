@@ -62,11 +62,11 @@ class SeededEntropy:
 
 
 class Traced:
-    """The dispatcher with its commands written into the run's trace."""
+    """Who takes commands (the gate where access is controlled), with the commands written into the run's trace."""
 
     def __init__(self, world: World, parts: Parts) -> None:
         self._world = world
-        self._handler = parts.handler
+        self._handler = parts.gate
 
     def handle(self, session: Session, command: Command) -> None:
         world = self._world
@@ -75,9 +75,11 @@ class Traced:
 
 
 class World:
-    """A node that can be killed and started again, and the links to it."""
+    """A node that can be killed and started again, and the links to it. Without a `config` of its own it has the defaults."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, config: Config | None = None) -> None:
+        self.seed = seed
+        self.config = config or Config()
         self.chance = random.Random(seed)
         self.clock = VirtualClock()
         self.ledger = Ledger()
@@ -93,7 +95,7 @@ class World:
         """Compose a node over what the disk holds."""
         self.life = Lifetime(self.clock)
         disk = self.disk = self.disk.killed(self.life)  # type: ignore[arg-type]
-        self.parts = compose(Config(), PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance))
+        self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance), 1 << 30)
         self._house = PumpHouse(Traced(self, self.parts), self.life, Figures(), 10_000)
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
 
@@ -107,6 +109,13 @@ class World:
         link = Link(self.clock, self.chance, Pump(house, protocol, parts.streams[protocol].connect), party, self._port)
         self._links.append(link)
         link.start()
+
+    def again(self, power: bool = False, away_ms: float = 20) -> None:
+        """Kill the node, be without it for a while, start it, and let its clients find it."""
+        self.kill(power)
+        self.clock.run_for(away_ms)
+        self.start()
+        self.clock.run_for(300)
 
     def kill(self, power: bool) -> None:
         """kill -9, or a power failure that leaves any part of what was not synced."""
@@ -156,12 +165,16 @@ class World:
         self.parts.store.offset(group, topic, queue_id, found.append)
         return found[0] if isinstance(found[0], int) else 0
 
-    def end(self, topic: str, queue_id: int) -> int:
-        """The next offset of a queue."""
+    def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """The first and the next offset of a queue."""
         assert self.parts is not None
         found: list[tuple[int, int] | Failure] = []
         self.parts.store.bounds(topic, queue_id, found.append)
-        return found[0][1] if isinstance(found[0], tuple) else 0
+        return found[0] if isinstance(found[0], tuple) else (0, 0)
+
+    def end(self, topic: str, queue_id: int) -> int:
+        """The next offset of a queue."""
+        return self.bounds(topic, queue_id)[1]
 
     def stored(self, topic: str, queues: int) -> list[list[Record]]:
         """Everything readable in `topic`, by queue."""
@@ -169,9 +182,10 @@ class World:
         found: list[list[Record]] = []
         for queue_id in range(queues):
             records: list[Record] = []
+            first, _ = self.bounds(topic, queue_id)
             while True:
                 results: list[ReadResult] = []
-                next_offset = records[-1].queue_offset + 1 if records else 0
+                next_offset = records[-1].queue_offset + 1 if records else first
                 self.parts.store.read(topic, queue_id, next_offset, 100, 1 << 20, None, results.append)  # type: ignore[arg-type]
                 if results[0].status != "FOUND":
                     break

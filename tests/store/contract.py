@@ -171,6 +171,13 @@ class MessageStoreContract:
         assert len(driver.lease("first", "t", from_first=True).messages) == 3
         assert len(driver.lease("hot", "t", from_first=False).messages) == 3, "all there ever was is still in memory"
 
+    def test_a_queue_is_hot_while_all_that_it_had_is_new(self, driver: Driver) -> None:
+        assert driver.call(driver.store.is_hot, "t", 0) is True
+        driver.send("t", b"a", b"b", b"c")
+        assert driver.call(driver.store.is_hot, "t", 0) is True
+        again = driver.killed()
+        assert again.call(again.store.is_hot, "t", 0) is True
+
     def test_a_deleted_topic_is_empty_and_begins_again(self, driver: Driver) -> None:
         driver.topic("t")
         driver.send("t", b"a", b"b")

@@ -94,9 +94,10 @@ class Driver:
         from_first: bool = True,
         ordered: bool = False,
         attempt_id: str = "",
+        fleeting: bool = False,
     ) -> LeaseResult:
         """Lease messages."""
-        arguments = (group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id)
+        arguments = (group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id, fleeting)
         result: LeaseResult | Failure = self.call(self.store.lease, *arguments)
         return sure(result)
 

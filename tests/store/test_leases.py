@@ -189,6 +189,43 @@ def test_a_message_that_holds_the_floor_too_long_goes_on_in_the_retry_topic() ->
     assert b"RETRY_TOPIC\x01t\x02" in Record(copy.record).properties
 
 
+def test_a_group_that_begins_at_the_last_message_begins_at_the_first_while_that_is_in_the_newest_part_of_the_log() -> None:
+    driver = Driver(StoreConfig(hot_bytes=3_000))
+    driver.topic("t")
+    driver.send("t", b"a", b"b", b"c")
+    driver.send("u", *[b"x" * 500] * 4)
+    assert len(driver.lease("young", "t", from_first=False).messages) == 3
+    driver.send("u", *[b"x" * 500] * 4)
+    assert driver.call(driver.store.is_hot, "t", 0) is False
+    old = driver.lease("old", "t", from_first=False).messages
+    assert [Record(message.record).body for message in old] == [b"c"], "the last one there is (PopMessageProcessor)"
+    assert len(driver.lease("first", "t", from_first=True).messages) == 3
+    after = driver.killed()
+    assert after.call(after.store.is_hot, "t", 0) is False
+    assert after.call(after.store.offset, "old", "t", 0) == 2, "where it begins is on record with its first lease"
+
+
+def test_fleeting_leases_end_with_the_process_and_others_do_not() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", b"a", b"b", b"c")
+    [kept] = driver.lease("g", "t", 1, 60_000).messages
+    passing = driver.lease("g", "t", 2, 60_000, fleeting=True).messages
+    assert [message.receipt.queue_offset for message in passing] == [1, 2]
+    after = driver.killed()
+    assert after.lease("g", "t").messages == [], "who has receipts on record may still use them"
+    assert after.settle("g", "t", passing[1]) == [None]
+    after.store.lapse()
+    again = after.lease("g", "t", 32, 60_000).messages
+    assert [(message.receipt.queue_offset, message.attempt) for message in again] == [(1, 2)]
+    after.store.lapse()
+    assert after.lease("g", "t").messages == [], "these are no leases of the process before"
+    after = after.killed()
+    after.store.lapse()
+    assert after.lease("g", "t").messages == [], "leased again by somebody who stays"
+    assert after.settle("g", "t", kept, *again) == [None, None]
+
+
 def test_a_group_holds_a_bounded_number_of_leases_on_a_queue() -> None:
     driver = Driver()
     driver.topic("t")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 
 from domain import limits, lite
@@ -16,6 +17,7 @@ from domain.receipt import Receipt
 from domain.record import Record
 from domain.topic import PERM_READ, Group
 from gateway.session import Session
+from gateway.usecase.burial import Burial, Letter, lane
 from gateway.usecase.deadletter import DeadLetters
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
@@ -164,25 +166,41 @@ class LiteReceiving:
             queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
             self._store.extend(command.group, queue, [message.receipt], 0, _nobody)
 
-    def deliverable(self, poll: _Poll, messages: list[Leased]) -> list[Leased]:
-        """Messages to be delivered: expired ones are settled, those whose attempts are used up become dead letters."""
+    def deliver(self, poll: _Poll, messages: list[Leased], then: Callable[[list[Leased]], None]) -> None:
+        """`then` gets what is to be delivered: expired messages are settled, those with no attempts left become dead letters.
+
+        It gets it when these are stored, without what they hold back when they cannot be.
+        """
         command, now = poll.command, self._clock.wall_ms()
         group = self._metadata.group(command.group) or poll.group
         kept: list[Leased] = []
+        letters: list[Letter] = []
         expired: dict[str, list[Receipt]] = {}
         for message in messages:
             queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
             if has_expired(message.record, now):
                 expired.setdefault(queue, []).append(message.receipt)
             elif message.attempt > group.retry_max + 1:
-                self._dead_letters.bury(command.group, queue, message.receipt, message.record, None)
+                letters.append((queue, message.receipt, message.record))
             else:
                 kept.append(message)
         for queue, receipts in expired.items():
             self._store.settle(command.group, queue, receipts, _nobody)
-        if kept:
-            self._tally.received(command.group, command.topic, kept)
-        return kept
+
+        def settled(stuck: set[bytes]) -> None:
+            found = [message for message in kept if lane(message.record) not in stuck] if stuck else kept
+            for message in kept if stuck else ():
+                if message not in found:
+                    queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
+                    self._store.withdraw(command.group, queue, [message.receipt])
+            if found:
+                self._tally.received(command.group, command.topic, found)
+            then(found)
+
+        if letters:
+            Burial(settled).run(self._dead_letters, command.group, letters)
+        else:
+            settled(set())
 
 
 def _nobody(_result: object) -> None:
@@ -223,7 +241,6 @@ class _Poll:
         )
 
     def _leased(self, result: LiteLeases | Failure) -> None:
-        self._busy = False
         command = self.command
         subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
         looked = 0 if isinstance(result, Failure) else result.looked
@@ -234,13 +251,20 @@ class _Poll:
             subscriber.ready.clear()
             subscriber.ready.update(rest)
         if isinstance(result, Failure):
+            self._busy = False
             self._answer(Refused(command.ticket, result))
-            return
+        elif self._answered or not result.messages:
+            self._deliver(result, result.messages)
+        else:
+            self._receiving.deliver(self, result.messages, partial(self._deliver, result))
+
+    def _deliver(self, result: LiteLeases, kept: list[Leased]) -> None:
+        self._busy = False
+        command = self.command
+        subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
         if self._answered:
-            self._receiving.give_back(command, result.messages)
-            return
-        kept = self._receiving.deliverable(self, result.messages) if result.messages else []
-        if kept:
+            self._receiving.give_back(command, kept)
+        elif kept:
             self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, 0))
         elif self._over:
             self._nothing()

@@ -191,7 +191,7 @@ class Line:
                 call.session,
                 Receive(
                     call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
-                    filter=wanted_paths(self.topic, self._patterns()), from_first=True,
+                    filter=wanted_paths(self.topic, self._patterns()), from_first=True, fleeting=True,
                 ),
             )  # fmt: skip
 

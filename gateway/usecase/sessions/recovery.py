@@ -22,12 +22,12 @@ class Recovery:
     """`take` is called with the definition of every session that was on record, before anything else is done with it.
 
     A client that connects before its turn calls for it (`first`); so does one that is new, and it is not met again.
-    `over` is called when all of them have had their turn.
+    `over` is called when all of them have had their turn, and have taken what they keep of what their groups had given them.
     """
 
     __slots__ = ("_clock", "_early", "_next", "_over", "_state", "_take", "under_way")
 
-    def __init__(self, state: State, clock: Clock, take: Callable[[Subscriber], None], over: Callable[[], None]) -> None:
+    def __init__(self, state: State, clock: Clock, take: Callable[[Subscriber], None], *over: Callable[[], None]) -> None:
         self._state = state
         self._clock = clock
         self._take = take
@@ -62,4 +62,5 @@ class Recovery:
             return
         self.under_way = False
         self._early.clear()
-        self._over()
+        for step in self._over:
+            step()

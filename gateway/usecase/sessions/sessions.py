@@ -90,7 +90,7 @@ class Sessions:
         self._attached: dict[Session, Subscriber] = {}
         self.most = 0
         self._too_large = 0
-        self._recovery = Recovery(state, clock, self._recover, self._replay.start)
+        self._recovery = Recovery(state, clock, self._recover, store.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The verbs of domain.session."""

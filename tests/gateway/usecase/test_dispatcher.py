@@ -107,8 +107,13 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Bench:
+    return open_bench(StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+
+
+def open_bench(config: StoreConfig) -> Bench:
+    """A dispatcher over a new store."""
     clock = VirtualClock()
-    store = open_store(MemoryDisk(clock), clock, StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+    store = open_store(MemoryDisk(clock), clock, config)
     handler = Dispatcher(
         store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
         broker="broker-a", policy=Policy(), questions=store.transactions.questions,
@@ -264,6 +269,16 @@ def test_a_member_that_begins_at_an_instant_is_told_of_no_position_until_there_i
     assert bench.ask(QueryOffset(1, "last", "t", queue_id), member) == [Offset(1, 0)]
     bench.ask(CommitOffsets(1, "late", [("t", queue_id, 1)]), member)
     assert bench.ask(QueryOffset(1, "late", "t", queue_id), member) == [Offset(1, 1)]
+
+
+def test_a_new_group_is_told_of_a_position_only_while_all_that_there_was_is_in_the_newest_part_of_the_log() -> None:
+    bench = open_bench(StoreConfig(hot_bytes=3_000))
+    queue_id = bench.send("t", "a" * 1_000).placed[0].queue_id
+    assert bench.ask(QueryOffset(1, "g", "t", queue_id)) == [Offset(1, 0)]
+    other = (queue_id + 1) % 8
+    bench.send("u", *["b" * 1_000] * 4)
+    assert code(bench.ask(QueryOffset(1, "g", "t", queue_id))) is ErrorCode.OFFSET_NOT_FOUND
+    assert bench.ask(QueryOffset(1, "g", "t", other)) == [Offset(1, 0)], "a queue that never had anything has nothing to skip"
 
 
 def test_positions_are_kept_and_found(bench: Bench) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import pytest
 
 from domain import property as properties
@@ -17,7 +21,8 @@ from domain.command import (
     SendBack,
     Subscription,
 )
-from domain.event import Done, Pulled, Received, Sent
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Pulled, Received, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.resend import Retry
@@ -104,6 +109,73 @@ def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ord
     assert properties.text(Record(letter.record).properties, properties.DLQ_ORIGIN_TOPIC) == "t"
     receipts = [each.receipt for event in heard for each in event.messages]
     bench.ask(Acknowledge(1, "g", "t", receipts))
+
+
+class Breaking:
+    """A store that takes no dead letters while `stuck`."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.stuck = True
+        self.held: list[Callable[[], None]] = []
+        self._append = bench.store.append
+        bench.handler.sending._store = self  # type: ignore[assignment]
+
+    def append(self, messages: list[Message], done: Any, changes: Any = ()) -> None:
+        if any(message.topic.startswith("%DLQ%") for message in messages):
+            if self.stuck:
+                done(Failure(ErrorCode.STORE_UNAVAILABLE, "no room"))
+            else:
+                self.held.append(partial(self._append, messages, done, changes))
+        else:
+            self._append(messages, done, changes)
+
+
+def lanes(bench: Bench) -> None:
+    """An ordered group whose next attempt at `bad` is one too many; behind it one of its lane, and one of another."""
+    bench.ask(PutGroup(1, Group("g", orderly=True, retry_max=0)))
+    bench.ask(PutTopic(1, Topic("t", 1, 1)))
+    places = [("bad", "A"), ("next", "A"), ("other", "B")]
+    messages = [Message("t", body.encode(), properties.encode([("__SHARDINGKEY", lane)]), queue_id=0) for body, lane in places]
+    bench.handler.sending.submit(messages, None)
+    bench.clock.run_for(20)
+    [first] = bench.ask(Receive(1, "g", "t", 1, 100, from_first=True))
+    assert isinstance(first, Received)
+    bench.clock.run_for(200)
+
+
+def heard(events: list[Event]) -> list[list[bytes]]:
+    return [[Record(each.record).body for each in event.messages] for event in events if isinstance(event, Received)]
+
+
+def test_nothing_of_its_lane_passes_a_dead_letter_before_its_copy_is_stored(bench: Bench) -> None:
+    lanes(bench)
+    store = Breaking(bench)
+    store.stuck = False
+    ear = Ear()
+    assert bench.ask(Receive(2, "g", "t", 32, 60_000, 2_000, from_first=True), ear, ms=500) == []
+    assert len(store.held) == 1
+    others = bench.ask(Receive(3, "g", "t", 32, 60_000, from_first=True))
+    assert heard(others) == [[]], "and nobody else gets it meanwhile"
+    store.held.pop()()
+    bench.clock.run_for(50)
+    assert heard(ear.take()) == [[b"next", b"other"]]
+    assert len(bench.receive("undertaker", "%DLQ%g").messages) == 1
+
+
+def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_lane_only(bench: Bench) -> None:
+    lanes(bench)
+    store = Breaking(bench)
+    ear = Ear()
+    [event] = bench.ask(Receive(2, "g", "t", 32, 1_000, from_first=True), ear)
+    assert isinstance(event, Received)
+    assert heard([event]) == [[b"other"]]
+    bench.ask(Acknowledge(1, "g", "t", [event.messages[0].receipt]))
+    bench.clock.run_for(2_000)
+    store.stuck = False
+    bench.ask(Receive(3, "g", "t", 32, 1_000, 1_000, from_first=True), ear, ms=100)
+    store.held.pop()()
+    bench.clock.run_for(100)
+    assert heard(ear.take()) == [[b"next"]], "the letter is stored first; what it held back has not lost an attempt"
 
 
 def retried(bench: Bench, times: int, most: int = -1) -> None:

@@ -120,8 +120,6 @@ def test_what_a_member_has_not_acknowledged_goes_to_another(way: str) -> None:
     else:
         broker.kill()
         second = member(broker, "second")
-        assert second.messages() == []  # the lease of the one that was killed runs on
-        broker.run(61_000)
     broker.run()
     got = second.messages()
     assert numbers(got) == list(range(10))

@@ -1,0 +1,63 @@
+"""Leases that end before their time, without an attempt being counted or anything being settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappush
+from typing import final
+
+from domain.ports import Clock
+from domain.receipt import Receipt
+from store.lease.ledger import Ledger
+from store.lease.table import Lease, LeaseTable
+
+
+@final
+class Early:
+    """Fleeting leases of the process before this one, and leases that were taken in vain. Made when all is recovered."""
+
+    __slots__ = ("_clock", "_freed", "_ledger", "_left")
+
+    def __init__(self, ledger: Ledger, clock: Clock, freed: Callable[[str, str], None]) -> None:
+        """`freed(group, topic)` is called when leases have lapsed."""
+        self._ledger = ledger
+        self._clock = clock
+        self._freed = freed
+        self._left: list[tuple[LeaseTable, int, int]] = []
+        for table in ledger.tables.live.values():
+            self._left += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
+
+    def lapse(self) -> None:
+        """MessageStore.lapse. Nothing to write: the next start would find the same leases, and end them again."""
+        left, self._left = self._left, []
+        now = self._clock.wall_ms()
+        places: dict[tuple[str, str], None] = {}
+        for table, offset, pop_ms in left:
+            if not table.dropped and _end(table, offset, pop_ms, now) is not None:
+                places[table.group, table.topic] = None
+        for group, topic in places:
+            self._freed(group, topic)
+
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt]) -> None:
+        """MessageStore.withdraw. Nobody waits for that to be written: unwritten, the leases end in their own time."""
+        if self._ledger.broken() is not None:
+            return
+        now = self._clock.wall_ms()
+        for receipt in receipts:
+            table = self._ledger.tables.get((group, topic, receipt.queue_id))
+            lease = None if table is None else _end(table, receipt.queue_offset, receipt.pop_ms, now)
+            if table is not None and lease is not None:
+                lease.attempts -= 1
+                table.changed[receipt.queue_offset] = None
+                self._ledger.changed(table)
+
+
+def _end(table: LeaseTable, offset: int, pop_ms: int, now: int) -> Lease | None:
+    """Free a lease; None when it is another one by now, or none."""
+    lease = table.leases.get(offset)
+    if lease is None or lease.free or lease.pop_ms != pop_ms:
+        return None
+    lease.free = True
+    lease.end_ms = now
+    heappush(table.returned, offset)
+    return lease
