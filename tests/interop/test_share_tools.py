@@ -1,0 +1,85 @@
+"""mqadmin 5.5.0 over members of a group that are MQTT clients: who they are, how far they are, and how the group shares out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.interop.node import Node
+from tests.interop.remoting_java import JavaClient, build
+from tests.interop.test_statistics import Share, connected, left, until
+
+pytestmark = pytest.mark.interop
+TOPIC, GROUP = "Shared", "cg_shared"
+COUNT = 12
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
+    return build(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def members(node: Node) -> Iterator[list[Share]]:
+    """Two members and a publisher. The second acknowledges nothing: what it has stays with it."""
+    source = connected(node, "source")
+    source.client.publish(f"{TOPIC}/first", b"before", qos=1).wait_for_publish(10)
+    shares = [connected(node, "quick"), connected(node, "busy")]
+    shares[1].client.manual_ack_set(True)
+    for share in shares:
+        share.client.subscribe(f"$share/{GROUP}/{TOPIC}/#", qos=1)
+    time.sleep(1)
+    yield [*shares, source]
+    for share in (*shares, source):
+        left(share)
+
+
+@pytest.fixture(scope="module")
+def admin(java: JavaClient, node: Node) -> Callable[[str], str]:
+    """One command of mqadmin, and what it prints."""
+    nameserver = f"127.0.0.1:{node.port('nameserver')}"
+
+    def run(words: str) -> str:
+        text = java.admin(*words.replace("{broker}", f"127.0.0.1:{node.port('remoting')}").split(), "-n", nameserver)
+        assert "Exception:" not in text, text[:4000]
+        return text
+
+    return run
+
+
+def shared_out(members: list[Share], first: int) -> list[int]:
+    """How many of COUNT messages each member gets."""
+    before = [len(member.seen) for member in members[:2]]
+    for number in range(first, first + COUNT):
+        members[2].client.publish(f"{TOPIC}/x", b"%d" % number, qos=1).wait_for_publish(10)
+        wanted = sum(before) + number - first + 1
+        until(lambda: sum(len(member.seen) for member in members[:2]) >= wanted, lambda: f"message {number} does not come")  # noqa: B023 - called at once
+        time.sleep(0.05)
+    return [len(member.seen) - was for member, was in zip(members[:2], before, strict=True)]
+
+
+def test_members_positions_and_strategies(admin: Callable[[str], str], members: list[Share]) -> None:
+    """In one go, since each step stands on the one before."""
+    text = admin(f"consumerConnection -g {GROUP}")
+    for wanted in ("quick", "busy", "127.0.0.1:", TOPIC, "CONSUME_POP"):
+        assert wanted in text, text
+    quick, busy = shared_out(members, 0)
+    assert quick == COUNT - 1, "least-inflight: who has acknowledged gets the next, so the busy one got its first alone"
+    assert busy == 1
+    text = admin(f"consumerProgress -g {GROUP}")
+    assert f"{TOPIC} " in text, text
+    assert "Consume Diff Total: 1" in text, text
+    admin("updateBrokerConfig -b {broker} -k shareStrategy -v round-robin")
+    assert "round-robin" in admin("getBrokerConfig -b {broker}")
+    assert shared_out(members, 100) == [COUNT // 2, COUNT // 2]
+    admin(f"updateSubGroup -b {{broker}} -g {GROUP} --attributes +share.strategy=least-inflight")
+    assert shared_out(members, 200) == [COUNT, 0], "what the group says counts before what the node says"
+    assert "share.strategy" in admin(f"getConsumerConfig -g {GROUP}")

@@ -1,0 +1,105 @@
+"""One group under a seed: MQTT members beside POP members and pullers, by every strategy, while all of it breaks.
+
+What must hold in every run: nothing that was published is lost; nothing is given to a second member while the first may hold
+it, nor after it was acknowledged; what a member got at QoS 2 nobody gets again, not even the same member.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from domain.errors import Failure
+from domain.topic import Group
+from gateway.usecase.policy import LEAST, ROUND_ROBIN, STICKY, STRATEGY
+from tests.simulation.device import Sensor
+from tests.simulation.puller import Puller
+from tests.simulation.sdk import Member
+from tests.simulation.sharer import Places, Sharer
+from tests.simulation.world import World
+
+TOPIC, GROUP, QUEUES = "dev", "sim-shares", 8
+FAULTS_S = 20.0
+EACH = 60
+
+
+def prepare(world: World, strategy: str) -> None:
+    """The group is there before its members."""
+    assert world.parts is not None
+    made: list[Failure | None] = []
+    world.parts.store.metadata.put_group(Group(GROUP, attributes={STRATEGY: strategy}), made.append)
+    world.clock.run_until(lambda: made == [None])
+
+
+def run(seed: int, strategy: str, power: bool, other: bool = True) -> tuple[World, list[Sharer]]:
+    """Publishers at QoS 2, whose bodies are unlike each other; members of each kind, the last of them late; faults, peace."""
+    world = World(seed)
+    world.start()
+    prepare(world, strategy)
+    mqtt = lambda device: world.dial("mqtt", device)  # noqa: E731 - one device after another gets it
+    remoting = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
+    ledger, clock = world.ledger, world.clock
+    sensors = [Sensor(f"s{at}", clock, random.Random(seed * 10 + at), mqtt, ledger, 2, EACH) for at in range(3)]
+    places = Places(world, TOPIC, QUEUES)
+    sharers = [
+        Sharer(
+            f"d{at}", clock, random.Random(seed * 40 + at), mqtt, ledger, TOPIC, GROUP, 1 + at % 2, places, not power
+        )
+        for at in range(4)
+    ]  # fmt: skip
+    for sharer in sharers[:3]:
+        sharer.start()
+    clock.run_until(lambda: all(sharer.subscribed for sharer in sharers[:3]))
+    for sensor in sensors:
+        sensor.start()
+    clock.run_for(world.chance.randrange(0, 2_000))
+    sharers[3].start()
+    if other:
+        queues = list(range(0, QUEUES, 2))
+        Puller("q0", clock, random.Random(seed * 300), remoting, ledger, TOPIC, GROUP, queues, not power).start()
+        Member("m0", clock, random.Random(seed * 200), remoting, ledger, TOPIC, GROUP, not power).start()
+    world.schedule_faults(clock.monotonic_ns() / 1e9 + FAULTS_S, power)
+    clock.run_for(FAULTS_S * 1000 + 2_000)
+    if world.parts is None:
+        world.start()
+    clock.run_until(
+        lambda: (
+            all(sensor.done for sensor in sensors)
+            and all(world.position(GROUP, TOPIC, queue) == world.end(TOPIC, queue) for queue in range(QUEUES))
+        ),
+        600_000,
+    )
+    return world, sharers
+
+
+def check(world: World, sharers: list[Sharer]) -> None:
+    """The invariants."""
+    assert world.ledger.faults == []
+    stored = [record for queue in world.stored(TOPIC, QUEUES) for record in queue]
+    assert sorted(record.body.decode() for record in stored) == sorted(f"s{at}/{n}" for at in range(3) for n in range(EACH))
+    assert {f"{record.queue_id}/{record.queue_offset}" for record in stored} <= set(world.ledger.leases)
+    for sharer in sharers[1::2]:
+        assert len(set(sharer.got)) == len(sharer.got), "a message came twice at QoS 2"
+    assert sum(len(sharer.got) > 0 for sharer in sharers) > 1
+
+
+@pytest.mark.parametrize("strategy", [LEAST, ROUND_ROBIN, STICKY])
+@pytest.mark.parametrize("seed", range(4))
+def test_kill_nine_and_broken_links(seed: int, strategy: str) -> None:
+    check(*run(seed, strategy, power=False))
+
+
+@pytest.mark.parametrize("seed", range(70, 74))
+def test_members_of_mqtt_alone(seed: int) -> None:
+    check(*run(seed, LEAST, power=False, other=False))
+
+
+@pytest.mark.parametrize("strategy", [LEAST, ROUND_ROBIN, STICKY])
+@pytest.mark.parametrize("seed", range(50, 52))
+def test_power_failures(seed: int, strategy: str) -> None:
+    check(*run(seed, strategy, power=True))
+
+
+def test_a_seed_repeats_exactly() -> None:
+    assert run(3, STICKY, power=False)[0].ledger.digest() == run(3, STICKY, power=False)[0].ledger.digest()
