@@ -16,6 +16,7 @@ from gateway.pump import Pump
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.memory import hot_bytes
 from gateway.runtime.process import collect_rarely
 
 CONNECTIONS_MAX = 1_000_000
@@ -94,7 +95,7 @@ class Node:
         self.clock = LoopClock(loop)
         self._disk = DataDirectory(folder, loop)
         config = Config(data=str(folder), durability=Durability.PAGE)
-        self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy())
+        self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy(), hot_bytes())
         collect_rarely()
         self._house = PumpHouse(self.parts.gate, self.clock, Ledger(), CONNECTIONS_MAX)
 
