@@ -97,7 +97,7 @@ class SyncSubscription(Command):
 
     PARTIAL_ADD adds names and may move the group's positions in them (`start`), PARTIAL_REMOVE takes names away, COMPLETE_ADD
     replaces all of them and says that the client lives, COMPLETE_REMOVE ends everything of the client.
-    Refused TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, QUOTA.
+    Refused TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, QUOTA, RATE.
     """
 
     ticket: object

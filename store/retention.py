@@ -117,9 +117,18 @@ class Retention:
             if topic.retention_ms and topic.retention_ms < self._config.retention_ms:
                 oldest_ms = wall_ms - topic.retention_ms
                 for queue in entry.queues.values():
-                    self._index.trim_before(queue, oldest_ms)
+                    self._trim_before(queue, oldest_ms)
             if topic.retention_bytes:
                 self._trim_bytes(entry, topic.retention_bytes)
+
+    def _trim_before(self, queue: Queue, oldest_ms: int) -> None:
+        """Messages stored before `oldest_ms` are gone, from light queues too when these are next looked at."""
+        end = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
+        if queue.entry.light and end > queue.first:
+            rows = self._index.rows(queue, end - 1, 1)
+            if rows:
+                queue.entry.cut = max(queue.entry.cut, rows[0][0] + 1)
+        self._index.trim(queue, end)
 
     def _trim_bytes(self, entry: TopicEntry, bound: int) -> None:
         """Every queue of the topic keeps its share of `bound`, newest messages first."""

@@ -22,6 +22,8 @@ class Policy:
     latest_max, latest_bytes_max   latest (retained) values that are kept, and bytes of them with their paths; one more is
                                    refused, removing one and putting a smaller one in its place never is
     lite_subscriptions_max         lite topics that all clients together may subscribe to; one more is refused
+    lite_syncs_per_s               requests of all clients together that add lite topics, a second's worth at once; 0: no bound
+                                   (ProxyConfig.maxSyncLiteSubscriptionRate)
     share_strategy                 how shared subscriptions share out where the group does not say: one of STRATEGIES
     """
 
@@ -31,4 +33,5 @@ class Policy:
     latest_max: int = 1_000_000
     latest_bytes_max: int = 1024 * 1024 * 1024
     lite_subscriptions_max: int = 100_000
+    lite_syncs_per_s: int = 5_000
     share_strategy: str = LEAST

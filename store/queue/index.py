@@ -63,8 +63,10 @@ class QueueIndex(TopicEntries):
         return queue
 
     def refresh(self, queue: Queue) -> None:
-        """Find the first offset of `queue` whose record is still there, if the log has lost segments since the last time."""
+        """Find the first offset of `queue` whose record is still there, if something has gone since the last time."""
         oldest = self.oldest
+        if queue.lite and queue.entry.cut > oldest:
+            oldest = queue.entry.cut
         if queue.oldest >= oldest:
             return
         queue.oldest = oldest
@@ -194,10 +196,6 @@ class QueueIndex(TopicEntries):
                 self.blocks -= keep
         if queue.tail is not None and first >= queue.next:
             self._forget_tail(queue)
-
-    def trim_before(self, queue: Queue, oldest_ms: int) -> None:
-        """Messages stored before `oldest_ms` are gone."""
-        self.trim(queue, self.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms))
 
     def _forget_tail(self, queue: Queue) -> None:
         self.tail_rows -= queue.tail_rows()

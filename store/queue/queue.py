@@ -15,15 +15,17 @@ class TopicEntry:
     """A topic as the hot path sees it. `epoch`: records before this position belong to a deleted topic of the same name.
 
     lights   queues of its lite topics by their names, None as long as there is none; light: it may have some
+    cut      what stands before this position of the log is older than the topic keeps: light queues have lost it
     """
 
-    __slots__ = ("epoch", "flushed", "light", "lights", "name", "queues", "topic")
+    __slots__ = ("cut", "epoch", "flushed", "light", "lights", "name", "queues", "topic")
 
     def __init__(self, name: str, topic: Topic | None, flushed: bool, epoch: int) -> None:
         self.name = name
         self.topic = topic
         self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
         self.epoch = epoch
+        self.cut = 0
         self.light = topic is not None and topic.type == "LITE"
         self.lights: dict[str, Queue] | None = None
         self.queues: dict[int, Queue] = {}

@@ -225,3 +225,21 @@ def test_a_light_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> Non
     assert after.bounds("%LMQ%$p$a") == (3, 4)
     last = after.killed()
     assert (bodies(last, "a"), bodies(last, "b")) == (["4"], ["2"])
+
+
+def test_what_is_older_than_its_topic_keeps_is_gone_from_light_queues_too() -> None:
+    driver = Driver(StoreConfig(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_ms=20_000)
+    sure(driver.append([message("a", b"1"), message("a", b"2", queue_id=1), message("b", b"1")]))
+    leases = lease(driver, "b")
+    settle(driver, "b", leases)
+    driver.clock.run_for(15_000)
+    sure(driver.append([message("a", b"3", queue_id=1)]))
+    driver.clock.run_for(7_000)
+    for after in (driver, driver.killed()):
+        after.clock.run_for(1_500)
+        sure(after.append([message("c", b"x")]))
+        after.clock.run_for(1_500)
+        assert (after.bounds("%LMQ%$p$a"), after.bounds("%LMQ%$p$b")) == ((2, 3), (1, 1))
+        assert told(lease(after, "a", "b")) == ["3"]
+        assert after.call(after.store.offset, "g", "%LMQ%$p$b", 0) == 1

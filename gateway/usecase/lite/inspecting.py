@@ -15,7 +15,6 @@ from domain.lite import (
     LightQueues,
     LiteClient,
     LiteGroup,
-    LiteLag,
     LiteNode,
     LiteParent,
     LiteTopic,
@@ -25,23 +24,25 @@ from domain.lite import (
     QueryLiteParent,
     QueryLiteTopic,
 )
-from domain.ports import MessageStore, Metadata
+from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
+from gateway.usecase.lite.lagging import LiteLagging
 from gateway.usecase.lite.receiving import LiteReceiving
 
-LOOKS_MAX: Final = 65_536
-"""Lite topics that one question about a group looks at."""
 NAMES_MAX: Final = 10_000
 
 
 class LiteInspecting:
     """Five questions, and DispatchLite."""
 
-    def __init__(self, store: MessageStore, lights: LightQueues, metadata: Metadata, receiving: LiteReceiving) -> None:
+    def __init__(
+        self, store: MessageStore, lights: LightQueues, metadata: Metadata, receiving: LiteReceiving, clock: Clock
+    ) -> None:
         self._store = store
+        self._lagging = LiteLagging(store, lights, clock)
         self._lights = lights
         self._metadata = metadata
         self._receiving = receiving
@@ -123,39 +124,10 @@ class LiteInspecting:
         topic = group.attributes[attribute.BIND_TOPIC]
         answer = LiteGroup(command.ticket, group.name, topic, command.lite, -1, -1, [], [], None)
         if command.lite:
-            end, position = self._place(group.name, topic, command.lite)
-            if position >= 0:
-                answer.count = end - position
-                answer.oldest_ms = self._lights.time_at(topic, command.lite, position)
-                answer.position = (end, position, self._lights.time_at(topic, command.lite, position - 1))
+            self._lagging.one(answer)
+            session.answer(answer)
         else:
-            lags = self._lags(group.name, topic)
-            answer.count = sum(each.count for each in lags)
-            answer.oldest_ms = min((each.oldest_ms for each in lags), default=-1)
-            top = max(command.top, 0)
-            answer.by_count = sorted(lags, key=lambda each: (-each.count, each.lite))[:top]
-            answer.by_age = sorted(lags, key=lambda each: (each.oldest_ms, each.lite))[:top]
-        session.answer(answer)
-
-    def _lags(self, group: str, topic: str) -> list[LiteLag]:
-        """Where messages wait for a group that has a position."""
-        found: list[LiteLag] = []
-        for name in islice(self._lights.names(topic), LOOKS_MAX):
-            end, position = self._place(group, topic, name)
-            if 0 <= position < end:
-                found.append(LiteLag(name, end - position, self._lights.time_at(topic, name, position)))
-        return found
-
-    def _place(self, group: str, topic: str, name: str) -> tuple[int, int]:
-        """End of a light queue, and the position of `group` in it, -1 for none; the node's own queues answer at once."""
-        queue = lite.queue_name(topic, name)
-        bounds: list[tuple[int, int] | Failure] = []
-        position: list[int | Failure] = []
-        self._store.bounds(queue, 0, bounds.append)
-        self._store.offset(group, queue, 0, position.append)
-        if not bounds or isinstance(bounds[0], Failure) or not position or isinstance(position[0], Failure):
-            return 0, -1
-        return bounds[0][1], position[0]
+            self._lagging.all(answer, command.top, session.answer)
 
     def _dispatch(self, session: Session, command: DispatchLite) -> None:
         group = terms.group_of(self._metadata, command.group, "")

@@ -28,5 +28,5 @@ def lite_use_cases(
         LiteSyncing(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,
         LiteSuspending(store, lights),
-        LiteInspecting(store, lights, metadata, receiving),
+        LiteInspecting(store, lights, metadata, receiving, clock),
     )

@@ -45,6 +45,7 @@ class LiteSyncing:
         self._clock = clock
         self._policy = policy
         self._followed: set[Session] = set()
+        self._paid_ns = 0
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -60,6 +61,8 @@ class LiteSyncing:
             session.answer(Done(command.ticket))
             return
         group = self._checked(command)
+        if not isinstance(group, Failure) and command.action is Action.PARTIAL_ADD and self._is_too_fast():
+            group = Failure(ErrorCode.RATE, f"more than {self._policy.lite_syncs_per_s} requests a second add lite topics")
         if isinstance(group, Failure):
             session.answer(Refused(command.ticket, group))
             return
@@ -89,6 +92,17 @@ class LiteSyncing:
                 if group.attributes.get(attribute.RESET_UNSUBSCRIBE) == "true":
                     self._move(group.name, command.topic, name, _FIRST, moves)
         moves.over()
+
+    def _is_too_fast(self) -> bool:
+        """True when a second's worth of requests has been taken ahead; takes one more otherwise."""
+        rate = self._policy.lite_syncs_per_s
+        if rate > 0:
+            now = self._clock.monotonic_ns()
+            paid_ns = max(self._paid_ns, now)
+            if paid_ns - now + limits.SECOND_NS // rate > limits.SECOND_NS:
+                return True
+            self._paid_ns = paid_ns + limits.SECOND_NS // rate
+        return False
 
     def _checked(self, command: SyncSubscription) -> Group | Failure:
         """The group, when it may do this."""

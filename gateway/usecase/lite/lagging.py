@@ -1,0 +1,69 @@
+"""How far a group is behind in lite topics: in one, or in all of a topic's, a slice a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from heapq import nsmallest
+from itertools import islice
+from typing import Final
+
+from domain import lite
+from domain.errors import Failure
+from domain.lite import LightQueues, LiteGroup, LiteLag
+from domain.ports import Clock, MessageStore
+
+SLICE: Final = 1_024
+"""Lite topics that one turn looks at."""
+TOP_MAX: Final = 1_000
+"""Lite topics that an answer names, the farthest behind and the oldest each."""
+
+
+class LiteLagging:
+    """Questions about positions. The node's own queues answer at once."""
+
+    def __init__(self, store: MessageStore, lights: LightQueues, clock: Clock) -> None:
+        self._store = store
+        self._lights = lights
+        self._clock = clock
+
+    def one(self, answer: LiteGroup) -> None:
+        """Fill in how far a group is in the lite topic that the answer names."""
+        end, position = self._place(answer.group, answer.topic, answer.lite)
+        if position >= 0:
+            answer.count = end - position
+            answer.oldest_ms = self._lights.time_at(answer.topic, answer.lite, position)
+            answer.position = (end, position, self._lights.time_at(answer.topic, answer.lite, position - 1))
+
+    def all(self, answer: LiteGroup, top: int, done: Callable[[LiteGroup], None]) -> None:
+        """Sum up all lite topics in which the group has a position, and name the `top` worst; then `done`."""
+        answer.count = 0
+        self._slice(answer, self._lights.names(answer.topic), min(max(top, 0), TOP_MAX), done)
+
+    def _slice(self, answer: LiteGroup, names: Iterator[str], top: int, done: Callable[[LiteGroup], None]) -> None:
+        some = list(islice(names, SLICE))
+        found: list[LiteLag] = []
+        for name in some:
+            end, position = self._place(answer.group, answer.topic, name)
+            if 0 <= position < end:
+                found.append(LiteLag(name, end - position, self._lights.time_at(answer.topic, name, position)))
+        if found:
+            answer.count += sum(each.count for each in found)
+            oldest_ms = min(each.oldest_ms for each in found)
+            answer.oldest_ms = oldest_ms if answer.oldest_ms < 0 else min(answer.oldest_ms, oldest_ms)
+            answer.by_count = nsmallest(top, answer.by_count + found, key=lambda each: (-each.count, each.lite))
+            answer.by_age = nsmallest(top, answer.by_age + found, key=lambda each: (each.oldest_ms, each.lite))
+        if len(some) < SLICE:
+            done(answer)
+        else:
+            self._clock.call_at(self._clock.monotonic_ns(), lambda: self._slice(answer, names, top, done))
+
+    def _place(self, group: str, topic: str, name: str) -> tuple[int, int]:
+        """End of a light queue, and where `group` goes on in it, -1 for nowhere."""
+        queue = lite.queue_name(topic, name)
+        bounds: list[tuple[int, int] | Failure] = []
+        position: list[int | Failure] = []
+        self._store.bounds(queue, 0, bounds.append)
+        self._store.offset(group, queue, 0, position.append)
+        if not bounds or isinstance(bounds[0], Failure) or not position or isinstance(position[0], Failure):
+            return 0, -1
+        return bounds[0][1], max(position[0], bounds[0][0])
