@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,11 @@ def test_pop_consumers_share_messages_and_get_a_refused_one_again(
 
 def test_offsets_times_and_one_message_by_its_id(java: JavaClient, node: Node) -> None:
     java.scenario("query", nameserver(node), "JavaQuery")
+
+
+def test_new_groups_begin_first_at_an_instant_and_last_in_a_log_that_is_mostly_cold(java: JavaClient, tmp_path: Path) -> None:
+    with Node(tmp_path, environment={"HEADGATE_STORE_HOT_BYTES": "20000"}) as cold:
+        java.scenario("begin", nameserver(cold), "JavaBegin")
 
 
 def test_acknowledged_messages_survive_a_kill(java: JavaClient, node: Node) -> None:

@@ -58,10 +58,61 @@ public final class Scenario {
             case "broadcast": broadcast(); break;
             case "pop": pop(args[3]); break;
             case "query": query(); break;
+            case "begin": begin(); break;
             case "produce": produce(Integer.parseInt(args[3])); break;
             case "drain": drain(Integer.parseInt(args[3])); break;
             default: throw new IllegalArgumentException(args[0]);
         }
+    }
+
+    /** Fresh groups of a topic whose first messages are no longer in the newest part of the log. */
+    private static void begin() throws Exception {
+        DefaultMQProducer producer = prepared();
+        Set<String> early = sent(producer, "early");
+        for (int i = 0; i < 64; i++) {
+            producer.send(new Message(topic + "Other", new byte[1_024]));
+        }
+        Thread.sleep(1_100);
+        String instant = new java.text.SimpleDateFormat("yyyyMMddHHmmss").format(new java.util.Date());
+        Thread.sleep(1_100);
+        Set<String> late = sent(producer, "late");
+        List<ConcurrentLinkedQueue<String>> seen = new ArrayList<>();
+        for (ConsumeFromWhere where : List.of(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET)) {
+            ConcurrentLinkedQueue<String> bodies = new ConcurrentLinkedQueue<>();
+            DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("cg" + seen.size() + topic);
+            consumer.setNamesrvAddr(nameserver);
+            consumer.setInstanceName("begin" + seen.size());
+            consumer.setConsumeFromWhere(where);
+            consumer.setConsumeTimestamp(instant);
+            consumer.subscribe(topic, "*");
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                messages.forEach(each -> bodies.add(text(each)));
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+            consumer.start();
+            until("it has its queues", 60,
+                () -> consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().size() == 9);
+            seen.add(bodies);
+        }
+        Set<String> wanted = sent(producer, "last");
+        for (int at = 2; at >= 0; at--) {
+            ConcurrentLinkedQueue<String> bodies = seen.get(at);
+            int count = wanted.size();
+            until(count + " messages of group " + at, 60, () -> bodies.size() >= count);
+            Thread.sleep(500);
+            check(bodies.size() == count && new HashSet<>(bodies).equals(wanted), "group " + at + ": " + bodies);
+            wanted.addAll(at == 2 ? late : early);
+        }
+    }
+
+    private static Set<String> sent(DefaultMQProducer producer, String name) throws Exception {
+        Set<String> bodies = new HashSet<>();
+        for (int i = 0; i < 24; i++) {
+            producer.send(message("TagA", name + i, name + i));
+            bodies.add(name + i);
+        }
+        return bodies;
     }
 
     private static DefaultMQProducer producer() throws Exception {
