@@ -11,7 +11,7 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from domain.principal import Principal
+from domain.principal import GATEWAY, Principal
 from domain.session import Interest, Unsubscribe
 from gateway.access import needs
 from gateway.access.authority import Access
@@ -24,6 +24,9 @@ RESUMED_NS: Final = 500 * MILLISECOND_NS
 """After a session was resumed its filters are looked at: its client has been answered by then."""
 USERS_PER_SESSION_MAX: Final = 64
 """Behind a proxy a connection may be that of many; beyond this the oldest are judged by their next request alone."""
+
+Judge = Callable[[Session, Command], Failure | None]
+"""Why a session may not have what it has asked for any more, None: it may."""
 
 
 class Handler(Protocol):
@@ -38,12 +41,18 @@ class Attendance:
     """Told by the gate who acts for whom; asks the authority again whenever something has changed.
 
     `held` says which filters a session has; those that may not be had any more are taken out of it before it is sent away, so
-    that it comes back without them.
+    that it comes back without them. `reviews` have what stands (parked polls, watches) judged again.
     """
 
     def __init__(
-        self, access: Access, clock: Clock, handler: Handler, held: Callable[[Session], Sequence[Interest]]
+        self,
+        access: Access,
+        clock: Clock,
+        handler: Handler,
+        held: Callable[[Session], Sequence[Interest]],
+        reviews: Sequence[Callable[[Judge], None]] = (),
     ) -> None:
+        self._reviews = reviews
         self._access = access
         self._clock = clock
         self._handler = handler
@@ -90,8 +99,22 @@ class Attendance:
         if self._round is not None:
             self._again = True
             return
+        # Before anybody is sent away: so that who waits for an answer gets one.
+        for review in self._reviews:
+            review(self._judge)
         self._round = iter(list(self._sessions))
         self._clock.call_soon(self._some)
+
+    def _judge(self, session: Session, command: Command) -> Failure | None:
+        """Whether what was granted when it was asked for, and stands since, would still be granted."""
+        principal = getattr(command, "principal", None) or session.principal
+        if principal is None or principal is GATEWAY:
+            return None
+        failure = self._access.current(principal)
+        if failure is None and not principal.privileged:
+            failure = self._access.first(principal, needs.TABLE[type(command)](command), session.client_id)
+            self._access.refused["not-allowed"] += failure is not None
+        return failure
 
     def _some(self) -> None:
         if self._round is None:

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import final
+from typing import Final, Protocol, final
 
 from domain import limits
+from domain.command import Command
+from domain.errors import Failure
 from domain.ports import Clock, Timer
+from gateway.session import Session
 
 Key = tuple[str, str, int]
 """(consumer group, topic, queue id); queue id -1 waits for any queue. Pulls wait with a group of their own each."""
+
+Judge = Callable[[Session, Command], Failure | None]
+"""Why a session may not have what it has asked for any more, None: it may."""
+REVIEWED_PER_TURN: Final = 1_000
+
+
+class Asker(Protocol):
+    """Whose request is parked."""
+
+    session: Session
+
+    @property
+    def command(self) -> Command:
+        """What was asked."""
+
+    def refuse(self, failure: Failure) -> None:
+        """Answer that it may not be had any more; it is not parked now."""
 
 
 @final
 class Waiter:
     """One parked request. `attempt` tries again and says whether the request was answered."""
 
-    __slots__ = ("attempt", "done", "expire", "key", "timer")
+    __slots__ = ("asker", "attempt", "done", "expire", "key", "timer")
 
-    def __init__(self, key: Key, attempt: Callable[[], bool], expire: Callable[[], None]) -> None:
+    def __init__(
+        self, key: Key, attempt: Callable[[], bool], expire: Callable[[], None], asker: Asker | None = None
+    ) -> None:
+        self.asker = asker
         self.key = key
         self.attempt = attempt
         self.expire = expire
@@ -43,15 +66,22 @@ class Parking:
     def __len__(self) -> int:
         return self._count
 
-    def park(self, key: Key, wait_ms: int, attempt: Callable[[], bool], expire: Callable[[], None]) -> Waiter | None:
-        """Hold a request for `wait_ms`; `expire` answers it then. None when the parking is full."""
+    def park(
+        self,
+        key: Key,
+        wait_ms: int,
+        attempt: Callable[[], bool],
+        expire: Callable[[], None],
+        asker: Asker | None = None,
+    ) -> Waiter | None:
+        """Hold a request for `wait_ms`; `expire` answers it then. None when the parking is full. An `asker` is reviewed."""
         waiters = self._by_key.get(key)
         if self._count >= limits.WAITERS_MAX or (waiters is not None and len(waiters) >= limits.WAITERS_PER_KEY_MAX):
             return None
         if waiters is None:
             waiters = self._by_key[key] = deque()
             self._by_topic.setdefault(key[1], {})[key] = None
-        waiter = Waiter(key, attempt, expire)
+        waiter = Waiter(key, attempt, expire, asker)
         waiters.append(waiter)
         self._count += 1
         due = self._clock.monotonic_ns() + wait_ms * limits.MILLISECOND_NS
@@ -68,6 +98,21 @@ class Parking:
             self._forget(waiter)
             self._by_key[waiter.key].remove(waiter)
             self._tidy(waiter.key)
+
+    def review(self, judge: Judge) -> None:
+        """Rights have changed: refuse those who may not have what they wait for, so many a turn."""
+        self._review(judge, [waiter for waiters in self._by_key.values() for waiter in waiters if waiter.asker is not None])
+
+    def _review(self, judge: Judge, waiters: list[Waiter]) -> None:
+        for waiter in waiters[:REVIEWED_PER_TURN]:
+            asker = waiter.asker
+            failure = judge(asker.session, asker.command) if asker is not None and not waiter.done else None
+            if failure is not None and asker is not None:
+                self.leave(waiter)
+                asker.refuse(failure)
+        rest = waiters[REVIEWED_PER_TURN:]
+        if rest:
+            self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(judge, rest))
 
     def wake(self, topic: str, queue_id: int) -> None:
         """Something new in a queue of `topic`."""

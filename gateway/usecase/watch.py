@@ -16,6 +16,7 @@ from domain.record import Record
 from gateway.routing.routes import Routes
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.parking import Judge
 
 PENDING_MAX: Final = 4_096
 WATCHES_PER_SESSION_MAX: Final = 1_024
@@ -23,14 +24,15 @@ WATCHES_PER_SESSION_MAX: Final = 1_024
 
 @final
 class Watcher:
-    """One watch: whose, under which ticket, and what arrived for it in this loop turn (at most PENDING_MAX records)."""
+    """One watch: whose, what was asked for, and what arrived for it in this loop turn (at most PENDING_MAX records)."""
 
-    __slots__ = ("pattern", "pending", "session", "ticket")
+    __slots__ = ("command", "pattern", "pending", "session", "ticket")
 
-    def __init__(self, session: Session, ticket: object, pattern: str) -> None:
+    def __init__(self, session: Session, command: Watch) -> None:
         self.session = session
-        self.ticket = ticket
-        self.pattern = pattern
+        self.command = command
+        self.ticket = command.ticket
+        self.pattern = command.pattern
         self.pending: deque[bytes] = deque()
 
 
@@ -73,7 +75,7 @@ class Watches:
             failure = Failure(ErrorCode.QUOTA, f"a connection may hold {WATCHES_PER_SESSION_MAX} watches")
             session.answer(Refused(command.ticket, failure))
             return
-        watcher = Watcher(session, command.ticket, command.pattern)
+        watcher = Watcher(session, command)
         mine.append(watcher)
         self._routes.insert(command.pattern, watcher)
         session.answer(Watched(command.ticket))
@@ -81,6 +83,15 @@ class Watches:
     def unwatch(self, session: Session, command: Unwatch) -> None:
         """End one watch; harmless when there is none."""
         self._end(session, command.ticket)
+
+    def review(self, judge: Judge) -> None:
+        """Rights have changed: who may not hear what it watches is refused, and hears no more."""
+        for session, watchers in list(self._of_session.items()):
+            for watcher in list(watchers):
+                failure = judge(session, watcher.command)
+                if failure is not None:
+                    self._end(session, watcher.ticket)
+                    session.answer(Refused(watcher.ticket, failure))
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener: remember each record for its watchers, and deliver when the turn is over."""

@@ -30,19 +30,21 @@ class Observation:
 
     started       its 2.05 is out: what comes now are notifications
     format        Content-Format of the first value that declared one, ABSENT until then
-    ending        4.06 is the last that it will be told
+    ending        what waits is the last that it will be told, an error
+    refusal       which one: 4.06 for a value of another format, or why it may not hear more
     confirmed_ns  when it last acknowledged something, or registered
     """
 
     __slots__ = (
-        "backlog", "backlog_bytes", "cancelled", "confirmed_ns", "ending", "format", "options", "path", "registry", "remote",
-        "started", "token",
+        "backlog", "backlog_bytes", "cancelled", "confirmed_ns", "ending", "format", "options", "path", "refusal", "registry",
+        "remote", "started", "token",
     )  # fmt: skip
 
     def __init__(self, registry: Observations, remote: Remote, token: bytes, path: str, options: Options, now: int) -> None:
         self.registry = registry
         self.format = option.ABSENT
         self.ending = False
+        self.refusal = message.NOT_ACCEPTABLE
         self.remote = remote
         self.token = token
         self.path = path
@@ -68,7 +70,7 @@ class Observation:
         value = self.backlog.pop(0)
         self.backlog_bytes -= len(value.body)
         if value is UNACCEPTABLE:
-            return message.encode(message.CON, message.NOT_ACCEPTABLE, mid, self.token, b"", b"")
+            return message.encode(message.CON, self.refusal, mid, self.token, b"", b"")
         return self.registry.notification(self, value, mid, now)
 
 
@@ -142,6 +144,14 @@ class Observations:
         ):
             observation.backlog_bytes -= len(observation.backlog.pop(0).body)
             self.lost += 1
+
+    def refuse(self, observation: Observation, code: int) -> None:
+        """It may not hear more: an error response is all that it is told from now on (section 4.2)."""
+        if not observation.ending:
+            observation.ending = True
+            observation.refusal = code
+            observation.backlog = [UNACCEPTABLE]
+            observation.backlog_bytes = 0
 
     def drop(self, observation: Observation, etag: bytes) -> None:
         """Take a value out of the backlog: the observer has just got it as the answer to its registration."""

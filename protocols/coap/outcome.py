@@ -186,7 +186,15 @@ class Outcomes:
         if isinstance(event.ticket, Exchange):
             self._failure(event.ticket, event.failure, now)
         elif isinstance(event.ticket, Observation):
-            self.observations.remove(event.ticket)
+            self._revoked(event.ticket, event.failure, now)
+
+    def _revoked(self, observation: Observation, failure: Failure, now: int) -> None:
+        """The gateway ends a watch, or has not begun it."""
+        if observation.started and not observation.cancelled:
+            self.observations.refuse(observation, status.CODES[failure.code])
+            self.responder.notify(observation, now)
+        else:
+            self.observations.remove(observation)
 
     def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
         """Refuse a request ourselves, and count it by its code."""

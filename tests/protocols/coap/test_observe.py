@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from domain.command import Latest, Unwatch, Watch
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
 from protocols.coap import message, option
 from protocols.coap.message import Packet
 from tests.protocols.coap.stage import Stage, peer, values
@@ -61,6 +65,22 @@ def test_every_message_is_a_notification_in_order() -> None:  # TD_COAP_OBS_09, 
         seen.append(note.payload)
         packets = acknowledge(stage, note)
     assert seen == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize(("code", "word"), [(ErrorCode.NOT_ALLOWED, "4.03"), (ErrorCode.NOT_AUTHENTICATED, "4.01")])
+def test_a_watch_that_is_ended_is_told_so_and_nothing_after_that(code: ErrorCode, word: str) -> None:  # 7641-4.2
+    stage = Stage()
+    registered(stage)
+    stage.publish("sensors/a", b"1")
+    [first] = stage.out()
+    stage.publish("sensors/a", b"2")
+    (ticket,) = [watch.ticket for watch in stage.watches]
+    stage.endpoint.answer(Refused(ticket, Failure(code, "no more")), stage.now)
+    [note] = acknowledge(stage, first)
+    assert (note.kind, message.name(note.code), note.token, values(note, option.OBSERVE)) == (message.CON, word, b"ob", [])
+    stage.publish("sensors/a", b"3")
+    assert acknowledge(stage, note) == []
+    assert stage.endpoint.observations.count == 0
 
 
 def test_deregistration_by_observe_1() -> None:  # TD_COAP_OBS_12, 7641-3.6

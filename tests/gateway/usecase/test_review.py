@@ -1,0 +1,95 @@
+"""Rights that are gone: what stands since they were granted is judged again, a bounded part of it a turn."""
+
+from __future__ import annotations
+
+from domain.command import Command, ListTopics, Watch
+from domain.errors import ErrorCode, Failure
+from domain.event import Delivered, Event, Refused, Watched
+from domain.message import LOCAL_HOST, Message
+from domain.record import encode
+from gateway.session import Session
+from gateway.usecase.parking import REVIEWED_PER_TURN, Parking
+from gateway.usecase.watch import Watches
+from tests.store.clock import VirtualClock
+
+GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
+
+
+class Shell:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def answer(self, event: Event) -> None:
+        self.events.append(event)
+
+    def close(self) -> None:
+        raise AssertionError("nobody closes this")
+
+    def rest(self, until_ns: int) -> None:
+        raise AssertionError("nobody lets this rest")
+
+    def expel(self, failure: Failure) -> None:
+        raise AssertionError("nobody sends this away")
+
+
+class Asker:
+    """A parked request."""
+
+    def __init__(self, number: int) -> None:
+        self.session = Session("http", Shell())
+        self.command: Command = ListTopics(number)
+        self.refused: list[Failure] = []
+
+    def refuse(self, failure: Failure) -> None:
+        self.refused.append(failure)
+
+
+def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer_parked() -> None:
+    clock = VirtualClock()
+    parking = Parking(clock)
+    askers = [Asker(number) for number in range(2 * REVIEWED_PER_TURN)]
+    for number, asker in enumerate(askers):
+        assert parking.park(("g", f"t{number % 7}", -1), 1000, lambda: False, lambda: None, asker) is not None
+    assert parking.park(("line", "t0", -1), 1000, lambda: False, lambda: None) is not None
+    parking.review(lambda _, command: GONE if command.ticket % 2 else None)  # type: ignore[attr-defined]
+    assert sum(len(asker.refused) for asker in askers) == REVIEWED_PER_TURN // 2
+    clock.run_for(10)
+    assert [asker.refused for asker in askers] == [[GONE] if number % 2 else [] for number in range(len(askers))]
+    assert len(parking) == REVIEWED_PER_TURN + 1
+
+
+def test_who_has_left_meanwhile_is_not_asked_about() -> None:
+    clock = VirtualClock()
+    parking = Parking(clock)
+    first, second = Asker(1), Asker(2)
+    for asker in (first, second):
+        parking.park(("g", "t", -1), 1000, lambda: False, lambda: None, asker)
+    waiters = list(parking._by_key[("g", "t", -1)])
+
+    def judge(_session: Session, command: Command) -> Failure | None:
+        parking.leave(waiters[1])
+        return None
+
+    parking.review(judge)
+    assert (first.refused, second.refused, len(parking)) == ([], [], 1)
+
+
+def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more() -> None:
+    clock = VirtualClock()
+    watches = Watches(clock)
+    shell = Shell()
+    session = Session("coap", shell, shared=True)
+    for ticket in ("a", "b"):
+        watches.watch(session, Watch(ticket, f"{ticket}/#"))
+    watches.review(lambda _, command: GONE if command.ticket == "a" else None)  # type: ignore[attr-defined]
+    for topic in ("a", "b"):
+        watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
+    clock.run_for(1)
+    assert [type(event) for event in shell.events] == [Watched, Watched, Refused, Delivered]
+    refused, heard = shell.events[2:]
+    assert isinstance(refused, Refused)
+    assert isinstance(heard, Delivered)
+    assert (refused.ticket, refused.failure, heard.ticket) == ("a", GONE, "b")
+    assert watches.watching == 1
