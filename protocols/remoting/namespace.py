@@ -29,21 +29,29 @@ WAITING_MAX: Final = 65_536
 """Requests of a connection whose answers are to be rewritten; the oldest are forgotten."""
 
 _GROUPS: Final = ("consumerGroup", "producerGroup", "group", "groupName", "srcGroup", "destGroup", "compareGroup")
-_TOPICS: Final = ("topic", "originTopic")
+_TOPICS: Final = ("topic", "originTopic", "parentTopic")
 _SHORT: Final = frozenset({codes.SEND_V2, codes.SEND_BATCH, codes.SEND_REPLY_V2})
 """Requests whose fields have names of one letter: a is the group, b the topic, i the properties."""
 _MESSAGES: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH, codes.SEND_REPLY, codes.SEND_REPLY_V2})
 """Requests whose bodies are what an application sends."""
 _RECORDS: Final = frozenset(
-    {codes.PULL, codes.LITE_PULL, codes.POP, codes.PEEK, codes.QUERY_MESSAGE, codes.VIEW_MESSAGE}
+    {codes.PULL, codes.LITE_PULL, codes.POP, codes.POP_LITE, codes.PEEK, codes.QUERY_MESSAGE, codes.VIEW_MESSAGE}
 )  # fmt: skip
 """Requests that are answered with records."""
 _TOLD_RECORDS: Final = frozenset({codes.CHECK_TRANSACTION, codes.CONSUME_DIRECTLY})
 """Requests of ours that carry one."""
-_JSON: Final = re.compile(rb'"(?:topic|topicName|group|groupName|consumerGroup)"\s*:\s*"([^"\\]*)"')
+_LITE: Final = frozenset(
+    {codes.GET_LITE_NODE, codes.GET_LITE_PARENT, codes.GET_LITE_TOPIC, codes.GET_LITE_CLIENT, codes.GET_LITE_GROUP}
+)  # fmt: skip
+"""Questions whose answers have names in lists, as keys, and in the names of light queues."""
+_JSON: Final = re.compile(rb'"(?:topic|topicName|parentTopic|group|groupName|consumerGroup)"\s*:\s*"([^"\\]*)"')
+_ANY: Final = re.compile(rb'"(?:%LMQ%\$)?([^"\\$]*)')
 _BATCH_ACK: Final = re.compile(rb'"[ct]"\s*:\s*"([^"\\]*)"')
 _NAMING: Final = (properties.PGROUP, properties.RETRY_TOPIC, properties.REAL_TOPIC, properties.DLQ_ORIGIN_TOPIC)
-_PROPERTY: Final = re.compile(rb"(?<![^\x02])(?:" + b"|".join(name.encode() for name in _NAMING) + rb")\x01([^\x02]*)")
+_PROPERTY: Final = re.compile(
+    rb"(?<![^\x02])(?:(?:" + b"|".join(name.encode() for name in _NAMING) + rb")\x01|"
+    rb"INNER_MULTI_DISPATCH\x01%LMQ%\$)([^\x02$]*)"
+)
 
 Rename = Callable[[str], str]
 
@@ -110,7 +118,8 @@ class Namespaces:
 
         if not records:
             fields = fields if frame.response else _fields(code, fields, unwrap)
-            return _encoded(frame, frame.code, fields, _substituted(_JSON, frame.body, unwrap), frame.remark)
+            pattern = _ANY if code in _LITE else _JSON
+            return _encoded(frame, frame.code, fields, _substituted(pattern, frame.body, unwrap), frame.remark)
         body = _records(frame.body, unwrap)
         if not body and frame.body:
             return _encoded(frame, codes.QUERY_NOT_FOUND, fields, b"", "there is no such message in this namespace")
