@@ -11,6 +11,8 @@ import pytest
 PROJECT = Path(__file__).parent / "java" / "remoting"
 BUILD_S = 300
 RUN_S = 150
+_CLASSPATHS: dict[Path, str] = {}
+"""What this run of the tests has compiled already: project -> class path."""
 
 
 class JavaClient:
@@ -19,6 +21,7 @@ class JavaClient:
     def __init__(self, classpath: str, home: Path) -> None:
         self._classpath = classpath
         self._home = home
+        self._console: subprocess.Popen[str] | None = None
 
     def at(self, home: Path) -> JavaClient:
         """The same with another home, whose conf/tools.yml may have credentials for mqadmin."""
@@ -47,13 +50,35 @@ class JavaClient:
         assert f"OK {arguments[0]}" in done.stdout
 
     def admin(self, *arguments: str) -> str:
-        """One mqadmin command and what it prints. It exits with 0 whatever happens: failures are exceptions in its text."""
-        done = self.run("org.apache.rocketmq.tools.command.MQAdminStartup", *arguments)
-        return done.stdout + done.stderr
+        """One mqadmin command and what it prints; failures are exceptions in its text. All share one process."""
+        if self._console is None or self._console.poll() is not None:
+            pipe = subprocess.PIPE
+            self._console = subprocess.Popen(
+                self.command("Console"), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, errors="replace"
+            )
+        assert self._console.stdin is not None
+        assert self._console.stdout is not None
+        self._console.stdin.write("\t".join(arguments) + "\n")
+        self._console.stdin.flush()
+        said: list[str] = []
+        for line in self._console.stdout:
+            if line == "=== end\n":
+                break
+            said.append(line)
+        return "".join(said)
 
 
 def build(folder: Path, project: Path = PROJECT) -> JavaClient:
-    """Compile `project` into `folder`; skips, saying why, where there is no toolchain or no way to the artifacts."""
+    """The client with a home in `folder`; skips, saying why, where there is no toolchain or no way to the artifacts."""
+    home = folder / "home"
+    home.mkdir()
+    if project not in _CLASSPATHS:
+        _CLASSPATHS[project] = _built(folder, project)
+    return JavaClient(_CLASSPATHS[project], home)
+
+
+def _built(folder: Path, project: Path) -> str:
+    """Compile into `folder` -> the class path."""
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed: the Java client of RocketMQ was not run")
@@ -70,6 +95,4 @@ def build(folder: Path, project: Path = PROJECT) -> JavaClient:
         if "resolve" in text or "transfer" in text:
             pytest.skip(f"Maven could not get what {project.name}/pom.xml asks for: the Java client of RocketMQ was not run")
         raise AssertionError(text[-4000:])
-    home = folder / "home"
-    home.mkdir()
-    return JavaClient(f"{folder / 'build' / 'classes'}:{classpath.read_text()}", home)
+    return f"{folder / 'build' / 'classes'}:{classpath.read_text()}"

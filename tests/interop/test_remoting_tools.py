@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -14,6 +15,8 @@ pytestmark = pytest.mark.interop
 TOPIC = "Tools"
 COMMANDS_S = 400
 """More than a hundred commands one after the other, each of which makes clients of its own."""
+MODES = ("callbacks", "reset", "request")
+"""Running info, direct consumption and positions of a client; positions reset under a consumer and without one; requests."""
 ROW = f"{'broker-a':40}  {{:<40}}  {{}}"
 """How positions are printed: queue id and offset."""
 
@@ -198,18 +201,18 @@ def test_a_command_tells_the_facts(output: list[str], node: Node, number: int) -
         assert "\tat " not in text, text[:4000]
 
 
-def ran(java: JavaClient, node: Node, mode: str) -> None:
-    done = java.run("Tools", mode, f"127.0.0.1:{node.port('nameserver')}", f"Tools_{mode}")
-    assert f"OK {mode}" in done.stdout, done.stdout[-4000:] + done.stderr[-4000:]
+@pytest.fixture(scope="module")
+def modes(java: JavaClient, node: Node, output: list[str]) -> dict[str, str]:
+    """What came of the scenarios with clients that are asked, all at once."""
+
+    def run(mode: str) -> str:
+        done = java.run("Tools", mode, f"127.0.0.1:{node.port('nameserver')}", f"Tools_{mode}")
+        return done.stdout[-4000:] + done.stderr[-4000:]
+
+    with ThreadPoolExecutor(len(MODES)) as pool:
+        return dict(zip(MODES, pool.map(run, MODES), strict=True))
 
 
-def test_running_info_direct_consumption_and_positions_of_a_client(java: JavaClient, node: Node) -> None:
-    ran(java, node, "callbacks")
-
-
-def test_positions_are_reset_under_a_consumer_and_without_one(java: JavaClient, node: Node) -> None:
-    ran(java, node, "reset")
-
-
-def test_requests_are_answered(java: JavaClient, node: Node) -> None:
-    ran(java, node, "request")
+@pytest.mark.parametrize("mode", MODES)
+def test_clients_that_are_asked(modes: dict[str, str], mode: str) -> None:
+    assert f"OK {mode}" in modes[mode], modes[mode]

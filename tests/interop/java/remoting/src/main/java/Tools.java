@@ -1,5 +1,3 @@
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,7 +20,6 @@ import org.apache.rocketmq.remoting.protocol.body.CMResult;
 import org.apache.rocketmq.remoting.protocol.body.ConsumeMessageDirectlyResult;
 import org.apache.rocketmq.remoting.protocol.body.ConsumerRunningInfo;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
-import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
  * What tools and brokers ask of clients that are there: `Tools MODE NAMESERVER TOPIC [FILE]`.
@@ -119,34 +116,16 @@ public final class Tools {
         consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
         producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
         String client = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
-        PrintStream out = System.out;
-        PrintStream error = System.err;
         int number = 0;
         for (String line : Files.readAllLines(file)) {
             String[] words = line.replace("{client}", client).replace("{offset-id}", last.getOffsetMsgId())
                 .replace("{unique-id}", last.getMsgId()).split("\t");
-            ByteArrayOutputStream said = new ByteArrayOutputStream();
-            PrintStream catching = new PrintStream(said, true, StandardCharsets.UTF_8);
-            System.setOut(catching);
-            System.setErr(catching);
-            Thread runner = new Thread(() -> {
-                try {
-                    MQAdminStartup.main0(words[0].isEmpty() ? new String[0] : words, null);
-                } catch (Throwable thrown) {
-                    thrown.printStackTrace();
-                }
-            });
-            runner.start();
             // One of them goes on until it is stopped.
-            runner.join(words[0].equals("clusterRT") ? 3_000 : 90_000);
-            runner.interrupt();
-            runner.join(5_000);
-            System.setOut(out);
-            System.setErr(error);
-            out.println("=== " + number++);
-            out.println(said.toString(StandardCharsets.UTF_8));
+            String said = Console.run(words, words[0].equals("clusterRT") ? 3_000 : 90_000);
+            System.out.println("=== " + number++);
+            System.out.println(said);
         }
-        out.println("=== end");
+        System.out.println("=== end");
     }
 
     /** A producer that sends ten messages and a consumer, there until their input ends. */
