@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from domain.limits import MILLISECOND_NS
@@ -50,7 +51,7 @@ class Link:
         """Bytes from the client, cut and delayed."""
         for piece in self._pieces(data):
             self._to_node_ns = self._later(self._to_node_ns)
-            self._clock.call_at(self._to_node_ns, lambda piece=piece: self._arrive(piece))
+            self._clock.call_at(self._to_node_ns, partial(self._arrive, piece))
 
     def reset(self) -> None:
         """The connection breaks: what is under way is lost, both ends learn of it."""
@@ -90,7 +91,7 @@ class Link:
     def write(self, data: bytes) -> None:
         for piece in self._pieces(bytes(data)):
             self._to_party_ns = self._later(self._to_party_ns)
-            self._clock.call_at(self._to_party_ns, lambda piece=piece: self._deliver(piece))
+            self._clock.call_at(self._to_party_ns, partial(self._deliver, piece))
 
     def writelines(self, list_of_data: Sequence[bytes]) -> None:
         self.write(b"".join(list_of_data))
@@ -100,6 +101,9 @@ class Link:
 
     def resume_reading(self) -> None:
         """As for `pause_reading`."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """The simulation takes whatever the node writes."""
 
     def close(self) -> None:
         """The node closes: what it has written arrives first."""

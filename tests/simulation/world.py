@@ -94,7 +94,7 @@ class World:
     def start(self) -> None:
         """Compose a node over what the disk holds."""
         self.life = Lifetime(self.clock)
-        disk = self.disk = self.disk.killed(self.life)  # type: ignore[arg-type]
+        disk = self.disk = self.disk.killed(self.life)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance), 1 << 30)
         self._house = PumpHouse(Traced(self, self.parts), self.life, Figures(), 10_000)
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
@@ -126,7 +126,7 @@ class World:
         self.ledger.note(f"{self.clock.monotonic_ns()} {'power off' if power else 'killed'}")
         if power:
             self.disk = self.disk.powered_off(
-                self.life,  # type: ignore[arg-type]
+                self.life,
                 lambda name, synced, written: self.chance.randint(synced, written),
             )
         links, self._links = self._links, []

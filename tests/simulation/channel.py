@@ -1,0 +1,125 @@
+"""A gRPC client: HTTP/2 by hyper-h2 over the simulated network, unary and streamed calls, and one Telemetry stream."""
+
+from __future__ import annotations
+
+import random
+from typing import TypeVar
+
+from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
+
+from domain.limits import MILLISECOND_NS
+from protocols.grpc.messages import messaging_pb2 as pb
+from tests.simulation.network import Link
+from tests.simulation.world import World
+
+SERVICE = "/apache.rocketmq.v2.MessagingService/"
+Answer = TypeVar("Answer", bound=Proto)
+
+
+class Channel:
+    """One client id over one connection, which is opened again when it is lost; Telemetry is opened with it."""
+
+    def __init__(self, world: World, name: str, settings: pb.Settings | None = None) -> None:
+        self.world, self.name, self.settings = world, name, settings
+        self.chance = random.Random(f"{world.seed} {name}")
+        self.link: Link | None = None
+        self.told: list[pb.TelemetryCommand] = []
+        self._away = False
+        self._start()
+
+    def _start(self) -> None:
+        if not self._away:
+            self.world.dial("http2", self)
+
+    def connected(self, link: Link) -> None:
+        self.link = link
+        self._http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+        self._http.initiate_connection()
+        self._data: dict[int, bytes] = {}
+        self._ended: set[int] = set()
+        self._status: dict[int, int] = {}
+        self._telemetry = 0
+        if self.settings is not None:
+            self._telemetry = self._open("Telemetry")
+            self._put(self._telemetry, pb.TelemetryCommand(settings=self.settings), end=False)
+        self._flush()
+
+    def lost(self) -> None:
+        self.link = None
+        clock = self.world.clock
+        clock.call_at(clock.monotonic_ns() + self.chance.randrange(1, 200) * MILLISECOND_NS, self._start)
+
+    def hang_up(self) -> None:
+        """Break the connection, for good."""
+        self._away = True
+        if self.link is not None:
+            self.link.reset()
+
+    def received(self, data: bytes) -> None:
+        for event in self._http.receive_data(data):
+            if isinstance(event, DataReceived):
+                self._data[event.stream_id] = self._data.get(event.stream_id, b"") + event.data
+                if event.flow_controlled_length:
+                    self._http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            elif isinstance(event, ResponseReceived | TrailersReceived):
+                status = dict(event.headers).get(b"grpc-status")
+                if status is not None:
+                    self._status[event.stream_id] = int(status)
+            elif isinstance(event, StreamEnded | StreamReset):
+                self._ended.add(event.stream_id)
+        if self._telemetry:
+            for piece in self._take(self._telemetry):
+                self.told.append(pb.TelemetryCommand.FromString(piece))
+        self._flush()
+
+    def _take(self, stream: int) -> list[bytes]:
+        """Whole messages of a stream."""
+        data, out = self._data.get(stream, b""), []
+        while len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[1:5], "big"):
+            size = int.from_bytes(data[1:5], "big")
+            out.append(data[5 : 5 + size])
+            data = data[5 + size :]
+        self._data[stream] = data
+        return out
+
+    def _flush(self) -> None:
+        data = self._http.data_to_send()
+        if data and self.link is not None:
+            self.link.send(data)
+
+    def _open(self, name: str) -> int:
+        stream = self._http.get_next_available_stream_id()
+        fields = [
+            (b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"sim"), (b":path", (SERVICE + name).encode()),
+            (b"content-type", b"application/grpc"), (b"te", b"trailers"), (b"x-mq-language", b"JAVA"),
+            (b"x-mq-client-version", b"5.2.0"), (b"x-mq-client-id", self.name.encode()),
+        ]  # fmt: skip
+        self._http.send_headers(stream, fields)
+        return stream
+
+    def _put(self, stream: int, message: Proto, end: bool) -> None:
+        body = message.SerializeToString()
+        self._http.send_data(stream, b"\x00" + len(body).to_bytes(4, "big") + body, end_stream=end)
+
+    def begin(self, name: str, request: Proto) -> int:
+        """A call without waiting -> its stream."""
+        self.world.clock.run_until(lambda: self.link is not None)
+        stream = self._open(name)
+        self._put(stream, request, end=True)
+        self._flush()
+        return stream
+
+    def stream(self, name: str, request: Proto, kind: type[Answer], most_ms: float = 60_000) -> list[Answer]:
+        """A call, and all messages of its answer; gRPC's own status must be OK."""
+        stream = self.begin(name, request)
+        self.world.clock.run_until(lambda: stream in self._ended or self.link is None, most_ms)
+        assert self._status.get(stream) == 0, (name, self._status.get(stream))
+        return [kind.FromString(piece) for piece in self._take(stream)]
+
+    def call(self, name: str, request: Proto, kind: type[Answer]) -> Answer:
+        """A unary call."""
+        (found,) = self.stream(name, request, kind)
+        return found

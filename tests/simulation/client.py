@@ -1,0 +1,105 @@
+"""An MQTT 5 client that does what it is told to; it connects only when asked."""
+
+from __future__ import annotations
+
+from domain.limits import MQTT_PACKET_BYTES_MAX
+from protocols.mqtt import property as props
+from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
+from protocols.mqtt.packet import Decoder, Packet, encode
+from protocols.mqtt.property import Properties
+from protocols.mqtt.publish import Ack, Publish
+from protocols.mqtt.subscribe import Suback, Subscribe
+from tests.simulation.network import Link
+from tests.simulation.world import World
+
+V5 = 5
+PUBACK = 4
+NEVER_S = 0xFFFFFFFF
+
+
+def numbers(**values: int) -> Properties:
+    """Properties by the names of protocols.mqtt.property, in lower case."""
+    found = Properties()
+    for name, value in values.items():
+        found.numbers[getattr(props, name.upper())] = value
+    return found
+
+
+class MqttClient:
+    """One client id. `taken`: what was published to it, acknowledged as it came."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.link: Link | None = None
+        self.taken: list[Publish] = []
+        self._heard: list[Packet] = []
+        self._next_id = 0
+
+    def connected(self, link: Link) -> None:
+        self.link = link
+        self._decoder = Decoder(MQTT_PACKET_BYTES_MAX, V5, client=True)
+
+    def lost(self) -> None:
+        self.link = None
+
+    def received(self, data: bytes) -> None:
+        for packet in self._decoder.feed(data):
+            if isinstance(packet, Publish):
+                self.taken.append(packet)
+                if packet.qos == 1:
+                    self.put(Ack(PUBACK, packet.packet_id))
+            else:
+                self._heard.append(packet)
+
+    def put(self, packet: Packet) -> None:
+        """Send one packet."""
+        assert self.link is not None
+        self.link.send(encode(packet, V5))
+
+    def _until(self, kind: type[Packet]) -> Packet:
+        self.world.clock.run_until(lambda: any(isinstance(packet, kind) for packet in self._heard), 10_000)
+        (found,) = (packet for packet in self._heard if isinstance(packet, kind))
+        self._heard.clear()
+        return found
+
+    def connect(self, clean: bool = False, expiry_s: int = NEVER_S, will: Will | None = None) -> bool:
+        """Connect -> there was a session."""
+        self.world.dial("mqtt", self)
+        assert self.link is not None
+        self.put(Connect(V5, self.name, clean, 0, will, None, None, numbers(session_expiry=expiry_s)))
+        found = self._until(Connack)
+        assert isinstance(found, Connack)
+        assert found.code == 0
+        return found.present
+
+    def subscribe(self, pattern: str, qos: int = 1) -> None:
+        """Subscribe, and wait for the answer."""
+        self._next_id += 1
+        self.put(Subscribe(self._next_id, [(pattern, qos)]))
+        found = self._until(Suback)
+        assert isinstance(found, Suback)
+        assert found.codes == bytes([qos])
+
+    def publish(self, topic: str, body: bytes, retain: bool = False, expiry_s: int = 0) -> None:
+        """Publish at QoS 1, and wait for the acknowledgement."""
+        self._next_id += 1
+        about = numbers(message_expiry=expiry_s) if expiry_s else Properties()
+        self.put(Publish(topic.encode(), body, 1, retain, False, self._next_id, about))
+        self._until(Ack)
+
+    def leave(self, expiry_s: int | None = None) -> None:
+        """DISCONNECT; the session may get another end."""
+        self.put(Disconnect(0, Properties() if expiry_s is None else numbers(session_expiry=expiry_s)))
+        self.world.clock.run_for(50)
+        self.drop()
+
+    def drop(self) -> None:
+        """Break the connection."""
+        if self.link is not None:
+            self.link.reset()
+
+    def take(self) -> list[bytes]:
+        """Bodies that came since the last call, after a while."""
+        self.world.clock.run_for(200)
+        taken, self.taken = self.taken, []
+        return [packet.body for packet in taken]

@@ -1,0 +1,113 @@
+"""RocketMQ's v2 clients, producer and consumers, as calls: send, receive, settle, by a channel."""
+
+from __future__ import annotations
+
+from domain.limits import MILLISECOND_NS
+from protocols.grpc.messages import messaging_pb2 as pb
+from tests.simulation.channel import Channel
+from tests.simulation.world import World
+
+
+class Publisher(Channel):
+    """A producer over gRPC."""
+
+    def __init__(self, world: World, name: str, topic: str) -> None:
+        self.topic = topic
+        settings = pb.Settings(client_type=pb.PRODUCER)
+        settings.publishing.topics.add().name = topic
+        super().__init__(world, name, settings)
+        self._number = 0
+
+    def send(
+        self, body: str, kind: int = pb.NORMAL, group: str = "", tag: str = "", **pairs: str
+    ) -> pb.SendResultEntry:
+        """Send one message -> its entry of the answer."""
+        self._number += 1
+        message = pb.Message(body=body.encode())
+        message.topic.name = self.topic
+        system = message.system_properties
+        system.message_id = f"{self.name}{self._number:08}"
+        system.message_type = kind  # type: ignore[assignment]
+        system.body_encoding = pb.IDENTITY
+        system.born_timestamp.FromMilliseconds(self.world.clock.wall_ms())
+        system.born_host = "sim"
+        if group:
+            system.message_group = group
+        if tag:
+            system.tag = tag
+        message.user_properties.update(pairs)
+        answer = self.call("SendMessage", pb.SendMessageRequest(messages=[message]), pb.SendMessageResponse)
+        assert answer.status.code == pb.OK, answer.status.message
+        entry: pb.SendResultEntry = answer.entries[0]
+        return entry
+
+
+class Receiver(Channel):
+    """A consumer over gRPC of any kind: it receives when it is told to."""
+
+    def __init__(
+        self, world: World, name: str, group: str, topic: str, kind: int = pb.SIMPLE_CONSUMER, expression: str = "*",
+        sql: bool = False,
+    ) -> None:  # fmt: skip
+        self.group, self.topic = group, topic
+        self.filter = pb.FilterExpression(type=pb.SQL if sql else pb.TAG, expression=expression)
+        self.renewed = kind == pb.PUSH_CONSUMER
+        settings = pb.Settings(client_type=kind)  # type: ignore[arg-type]
+        settings.request_timeout.seconds = 3
+        settings.subscription.group.name = group
+        entry = settings.subscription.subscriptions.add()
+        entry.topic.name = topic
+        entry.expression.CopyFrom(self.filter)
+        super().__init__(world, name, settings)
+
+    def beat(self) -> None:
+        """A heartbeat."""
+        request = pb.HeartbeatRequest(client_type=pb.PUSH_CONSUMER if self.renewed else pb.SIMPLE_CONSUMER)
+        request.group.name = self.group
+        self.call("Heartbeat", request, pb.HeartbeatResponse)
+
+    def receive(
+        self, wait_ms: int = 5_000, invisible_ms: int = 60_000, most: int = 32, attempt: str = "", queue: int = -1
+    ) -> list[pb.Message]:
+        """Receive. The server waits 5 s at least; where leases are renewed it decides how long they are, else 10 s at least."""
+        request = pb.ReceiveMessageRequest(batch_size=most, auto_renew=self.renewed)
+        request.group.name = self.group
+        request.message_queue.topic.name = self.topic
+        request.message_queue.id = queue
+        request.message_queue.broker.name = "broker-a"
+        request.filter_expression.CopyFrom(self.filter)
+        request.long_polling_timeout.FromMilliseconds(wait_ms)
+        if attempt:
+            request.attempt_id = attempt
+        if not self.renewed:
+            request.invisible_duration.FromMilliseconds(invisible_ms)
+        found = self.stream("ReceiveMessage", request, pb.ReceiveMessageResponse)
+        told = [each.status.code for each in found if each.HasField("status")]
+        assert told[0] in (pb.OK, pb.MESSAGE_NOT_FOUND), found
+        return [each.message for each in found if each.HasField("message")]
+
+    def ack(self, message: pb.Message) -> int:
+        """Settle -> the code of the entry."""
+        request = pb.AckMessageRequest()
+        request.group.name, request.topic.name = self.group, self.topic
+        request.entries.add(
+            message_id=message.system_properties.message_id, receipt_handle=message.system_properties.receipt_handle
+        )
+        return int(self.call("AckMessage", request, pb.AckMessageResponse).entries[0].status.code)
+
+    def change(self, message: pb.Message, invisible_ms: int) -> int:
+        """Move the end of the lease -> the code; the message's handle is the new one then."""
+        request = pb.ChangeInvisibleDurationRequest(
+            receipt_handle=message.system_properties.receipt_handle, message_id=message.system_properties.message_id
+        )
+        request.group.name, request.topic.name = self.group, self.topic
+        request.invisible_duration.FromNanoseconds(invisible_ms * MILLISECOND_NS)
+        answer = self.call("ChangeInvisibleDuration", request, pb.ChangeInvisibleDurationResponse)
+        if answer.receipt_handle:
+            message.system_properties.receipt_handle = answer.receipt_handle
+        return int(answer.status.code)
+
+
+def said(messages: list[pb.Message]) -> list[str]:
+    """Their bodies."""
+    return [message.body.decode() for message in messages]

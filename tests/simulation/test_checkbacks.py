@@ -1,0 +1,127 @@
+"""Check-backs on a whole node: when producers are asked, who is, and what becomes of a transaction that nobody decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.record import Record
+from tests.simulation.caller import bodies
+from tests.simulation.sender import COMMIT, ROLLBACK, UNKNOWN, Sender
+from tests.simulation.world import World
+
+TOPIC, QUEUES = "sim", 8
+FIRST_MS, INTERVAL_MS, MOST = 6_000, 30_000, 15
+GIVEN_UP = "TRANS_CHECK_MAX_TIME_TOPIC"
+
+
+def visible(world: World, topic: str = TOPIC) -> list[str]:
+    """The bodies of everything readable in `topic`."""
+    return sorted(bodies([record for queue in world.stored(topic, QUEUES) for record in queue]))
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_decided_halves_are_visible_or_gone_and_a_late_decision_counts(faults: str) -> None:
+    world = World(31)
+    world.start()
+    sender = Sender(world, "p")
+    halves = {name: sender.half(TOPIC, name) for name in ("commit", "rollback", "late", "unknown")}
+    assert visible(world) == []
+    assert sender.end(halves["commit"], COMMIT) == 0
+    assert sender.end(halves["rollback"], ROLLBACK) == 0
+    assert sender.end(halves["unknown"], UNKNOWN) == 0
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert visible(world) == ["commit"]
+    world.clock.run_for(3 * INTERVAL_MS)
+    asked = {Record(each.body).body.decode() for each in sender.questions()}
+    assert asked == {"late", "unknown"}
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert sender.end(halves["late"], COMMIT) == 0, "offsets of a half message stay while it is asked about"
+    assert sender.end(halves["late"], COMMIT) == 0, "repeated"
+    if faults == "none":
+        assert sender.end(halves["commit"], ROLLBACK) != 0, "the opposite, as long as it is remembered"
+    else:
+        sender.end(halves["commit"], ROLLBACK)
+    world.clock.run_for(100)
+    assert visible(world) == ["commit", "late"]
+
+
+def test_the_times_of_questions_and_the_end_after_the_fifteenth() -> None:
+    world = World(32)
+    world.start()
+    sender = Sender(world, "p")
+    begun = world.clock.wall_ms()
+    sender.half(TOPIC, "open")
+    sender.half(TOPIC, "immune", CHECK_IMMUNITY_TIME_IN_SECONDS="100")
+    times: dict[str, list[int]] = {"open": [], "immune": []}
+    while world.clock.wall_ms() - begun < FIRST_MS + (MOST + 6) * INTERVAL_MS:
+        world.clock.run_for(100)
+        for each in sender.questions():
+            times[Record(each.body).body.decode()].append(world.clock.wall_ms() - begun)
+    for name, first in (("open", FIRST_MS), ("immune", 100_000)):
+        assert len(times[name]) == MOST
+        assert 0 <= times[name][0] - first < 2_000
+        gaps = [later - earlier for earlier, later in zip(times[name], times[name][1:], strict=False)]
+        assert all(abs(gap - INTERVAL_MS) <= 2_000 for gap in gaps), gaps
+    assert visible(world) == []
+    assert visible(world, GIVEN_UP) == ["immune", "open"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+def test_given_up_after_fifteen_questions_however_often_the_node_starts(seed: int, power: bool) -> None:
+    """Questions are counted over restarts: some may be asked once more, none of them less."""
+    world = World(seed)
+    world.start()
+    sender = Sender(world, "p")
+    sender.half(TOPIC, "open")
+    asked = kills = 0
+    for _ in range(60):
+        world.clock.run_for(world.chance.randrange(5_000, 25_000))
+        if world.chance.random() < 0.3:
+            world.again(power)
+            kills += 1
+        asked += len(sender.questions())
+        if visible(world, GIVEN_UP):
+            break
+    assert visible(world, GIVEN_UP) == ["open"]
+    assert visible(world) == []
+    assert MOST <= asked <= MOST + kills
+
+
+def test_a_producer_that_has_gone_and_another_of_its_group_that_answers() -> None:
+    world = World(33)
+    world.start()
+    first = Sender(world, "first", group="pair")
+    first.half(TOPIC, "left")
+    first.hang_up()
+    world.clock.run_for(4 * INTERVAL_MS)
+    stranger = Sender(world, "stranger", group="others")
+    world.clock.run_for(2 * INTERVAL_MS)
+    assert stranger.questions() == [], "not of the group"
+    second = Sender(world, "second", group="pair")
+    world.clock.run_for(INTERVAL_MS + 2_000)
+    (question,) = second.questions()
+    fields = question.fields() or {}
+    assert second.decide("left", fields["tranStateTableOffset"], fields["commitLogOffset"], COMMIT) == 0
+    world.again()
+    assert visible(world) == ["left"]
+    world.clock.run_for(20 * INTERVAL_MS)
+    assert second.questions() == []
+    assert visible(world, GIVEN_UP) == []
+
+
+def test_without_anybody_to_ask_it_is_over_too() -> None:
+    """Questions count when no producer of the group is there."""
+    world = World(34)
+    world.start()
+    sender = Sender(world, "p")
+    sender.half(TOPIC, "orphan")
+    sender.hang_up()
+    world.clock.run_for(FIRST_MS + (MOST - 2) * INTERVAL_MS)
+    assert visible(world, GIVEN_UP) == []
+    world.again()
+    world.clock.run_for(4 * INTERVAL_MS)
+    assert visible(world, GIVEN_UP) == ["orphan"]
+    assert visible(world) == []

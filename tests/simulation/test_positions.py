@@ -1,0 +1,128 @@
+"""Positions on a whole node: what is committed stays, where a group begins, resets by time with and without members, clones."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.config import Config
+from protocols.remoting import codes
+from tests.simulation.caller import bodies
+from tests.simulation.consumer import Consumer
+from tests.simulation.sender import Sender
+from tests.simulation.tool import Tool
+from tests.simulation.world import World
+
+TOPIC = "sim"
+HOUR_MS = 3_600_000
+COUNT = 10
+
+
+def hourly(seed: int, **store: object) -> tuple[World, Sender, Tool, list[int]]:
+    """A node with one message an hour in one queue -> their store times too."""
+    world = World(seed, Config(tables={"store": store}))
+    world.start()
+    tool, sender = Tool(world, "tool"), Sender(world, "p")
+    tool.topic(TOPIC, 1)
+    times: list[int] = []
+    for number in range(COUNT):
+        sender.send(TOPIC, b"%d" % number, queue=0)
+        times.append(world.stored(TOPIC, 1)[0][-1].store_ms)
+        world.clock.run_for(HOUR_MS)
+    return world, sender, tool, times
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_position_that_was_acknowledged_is_never_forgotten(seed: int, power: bool) -> None:
+    world, _, _, _ = hourly(seed)
+    consumer = Consumer(world, "c", "g", TOPIC)
+    assert consumer.position(0) <= 0
+    for offset in range(1, COUNT + 1):
+        assert bodies(consumer.drain(0, max(0, consumer.position(0)))) == [str(number) for number in range(offset - 1, COUNT)]
+        consumer.commit(0, offset)
+        world.again(power)
+        assert consumer.position(0) == offset
+
+
+def test_a_group_begins_at_the_first_the_last_or_an_instant() -> None:
+    """Remoting clients decide by what they ask: the position, the end of the queue, or the offset at a time."""
+    world, sender, tool, times = hourly(82, hot_bytes=1)
+    first = Consumer(world, "first", "first", TOPIC)
+    assert bodies(first.drain(0, max(0, first.position(0)))) == [str(number) for number in range(COUNT)]
+    assert tool.search(TOPIC, 0, times[4]) == 4
+    assert tool.search(TOPIC, 0, times[4] + 1) == 5
+    assert tool.search(TOPIC, 0, times[-1] + 1) == COUNT
+    world.again()
+    assert tool.search(TOPIC, 0, times[4] - HOUR_MS // 2) == 4
+    for name, at_first, wanted in (("min", True, "0"), ("max", False, str(COUNT - 1))):
+        popper = Consumer(world, name, name, TOPIC)
+        assert popper.pop(first=at_first)[0].body == wanted
+    sender.send(TOPIC, b"new", queue=0)
+    last = Consumer(world, "max2", "max", TOPIC)
+    assert [one.body for one in last.pop(first=False)] == ["new"]
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_a_reset_by_time_with_nobody_there(faults: str) -> None:
+    world, _, tool, times = hourly(83)
+    gone = Consumer(world, "gone", "g", TOPIC)
+    gone.drain(0)
+    gone.commit(0, COUNT)
+    gone.hang_up()
+    world.clock.run_for(1_000)
+    assert tool.reset("g", TOPIC, times[3]) == {0: 3}
+    if faults != "none":
+        world.again(power=faults == "power")
+    back = Consumer(world, "back", "g", TOPIC)
+    assert back.position(0) == 3
+    assert bodies(back.drain(0, 3)) == [str(number) for number in range(3, COUNT)]
+    assert [one.body for one in Consumer(world, "pop", "pops", TOPIC).pop()] == [str(number) for number in range(COUNT)]
+
+
+def test_a_reset_by_time_with_members_that_pull_and_that_receive() -> None:
+    world, _, tool, times = hourly(84)
+    puller = Consumer(world, "puller", "pulls", TOPIC)
+    puller.drain(0)
+    puller.commit(0, COUNT)
+    assert tool.reset("pulls", TOPIC, times[6]) == {0: 6}
+    world.clock.run_for(50)
+    assert [each.code for each in puller.heard if each.code == codes.RESET_CLIENT_OFFSET], "it is told"
+    answer = puller.pull(0, COUNT)
+    assert answer.code == codes.PULL_OFFSET_MOVED
+    assert (answer.fields() or {})["nextBeginOffset"] == "6"
+    assert bodies(puller.drain(0, 6)) == ["6", "7", "8", "9"]
+    popper = Consumer(world, "popper", "pops", TOPIC)
+    for one in popper.pop():
+        assert popper.ack(one) == 0
+    assert popper.pop() == []
+    tool.reset("pops", TOPIC, times[8])
+    assert [one.body for one in popper.pop()] == ["8", "9"]
+    tool.reset("pops", TOPIC, times[7], force=True)
+    world.again()
+    assert [one.body for one in popper.pop()] == ["7", "8", "9"]
+
+
+def test_without_force_a_reset_only_goes_back() -> None:
+    world, _, tool, times = hourly(85)
+    consumer = Consumer(world, "c", "g", TOPIC)
+    consumer.commit(0, 4)
+    tool.reset("g", TOPIC, times[7], force=False)
+    assert consumer.position(0) == 4
+    tool.reset("g", TOPIC, times[2], force=False)
+    assert consumer.position(0) == 2
+    tool.reset("g", TOPIC, -1)
+    assert consumer.position(0) == COUNT
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+def test_a_clone_has_the_positions_of_the_other_group(power: bool) -> None:
+    world, _, tool, _ = hourly(86)
+    consumer = Consumer(world, "c", "g", TOPIC)
+    consumer.commit(0, 6)
+    tool.group("h")
+    tool.clone("g", "h", TOPIC)
+    world.again(power)
+    twin = Consumer(world, "twin", "h", TOPIC)
+    assert twin.position(0) == 6
+    twin.commit(0, 7)
+    assert (consumer.position(0), twin.position(0)) == (6, 7)

@@ -1,0 +1,135 @@
+"""Retries on a whole node: how long a message waits, how often it comes, and where it ends; over kills and power failures."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import property as properties
+from protocols.remoting import codes
+from tests.simulation.caller import bodies
+from tests.simulation.consumer import Consumer
+from tests.simulation.sender import Sender
+from tests.simulation.tool import Tool
+from tests.simulation.world import World
+
+TOPIC, GROUP = "sim", "sim-retries"
+EXPONENTIAL = {
+    "type": "EXPONENTIAL",
+    "exponentialRetryPolicy": {"initial": 2_000, "max": 10_000, "multiplier": 2},
+}
+CUSTOMIZED = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [100, 200, 3_000, 7_000, 20_000]}}
+POLICIES = {
+    "exponential": (EXPONENTIAL, [2_000, 4_000, 8_000, 10_000]),
+    # The list begins at its third step for the server.
+    "customized": (CUSTOMIZED, [3_000, 7_000, 20_000, 20_000]),
+    "default": (None, [10_000, 30_000, 60_000, 120_000]),
+}
+RETRIES = 4
+
+
+def world_with(seed: int, policy: object, **group: object) -> tuple[World, Sender, Consumer, Tool]:
+    """A node with the topic and the group, and one client of each kind."""
+    world = World(seed)
+    world.start()
+    tool = Tool(world, "tool")
+    tool.topic(TOPIC, 1)
+    tool.group(GROUP, retryMaxTimes=RETRIES, **({"groupRetryPolicy": policy} if policy else {}), **group)
+    return world, Sender(world, "p"), Consumer(world, "c", GROUP, TOPIC), tool
+
+
+def dead(world: World, consumer: Consumer) -> list[dict[str, str]]:
+    """The messages of the group's dead-letter topic: properties, and the body under ""."""
+    found = consumer.drain(0, topic=f"%DLQ%{GROUP}")
+    return [{"": record.body.decode(), **properties.decode(record.properties)} for record in found]
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_sent_back_it_waits_by_the_policy_and_ends_as_a_dead_letter(policy: str, faults: str) -> None:
+    told, delays = POLICIES[policy]
+    world, sender, consumer, _ = world_with(21, told)
+    sender.send(TOPIC, b"poison", UNIQ_KEY="ORIGIN", KEYS="k", colour="red")
+    (record,) = consumer.drain(0)
+    retry = f"%RETRY%{GROUP}"
+    for times, delay in enumerate(delays):
+        assert record.reconsume_times == times
+        assert consumer.give_back(record) == 0
+        given_ms = world.clock.wall_ms()
+        if faults != "none":
+            world.again(power=faults == "power")
+        world.clock.run_for(delay - 500 - (world.clock.wall_ms() - given_ms))
+        assert len(consumer.drain(0, times, retry)) == 0, "early"
+        world.clock.run_for(600)
+        (record,) = consumer.drain(0, times, retry)
+        assert 0 <= record.store_ms - given_ms + 10 - delay <= 120
+    assert consumer.give_back(record) == 0
+    world.clock.run_for(200_000)
+    assert len(consumer.drain(0, 0, retry)) == RETRIES
+    (letter,) = dead(world, consumer)
+    assert letter[""] == "poison"
+    assert letter["colour"] == "red"
+    assert letter["KEYS"] == "k"
+    assert letter["DLQ_ORIGIN_TOPIC"] == TOPIC
+    assert letter["DLQ_ORIGIN_MESSAGE_ID"] == "ORIGIN"
+
+
+def test_level_below_zero_is_a_dead_letter_at_once_and_above_it_is_a_level() -> None:
+    world, sender, consumer, _ = world_with(22, EXPONENTIAL)
+    for name in (b"now", b"later"):
+        sender.send(TOPIC, name)
+    now, later = consumer.drain(0)
+    assert consumer.give_back(now, level=-1) == 0
+    assert consumer.give_back(later, level=2) == 0
+    assert [letter[""] for letter in dead(world, consumer)] == ["now"]
+    world.clock.run_for(4_900)
+    assert consumer.drain(0, topic=f"%RETRY%{GROUP}") == []
+    world.clock.run_for(200)
+    assert bodies(consumer.drain(0, topic=f"%RETRY%{GROUP}")) == ["later"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_popped_and_given_back_or_left_it_comes_again_and_ends_as_a_dead_letter(seed: int, faults: str) -> None:
+    """Each delivery is nacked, extended, or left to expire; the next comes when that lease is over, not before."""
+    world, sender, consumer, _ = world_with(seed, EXPONENTIAL)
+    sender.send(TOPIC, b"poison", UNIQ_KEY="ORIGIN")
+    times = 0
+    while True:
+        found = consumer.pop(wait_ms=100, invisible_ms=3_000)
+        if not found:
+            break
+        taken_ms = world.clock.wall_ms()
+        (one,) = found
+        assert one.record.reconsume_times == times
+        times += 1
+        how = world.chance.choice(("left", "nacked", "extended"))
+        wait_ms = {"left": 3_000, "nacked": 2_000, "extended": 8_000}[how]
+        if how == "nacked":
+            assert consumer.change(one, 2_000) == 0
+        elif how == "extended":
+            assert consumer.change(one, 8_000) == 0
+        if faults != "none":
+            # A lease is not flushed before it is given: a power failure may take it, and the message comes sooner.
+            world.clock.run_for(600)
+            world.again(power=faults == "power")
+        world.clock.run_for(wait_ms - 400 - (world.clock.wall_ms() - taken_ms))
+        assert consumer.pop() == [], f"{how}, early"
+        world.clock.run_for(800)
+    assert times == RETRIES + 1
+    (letter,) = dead(world, consumer)
+    assert letter["DLQ_ORIGIN_TOPIC"] == TOPIC
+    assert letter["DLQ_ORIGIN_MESSAGE_ID"] == "ORIGIN"
+    assert world.position(GROUP, TOPIC, 0) == 1
+
+
+def test_what_was_settled_late_is_another_ones() -> None:
+    world, sender, consumer, _ = world_with(24, None)
+    sender.send(TOPIC, b"one")
+    (first,) = consumer.pop(invisible_ms=1_000)
+    world.clock.run_for(1_100)
+    (second,) = consumer.pop(invisible_ms=1_000)
+    assert consumer.ack(first) == codes.NO_MESSAGE
+    assert consumer.ack(second) == 0
+    world.again()
+    world.clock.run_for(5_000)
+    assert consumer.pop() == []

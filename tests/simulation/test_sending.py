@@ -1,0 +1,140 @@
+"""Sending on a whole node: batches are there whole or not at all, bodies come as they were sent, requests get their replies."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from domain import property as properties
+from domain.limits import BODY_BYTES_MAX
+from protocols.remoting import codes
+from protocols.remoting.header import FLAG_RESPONSE
+from tests.simulation.caller import bodies
+from tests.simulation.consumer import Consumer
+from tests.simulation.sender import Sender
+from tests.simulation.tool import Tool
+from tests.simulation.world import World
+
+TOPIC, QUEUES = "sim", 4
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_batch_is_there_whole_or_not_at_all(seed: int, power: bool) -> None:
+    """The node dies while batches are under way; one that was acknowledged is there."""
+    world = World(seed)
+    world.start()
+    Tool(world, "tool").topic(TOPIC, QUEUES)
+    sender = Sender(world, "p")
+    acknowledged: set[int] = set()
+    for number in range(24):
+        texts = [b"%d/%d" % (number, at) + b"." * world.chance.randrange(900) for at in range(8)]
+        opaque = sender.batch(TOPIC, texts, queue=number % QUEUES)
+        if number % 4 == 3:
+            world.clock.run_for(world.chance.uniform(0, 12))
+            answer = sender.answer(opaque)
+            world.again(power)
+        else:
+            world.clock.run_for(60)
+            answer = sender.answer(opaque)
+        if answer is not None and answer.code == 0:
+            acknowledged.add(number)
+            assert len((answer.fields() or {})["msgId"].split(",")) == 8
+    found: dict[int, list[int]] = {}
+    for queue in world.stored(TOPIC, QUEUES):
+        for text in bodies(queue):
+            number, at = map(int, text.rstrip(".").split("/"))
+            found.setdefault(number, []).append(at)
+    assert len(acknowledged) >= 18
+    assert set(found) >= acknowledged
+    assert all(parts == list(range(8)) for parts in found.values()), found
+
+
+@pytest.mark.parametrize(("flag", "name"), [(0x201, "lz4"), (0x401, "zstd"), (0x301, "zlib"), (0x1, "zlib, old")])
+def test_a_compressed_body_is_untouched_over_a_kill(flag: int, name: str) -> None:
+    world = World(51)
+    world.start()
+    body = zlib.compress(name.encode() * 500)
+    Sender(world, "p").send(TOPIC, body, queue=0, sys_flag=flag)
+    world.again()
+    consumer = Consumer(world, "c", "g", TOPIC)
+    (record,) = consumer.drain(0)
+    assert (record.body, record.sys_flag & 0x701) == (body, flag)
+    (one,) = Consumer(world, "d", "h", TOPIC).pop()
+    assert (one.record.body, one.record.sys_flag & 0x701) == (body, flag)
+
+
+def test_the_limit_of_a_body() -> None:
+    world = World(52)
+    world.start()
+    sender = Sender(world, "p")
+    sender.send(TOPIC, b"x" * BODY_BYTES_MAX, queue=0)
+    assert sender.refused(TOPIC, b"x" * (BODY_BYTES_MAX + 1)) == codes.MESSAGE_ILLEGAL
+    world.again()
+    (record,) = Consumer(world, "c", "g", TOPIC).drain(0)
+    assert len(record.body) == BODY_BYTES_MAX
+
+
+class Service(Consumer):
+    """Answers requests, or does not."""
+
+    def reply(self, queue: int, offset: int, text: bytes) -> int:
+        """Take the request at a place, and answer it -> the code of the answer to the reply."""
+        (request,) = self.drain(queue, offset)
+        asked = properties.decode(request.properties)
+        told = properties.encode([
+            ("CORRELATION_ID", asked["CORRELATION_ID"]), ("REPLY_TO_CLIENT", asked["REPLY_TO_CLIENT"]), ("MSG_TYPE", "reply"),
+            ("UNIQ_KEY", f"reply{offset}"), ("TTL", asked["TTL"]),
+        ])  # fmt: skip
+        fields = {
+            "a": self.group, "b": f"{asked['CLUSTER']}_REPLY_TOPIC", "c": "TBW102", "d": "4", "e": "0", "f": "0",
+            "g": str(self.clock.wall_ms()), "h": "0", "i": told.decode(), "j": "0", "k": "false", "m": "false",
+        }  # fmt: skip
+        return self.call(codes.SEND_REPLY_V2, fields, text).code
+
+
+def ask(sender: Sender, number: int) -> None:
+    """Send one request."""
+    sender.send(
+        TOPIC, b"q%d" % number, queue=0, MSG_TYPE="request", CORRELATION_ID=f"c{number}", REPLY_TO_CLIENT=sender.name,
+        TTL="3000",
+    )  # fmt: skip
+
+
+def replies(sender: Sender) -> list[tuple[str, bytes]]:
+    """(correlation id, body) of the replies that came."""
+    told = [each for each in sender.heard if each.code == codes.PUSH_REPLY and not each.flag & FLAG_RESPONSE]
+    return [(properties.text((each.fields() or {})["properties"].encode(), "CORRELATION_ID"), each.body) for each in told]
+
+
+def test_a_reply_reaches_its_requester_alone_and_after_a_kill_of_the_node() -> None:
+    world = World(53)
+    world.start()
+    requester, bystander = Sender(world, "asks"), Sender(world, "waits")
+    service = Service(world, "serves", "services", TOPIC)
+    world.clock.run_for(100)
+    ask(requester, 1)
+    assert service.reply(0, 0, b"a1") == 0
+    world.clock.run_for(100)
+    assert replies(requester) == [("c1", b"a1")]
+    ask(requester, 2)
+    world.again()
+    assert service.reply(0, 1, b"a2") == 0, "both have come back and said who they are"
+    world.clock.run_for(100)
+    assert replies(requester) == [("c1", b"a1"), ("c2", b"a2")]
+    assert replies(bystander) == []
+
+
+def test_a_requester_that_is_gone() -> None:
+    world = World(54)
+    world.start()
+    requester = Sender(world, "asks")
+    service = Service(world, "serves", "services", TOPIC)
+    world.clock.run_for(100)
+    ask(requester, 1)
+    requester.hang_up()
+    world.clock.run_for(100)
+    before = world.clock.monotonic_ns()
+    assert service.reply(0, 0, b"late") != 0
+    assert world.clock.monotonic_ns() - before < 11_000_000_000, "an answer, whoever is there"
