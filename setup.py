@@ -34,7 +34,9 @@ FOLDERS = {
         "blockwise", "connection", "dedup", "exchange", "media", "message", "observe", "option", "outcome", "peers",
         "replier", "resource", "responder", "status", "translate", "transmitter", "upload", "wellknown",
     ),
-    "protocols/grpc": ("framing", "translate_out", "wire"),
+    "protocols/grpc": (
+        "application", "call", "consume", "framing", "produce", "settle", "translate_in", "translate_out", "wire",
+    ),
     "protocols/http": ("connection", "exchange", "path", "problem", "reader", "request", "response", "status"),
     "protocols/http2": ("connection", "frame"),
     "protocols/mqtt": (

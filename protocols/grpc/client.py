@@ -133,6 +133,6 @@ def finish_simply(desk: Desk, call: Call, event: Event, now: int) -> None:
         desk.reply(call, status.STATUS_OK)
 
 
-TELEMETRY = Verb("Telemetry", begin_telemetry, finish_telemetry, streaming=True)
-HEARTBEAT = Verb("Heartbeat", begin_heartbeat, finish_simply)
-NOTIFY_CLIENT_TERMINATION = Verb("NotifyClientTermination", begin_termination, finish_simply)
+TELEMETRY: Verb = Verb("Telemetry", begin_telemetry, finish_telemetry, streaming=True)
+HEARTBEAT: Verb = Verb("Heartbeat", begin_heartbeat, finish_simply)
+NOTIFY_CLIENT_TERMINATION: Verb = Verb("NotifyClientTermination", begin_termination, finish_simply)
