@@ -42,6 +42,21 @@ class Publisher(Channel):
         return entry
 
 
+    def end(self, message_id: str, transaction_id: str, commit: bool) -> int:
+        """Decide a transaction -> the code."""
+        request = pb.EndTransactionRequest(message_id=message_id, transaction_id=transaction_id)
+        request.topic.name = self.topic
+        request.resolution = pb.COMMIT if commit else pb.ROLLBACK
+        return int(self.call("EndTransaction", request, pb.EndTransactionResponse).status.code)
+
+    def questions(self) -> list[pb.RecoverOrphanedTransactionCommand]:
+        """Check-backs since the last call."""
+        asked = [each.recover_orphaned_transaction_command for each in self.told
+                 if each.HasField("recover_orphaned_transaction_command")]  # fmt: skip
+        self.told.clear()
+        return asked
+
+
 class Receiver(Channel):
     """A consumer over gRPC of any kind: it receives when it is told to."""
 

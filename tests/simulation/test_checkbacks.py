@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.record import Record
+from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.caller import bodies
 from tests.simulation.sender import COMMIT, ROLLBACK, UNKNOWN, Sender
+from tests.simulation.simple import Publisher
 from tests.simulation.world import World
 
 TOPIC, QUEUES = "sim", 8
@@ -125,3 +127,32 @@ def test_without_anybody_to_ask_it_is_over_too() -> None:
     world.clock.run_for(4 * INTERVAL_MS)
     assert visible(world, GIVEN_UP) == ["orphan"]
     assert visible(world) == []
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_transactions_over_grpc_are_decided_and_asked_about(faults: str) -> None:
+    """A producer that dies before it decides; another client of the same topic is asked, and decides."""
+    world = World(35)
+    world.start()
+    first = Publisher(world, "first", TOPIC)
+    kept = first.send("kept", kind=pb.TRANSACTION)
+    dropped = first.send("dropped", kind=pb.TRANSACTION)
+    first.send("left", kind=pb.TRANSACTION)
+    assert visible(world) == []
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert first.end(kept.message_id, kept.transaction_id, commit=True) == pb.OK
+    assert first.end(dropped.message_id, dropped.transaction_id, commit=False) == pb.OK
+    first.hang_up()
+    second = Publisher(world, "second", TOPIC)
+    if faults != "none":
+        world.again(power=faults == "power")
+    world.clock.run_for(FIRST_MS + INTERVAL_MS + 2_000)
+    question = second.questions()[0]
+    assert question.message.body == b"left"
+    message_id = question.message.system_properties.message_id
+    assert second.end(message_id, question.transaction_id, commit=True) == pb.OK
+    world.clock.run_for(100)
+    assert visible(world) == ["kept", "left"]
+    world.clock.run_for(2 * INTERVAL_MS)
+    assert second.questions() == []

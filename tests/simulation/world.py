@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import ClassVar
 
 from domain.command import Command
 from domain.errors import Failure
@@ -77,7 +78,11 @@ class Traced:
 class World:
     """A node that can be killed and started again, and the links to it. Without a `config` of its own it has the defaults."""
 
+    made: ClassVar[list[World]] = []
+    """Those of the test that runs, for the report of a failure."""
+
     def __init__(self, seed: int, config: Config | None = None) -> None:
+        self.made.append(self)
         self.seed = seed
         self.config = config or Config()
         self.chance = random.Random(seed)

@@ -1,0 +1,147 @@
+"""Lite topics on a whole node as time goes by: idle ones end, exclusive ones change hands, silent clients lose theirs."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.command import Acknowledge, PutGroup, PutTopic, Send
+from domain.event import Done, Event, Received, Sent, Settled
+from domain.lite import Action, ReceiveLite, Start, StartAt, SyncSubscription, queue_name
+from domain.message import Message
+from domain.record import Record
+from domain.topic import Group, Topic
+from tests.gateway.usecase.ear import Ear
+from tests.simulation.world import World
+
+PARENT, GROUP = "sessions", "agents"
+MINUTE_MS = 60_000
+
+
+class Subscriber:
+    """A client of lite topics, with a connection of its own each time that the node has started."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.ear = Ear("grpc")
+
+    def ask(self, command: object) -> list[Event]:
+        """One command, and what is heard within 50 ms."""
+        assert self.world.parts is not None
+        self.world.parts.handler.handle(self.ear.session, command)  # type: ignore[arg-type]
+        self.world.clock.run_for(50)
+        return self.ear.take()
+
+    def has(self, *names: str, action: Action = Action.COMPLETE_ADD, start: StartAt | None = None) -> list[Event]:
+        """Say which lite topics it subscribes to -> what it was told besides."""
+        heard = self.ask(SyncSubscription(1, self.name, GROUP, PARENT, action, list(names), start))
+        assert any(isinstance(event, Done) for event in heard), heard
+        return [event for event in heard if not isinstance(event, Done)]
+
+    def send(self, name: str, body: str) -> None:
+        """Send to a lite topic."""
+        stored = f"__LITE_TOPIC\x01{name}\x02".encode()
+        assert isinstance(self.ask(Send(1, [Message(PARENT, body.encode(), stored)]))[0], Sent)
+
+    def take(self, name: str = "") -> list[str]:
+        """Receive, and settle where `name` says in which lite topic."""
+        heard = self.ask(ReceiveLite(1, self.name, GROUP, PARENT, 8, 10_000))
+        (event,) = (event for event in heard if isinstance(event, Received))
+        receipts = [leased.receipt for leased in event.messages]
+        if receipts and name:
+            assert self.ask(Acknowledge(1, GROUP, queue_name(PARENT, name), receipts)) == [Settled(1, [None] * len(receipts))]
+        return [Record(leased.record).body.decode() for leased in event.messages]
+
+
+def up(seed: int, topic: dict[str, str], group: dict[str, str]) -> World:
+    """A node with the parent topic and the group."""
+    world = World(seed)
+    world.start()
+    maker = Subscriber(world, "maker")
+    maker.ask(PutTopic(1, Topic(PARENT, 4, 4, type="LITE", attributes=topic)))
+    maker.ask(PutGroup(1, Group(GROUP, attributes={"lite.bind.topic": PARENT, **group})))
+    return world
+
+
+def names(world: World) -> list[str]:
+    """Lite topics that there are."""
+    assert world.parts is not None
+    return sorted(world.parts.store.lights.names(PARENT))
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_an_idle_lite_topic_ends_and_begins_anew(faults: str) -> None:
+    world = up(141, {"lite.topic.expiration": "30"}, {})
+    client = Subscriber(world, "c")
+    client.has("idle", "busy")
+    client.send("idle", "old")
+    client.send("busy", "first")
+    for _ in range(3):
+        world.clock.run_for(9 * MINUTE_MS)
+        if faults != "none":
+            world.again(power=faults == "power")
+            client.ear = Ear("grpc")
+        client.send("busy", "more")
+    assert names(world) == ["busy", "idle"], "27 minutes"
+    world.clock.run_for(7 * MINUTE_MS)
+    assert names(world) == ["busy"]
+    if faults != "none":
+        world.again(power=faults == "power")
+        client.ear = Ear("grpc")
+    assert names(world) == ["busy"]
+    client.has("idle")
+    assert client.take() == [], "it went with its messages"
+    client.send("idle", "new")
+    assert client.take("idle") == ["new"]
+
+
+def test_an_exclusive_lite_topic_goes_to_who_asks_last() -> None:
+    world = up(142, {}, {"lite.sub.model": "Exclusive"})
+    one, two = Subscriber(world, "one"), Subscriber(world, "two")
+    one.has("x")
+    one.send("x", "1")
+    assert one.take("x") == ["1"]
+    assert two.has("x", action=Action.PARTIAL_ADD) == []
+    assert [type(event).__name__ for event in one.ear.take()], "the other one is told"
+    one.send("x", "2")
+    assert one.take() == []
+    assert two.take("x") == ["2"]
+    assert one.has("x"), "all that it has does not take it back, and it is told again"
+    world.again()
+    one.ear, two.ear = Ear("grpc"), Ear("grpc")
+    two.has("x")
+    one.send("x", "3")
+    assert (one.take(), two.take("x")) == ([], ["3"])
+
+
+def test_a_client_that_is_silent_for_three_minutes_has_nothing_any_more() -> None:
+    """It is the client's word every 30 s that keeps its subscriptions; another one of the group takes what it had on lease."""
+    world = up(144, {}, {})
+    one, two = Subscriber(world, "one"), Subscriber(world, "two")
+    one.has("x")
+    for _ in range(6):
+        world.clock.run_for(170_000)
+        one.has("x")
+    one.send("x", "1")
+    assert one.take() == ["1"]
+    world.clock.run_for(300_000)
+    two.send("x", "2")
+    assert one.take() == [], "it has to say it again"
+    two.has("x")
+    assert two.take("x") == ["1", "2"]
+
+
+@pytest.mark.parametrize("start", [Start.MIN, Start.MAX, Start.TAIL, Start.OFFSET])
+def test_where_a_subscription_begins_over_a_kill(start: Start) -> None:
+    world = up(143, {}, {})
+    client = Subscriber(world, "c")
+    for number in range(4):
+        client.send("x", str(number))
+    value = {Start.TAIL: 1, Start.OFFSET: 2}.get(start, 0)
+    client.has("x", action=Action.PARTIAL_ADD, start=StartAt(start, value))
+    world.again(power=True)
+    client.ear = Ear("grpc")
+    client.has("x")
+    wanted = {Start.MIN: ["0", "1", "2", "3"], Start.MAX: [], Start.TAIL: ["3"], Start.OFFSET: ["2", "3"]}[start]
+    assert client.take("x") == wanted
+    client.send("x", "new")
+    assert client.take("x") == ["new"]
