@@ -138,8 +138,14 @@ class Attendance:
             if failure is not None:
                 session.shell.expel(failure)
                 return
-        if session.principal is not None and not session.principal.privileged:
-            self._check_filters(session, session.principal)
+        owner = session.principal
+        if owner is None:
+            return
+        banned = self._access.bans.of(owner.user, session.client_id, owner.host)
+        if banned is not None:
+            session.shell.expel(banned)
+        elif not owner.privileged:
+            self._check_filters(session, owner)
 
     def _check_filters(self, session: Session, principal: Principal) -> None:
         gone: list[str] = []

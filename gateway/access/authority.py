@@ -43,6 +43,7 @@ class Access:
 
     def _take(self, config: AccessConfig) -> None:
         self.rules = tuple(config.rules)
+        self.bans = config.banned
         self._anonymous = config.anonymous
         self._tokens = Tokens(config, self._wall_ms)
         self._methods: dict[str, Callable[[str, Entropy], Exchange]] = {SCRAM_SHA_256: self._scram}

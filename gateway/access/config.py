@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain.access import ALLOW, Grant, Policy
 from domain.errors import ConfigError
+from gateway.access.ban import Bans
 from gateway.access.policy import Entry
 from gateway.access.rule import Rule
 
@@ -16,7 +17,7 @@ NAME_CHARS_MAX: Final = 128
 PASSWORD_CHARS_MAX: Final = 1_024
 _KEYS: Final = (
     "enabled", "anonymous", "jwt_secret", "jwt_public_key", "jwt_user_claim", "jwt_audience", "jwt_issuer",
-    "policies", "rules",
+    "policies", "rules", "banned",
 )  # fmt: skip
 _POLICY_KEYS: Final = ("subject", "resource", "actions", "decision", "sources", "default")
 
@@ -31,6 +32,7 @@ class AccessConfig:
     jwt_user_claim   the claim that names the user; jwt_audience, jwt_issuer: what tokens must be for and from, "": anything
     grants           policies of the file, beside those that are stored
     rules            rules over MQTT paths, in their order
+    banned           who may not connect by MQTT
     """
 
     enabled: bool = False
@@ -42,6 +44,7 @@ class AccessConfig:
     jwt_issuer: str = ""
     grants: Sequence[Grant] = ()
     rules: Sequence[Rule] = ()
+    banned: Bans = field(default_factory=Bans)
 
     @property
     def names_somebody(self) -> bool:
@@ -61,6 +64,9 @@ def read(table: Mapping[str, object]) -> AccessConfig:
         elif key == "enabled":
             if not isinstance(value, bool):
                 raise ConfigError(f"access.enabled is {value!r}: true or false")
+        elif key == "banned":
+            values[key] = _bans(value)
+            continue
         elif not isinstance(value, str):
             raise ConfigError(f"access.{key} is text")
         values[key] = value
@@ -91,6 +97,13 @@ def name_fault(name: str) -> str:
 def password_fault(password: str) -> str:
     """What is wrong with a password, "" when nothing is."""
     return "" if 0 < len(password) <= PASSWORD_CHARS_MAX else f"a password has 1 to {PASSWORD_CHARS_MAX} characters"
+
+
+def _bans(value: object) -> Bans:
+    try:
+        return Bans(_words(value, "access.banned"))
+    except ValueError as error:
+        raise ConfigError(f"access.banned: {error}") from error
 
 
 def _rule(at: int, table: Mapping[str, object]) -> Rule:

@@ -155,6 +155,10 @@ class Gate:
     def _attach(self, session: Session, principal: Principal, command: Command) -> None:
         """The connection is this principal's from now on, if what its will says may be said."""
         assert isinstance(command, Attach)
+        banned = self._access.bans.of(principal.user, command.client_id, principal.host)
+        if banned is not None:
+            self._deny(session, command, banned)
+            return
         if not principal.privileged:
             failure = self._access.first(principal, needs.TABLE[Attach](command), command.client_id)
             if failure is not None:

@@ -21,7 +21,7 @@ from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.translate import message, route, stored_form
 from protocols.mqtt.wire import V3, V5, PacketError
 
-RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x9F: 3, 0x01: 1}
+RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x8A: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x9F: 3, 0x01: 1}
 """CONNACK below 5.0 for those reason codes that have one; for the others the connection is closed without a word."""
 
 

@@ -125,6 +125,7 @@ REASONS: Final[dict[int, str]] = {
     0x87: "not-allowed",
     0x88: "unavailable",
     0x89: "overloaded",
+    0x8A: "not-allowed",
     0x8B: "shutting-down",
     0x8C: "authentication-method",
     0x8D: "keep-alive",

@@ -1,0 +1,45 @@
+"""Who may not connect by MQTT, whatever else is granted: client ids, users, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from domain.errors import ErrorCode, Failure
+from gateway.access.source import Source
+
+BANNED: Final = 0x8A
+"""CONNACK's word for it (MQTT 5, 3.2.2.2)."""
+FORMS: Final = "client:ID, user:NAME or address:RANGE"
+
+
+@final
+class Bans:
+    """Made of words like `client:ID`, `user:NAME`, `address:10.0.0.0/8`. Raises ValueError for anything else."""
+
+    __slots__ = ("_clients", "_sources", "_users")
+
+    def __init__(self, words: Iterable[str] = ()) -> None:
+        self._clients: set[str] = set()
+        self._users: set[str] = set()
+        self._sources: list[Source] = []
+        for word in words:
+            kind, _, what = word.partition(":")
+            if kind == "client" and what:
+                self._clients.add(what)
+            elif kind == "user" and what:
+                self._users.add(what)
+            elif kind == "address" and what:
+                self._sources.append(Source(what))
+            else:
+                raise ValueError(f"{word!r}: {FORMS} is wanted")
+
+    def of(self, user: str, client_id: str, host: str) -> Failure | None:
+        """Why a client may not be here, None: it may."""
+        if client_id in self._clients:
+            return Failure(ErrorCode.NOT_ALLOWED, "this client id is banned", BANNED)
+        if user in self._users:
+            return Failure(ErrorCode.NOT_ALLOWED, f"User:{user} is banned", BANNED)
+        if any(source.holds(host) for source in self._sources):
+            return Failure(ErrorCode.NOT_ALLOWED, f"{host} is banned", BANNED)
+        return None

@@ -1,0 +1,34 @@
+"""Who is banned: the words that say it, and what none of them says."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.errors import ConfigError
+from gateway.access.ban import BANNED, Bans
+from gateway.access.config import read
+
+
+@pytest.mark.parametrize(
+    ("word", "banned"),
+    [
+        ("client:c", [True, False]), ("client:other", [False, False]),
+        ("user:alice", [True, False]), ("user:ali", [False, False]),
+        ("address:10.0.0.0/8", [True, False]), ("address:10.0.0.2", [False, False]), ("client:bob", [False, False]),
+    ],
+)  # fmt: skip
+def test_each_word_bans_what_it_names(word: str, banned: list[bool]) -> None:
+    bans = Bans([word])
+    found = [bans.of("alice", "c", "10.0.0.1"), bans.of("bob", "d", "192.0.2.1")]
+    assert [failure is not None for failure in found] == banned
+    assert all(failure.word == BANNED for failure in found if failure is not None)
+
+
+@pytest.mark.parametrize("word", ["c", "client:", "topic:t", "address:here", "address:"])
+def test_what_is_none_of_them_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match=r"access\.banned"):
+        read({"banned": [word]})
+
+
+def test_nobody_is_banned_where_nothing_is_said() -> None:
+    assert read({}).banned.of("alice", "c", "10.0.0.1") is None
