@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, Wire, connect_packet, resident, subscribe_packet, table
+from benchmarks.inside import Node, Wire, connect_packet, resident, run, subscribe_packet, table
 from benchmarks.servers import headgate
 
 SOURCE_PORTS = 20_000
@@ -89,4 +89,4 @@ if __name__ == "__main__":
     if given.kind == "real":
         real(given.count, given.subscribe, given.persistent)
     else:
-        asyncio.run(objects(given.count, given.subscribe, given.persistent))
+        run(objects(given.count, given.subscribe, given.persistent))

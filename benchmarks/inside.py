@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from domain.topic import Durability
 from gateway.composition import Parts, compose
@@ -13,13 +14,14 @@ from gateway.config import Config
 from gateway.house import PumpHouse
 from gateway.observe.figures import Ledger
 from gateway.pump import Pump
-from gateway.runtime.clock import LoopClock
+from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.process import collect_rarely
 
 CONNECTIONS_MAX = 1_000_000
+T = TypeVar("T")
 
 
 def resident(pid: int | str = "self") -> int:
@@ -73,6 +75,9 @@ class Wire:
         """As `write`."""
         if self.keeps:
             self.heard += b"".join(parts)
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Nothing waits here."""
 
     def pause_reading(self) -> None:
         """Nothing is under way."""
@@ -134,6 +139,12 @@ class Stalls:
         """Seconds."""
         self._task.cancel()
         return self.longest_s
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """To its end, on the loop that a node runs on."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(work)
 
 
 def table(rows: list[tuple[str, str]]) -> None:

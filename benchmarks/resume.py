@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, Wire, connect_packet, subscribe_packet, table
+from benchmarks.inside import Node, Wire, connect_packet, run, subscribe_packet, table
 from domain.errors import Failure
 from domain.message import LOCAL_HOST, Message, Placed
 
@@ -95,10 +95,10 @@ def main() -> None:
     parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.over is not None:
-        table(asyncio.run(restart(given.over)))
+        table(run(restart(given.over)))
         return
     with tempfile.TemporaryDirectory(prefix="resume-") as folder:
-        table(asyncio.run(fill(Path(folder), given.count)))
+        table(run(fill(Path(folder), given.count)))
         subprocess.run([sys.executable, "-m", "benchmarks.resume", str(given.count), "--over", folder], check=True)
 
 

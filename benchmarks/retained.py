@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, resident, table
+from benchmarks.inside import Node, resident, run, table
 from domain.errors import Failure
 from domain.message import LOCAL_HOST, RETAIN_SET, Message, Placed
 from gateway.usecase.latest import Walk
@@ -92,10 +92,10 @@ def main() -> None:
     parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.over is not None:
-        table(asyncio.run(restart(given.over, given.count)))
+        table(run(restart(given.over, given.count)))
         return
     with tempfile.TemporaryDirectory(prefix="retained-") as folder:
-        table(asyncio.run(fill(Path(folder), given.count)))
+        table(run(fill(Path(folder), given.count)))
         subprocess.run([sys.executable, "-m", "benchmarks.retained", str(given.count), "--over", folder], check=True)
 
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.inside import Node, Stalls, Wire, packet, resident, table, text
+from benchmarks.inside import Node, Stalls, Wire, packet, resident, run, table, text
 
 EXPIRY_S = 86_400
 WILL_DELAY_S = 3_600
@@ -102,10 +102,10 @@ def main() -> None:
     parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.over is not None:
-        table(asyncio.run(restart(given.over, given.count)))
+        table(run(restart(given.over, given.count)))
         return
     with tempfile.TemporaryDirectory(prefix="sessions-") as folder:
-        table(asyncio.run(fill(Path(folder), given.count)))
+        table(run(fill(Path(folder), given.count)))
         subprocess.run([sys.executable, "-m", "benchmarks.sessions", str(given.count), "--over", folder], check=True)
 
 

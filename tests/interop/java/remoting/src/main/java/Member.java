@@ -4,6 +4,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageRequestMode;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
@@ -13,6 +14,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 public final class Member {
     private static final long POP_INVISIBLE_MS = 10_000;
     private static final long WORK_MS = 10;
+    /** Of a machine that is so busy that five seconds are not enough. */
+    private static final int ATTEMPTS = 10;
 
     private Member() {
     }
@@ -26,7 +29,16 @@ public final class Member {
             admin.setNamesrvAddr(args[1]);
             admin.setInstanceName("admin" + System.nanoTime());
             admin.start();
-            admin.setMessageRequestMode(args[2], topic, group, MessageRequestMode.POP, 0, 5_000);
+            for (int attempt = 1; ; attempt++) {
+                try {
+                    admin.setMessageRequestMode(args[2], topic, group, MessageRequestMode.POP, 0, 5_000);
+                    break;
+                } catch (RemotingException error) {
+                    if (attempt == ATTEMPTS) {
+                        throw error;
+                    }
+                }
+            }
             admin.shutdown();
         }
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
