@@ -24,7 +24,7 @@ from tests.interop.remoting_java import JavaClient, build
 pytestmark = pytest.mark.interop
 REMOTING = (
     "levels", "timers", "strategies", "members", "from-where", "lite-assign", "lite-subscribe", "pull", "limit", "compressed",
-    "characters", "selectors", "dead", "dead-orderly", "dead-pop", "pop-orderly", "trace", "skip",
+    "characters", "selectors", "dead", "dead-orderly", "dead-pop", "pop-orderly", "priority", "trace", "skip",
     "undecided",
 )  # fmt: skip
 GRPC = {
@@ -70,6 +70,7 @@ def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
         make_topic(node, f"JavaGrpc-{scene}", kind)
     body = {"groupName": "JavaGrpc-dead-group", "retryMaxTimes": 2, "retryQueueNums": 1}
     ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+    make_topic(node, "Java-clients-priority", "PRIORITY")
     make_topic(node, "JavaGrpc-lanes", "FIFO")
     make_group(node, "JavaGrpc-lanes-group", orderly=True)
     endpoint = f"127.0.0.1:{node.port('grpc')}"

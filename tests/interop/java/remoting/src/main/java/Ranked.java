@@ -1,0 +1,48 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.message.Message;
+
+/** Priorities (`Message.setPriority`) in a topic of that type: the queue is the priority, and a POP consumer has the highest first. */
+final class Ranked {
+    private static final int PRIORITIES = 4;
+    private static final int COUNT = 24;
+
+    private Ranked() {
+    }
+
+    static void priority(Stage stage) throws Exception {
+        DefaultMQProducer producer = stage.started(new DefaultMQProducer("pg-" + stage.topic));
+        stage.popped(stage.group);
+        for (int number = 0; number < COUNT; number++) {
+            Message message = stage.message(String.valueOf(number));
+            message.setPriority(number % PRIORITIES);
+            SendResult sent = producer.send(message);
+            Stage.check(sent.getMessageQueue().getQueueId() == number % PRIORITIES, number + " is in " + sent.getMessageQueue());
+        }
+        ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
+        DefaultMQPushConsumer consumer = stage.consumer();
+        consumer.setClientRebalance(false);
+        consumer.setConsumeThreadMin(1);
+        consumer.setConsumeThreadMax(1);
+        consumer.setPopBatchNums(5);
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            messages.forEach(each -> seen.add(each.getPriority() + " " + Stage.text(each)));
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        Stage.until("all of them", 90, () -> seen.size() >= COUNT);
+        List<String> wanted = new ArrayList<>();
+        for (int priority = PRIORITIES - 1; priority >= 0; priority--) {
+            for (int number = priority; number < COUNT; number += PRIORITIES) {
+                wanted.add(priority + " " + number);
+            }
+        }
+        Stage.check(List.copyOf(seen).equals(wanted), seen.toString());
+    }
+}
