@@ -41,6 +41,17 @@ class EndTransaction(Command):
 
 
 @dataclass(slots=True)
+class ResumeTransaction(Command):
+    """Make a half message anew of one that nobody decided over and that was put away -> Done, durably: it is asked about again.
+
+    `position` is the record's in UNDECIDED_TOPIC, where it stays. MESSAGE_NOT_FOUND, TOPIC_NOT_FOUND.
+    """
+
+    ticket: object
+    position: int
+
+
+@dataclass(slots=True)
 class RecallMessage(Command):
     """Take back a message that is not due yet, by the handle that its Sent carried -> Recalled, durably.
 

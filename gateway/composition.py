@@ -38,7 +38,7 @@ from gateway.usecase.query import Querying
 from gateway.usecase.recall import Recalling
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.topic_change import TopicChanging
-from gateway.usecase.transaction import Deciding
+from gateway.usecase.transaction import Deciding, Resuming
 from gateway.usecase.watch import Watches
 from nameserver.settings import Settings
 from nameserver.table import RouteTable
@@ -136,7 +136,7 @@ def compose(
             handler.registry,
             policy,
         ),
-        LatestValues(store.state, clock),
+        LatestValues(store.state, clock), Resuming(store, handler.topics),
         *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
         channels := Channels((ledger := Ledger()).of(MQTT)),
     )

@@ -250,6 +250,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     lite.QueryLiteGroup: _group(GET),
     lite.DispatchLite: _group(UPDATE),
     transaction.RecallMessage: _topic(PUB),
+    transaction.ResumeTransaction: _cluster(UPDATE),
     access.Ask: lambda found: found.needs,
     access.Renew: _nothing,
     access.CreateUser: _cluster(UPDATE),

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.address import offset_message_id
+from domain.address import offset_message_id, physical_offset_of
 from domain.event import Event
 from domain.record import Record
-from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
+from domain.transaction import (
+    COMMIT,
+    ROLLBACK,
+    UNKNOWN,
+    CheckTransaction,
+    EndTransaction,
+    Recalled,
+    RecallMessage,
+    ResumeTransaction,
+)
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame, encode
@@ -35,6 +44,15 @@ def end(_client: Client, frame: Frame) -> Outcome:
         wait=not frame.oneway,
     )
     return (command,)
+
+
+def resume(_client: Client, frame: Frame) -> Outcome:
+    """323: ask again about a message that nobody decided over. `msgId` is the offset id that it was found by."""
+    text = Arguments(frame).text("msgId")
+    position = physical_offset_of(text)
+    if position < 0:
+        raise RequestError(codes.INVALID_PARAMETER, f"{text[:80]!r} is not an offset id")
+    return (ResumeTransaction(Ticket(frame, done), position),)
 
 
 def check(client: Client, opaque: int, event: CheckTransaction) -> bytes:

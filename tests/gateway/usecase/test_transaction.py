@@ -11,9 +11,18 @@ from domain.event import Done, Pulled, Sent
 from domain.message import SYS_PREPARED, Message, Placed
 from domain.record import Record
 from domain.topic import Topic
-from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
+from domain.transaction import (
+    COMMIT,
+    ROLLBACK,
+    UNKNOWN,
+    CheckTransaction,
+    EndTransaction,
+    Recalled,
+    RecallMessage,
+    ResumeTransaction,
+)
 from gateway.usecase.recall import Recalling
-from gateway.usecase.transaction import Deciding
+from gateway.usecase.transaction import Deciding, Resuming
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
@@ -24,6 +33,7 @@ __all__ = ["bench"]
 def stage(bench: Bench) -> Bench:
     deciding = Deciding(bench.store.transactions, bench.handler.registry)
     bench.store.transactions.listen(deciding)
+    bench.handler.add(Resuming(bench.store, bench.handler.topics))
     bench.handler.add(deciding, Recalling(bench.store.timers, bench.handler.topics, "broker-a", bench.clock))
     bench.ask(PutTopic(1, Topic("t", 1, 1, type="MIXED")))
     return bench
@@ -74,6 +84,30 @@ def test_producers_of_the_group_are_asked_in_turn_while_they_are_there(stage: Be
     stage.clock.run_for(30_000)
     assert [ear.take() for ear in ears] == [[], [], []]
     stage.ask(EndTransaction(2, "pg", "one", COMMIT))
+    assert seen(stage) == [b"one"]
+
+
+def test_what_was_put_away_is_asked_about_again_when_somebody_wants_it(stage: Bench) -> None:
+    stage.store.transactions.questions.count_max = 1
+    stage.store.transactions.questions.interval_ms = 1_000
+    producer = Ear()
+    stage.ask(Heartbeat(1, "client", producers=["pg"]), producer)
+    [half] = prepare(stage, "one")
+    stage.clock.run_for(60_000)
+    assert len(producer.take()) == 1
+    assert code(stage.ask(EndTransaction(2, "pg", "one", COMMIT))) is ErrorCode.MESSAGE_NOT_FOUND
+    assert code(stage.ask(ResumeTransaction(3, half.physical_offset))) is ErrorCode.MESSAGE_NOT_FOUND
+    [event] = stage.ask(Pull(1, "g", "TRANS_CHECK_MAX_TIME_TOPIC", 0, 0, 32, 1 << 20))
+    assert isinstance(event, Pulled)
+    [record] = event.records
+    assert stage.ask(ResumeTransaction(4, Record(record).physical_offset)) == [Done(4)]
+    assert seen(stage) == []
+    stage.clock.run_for(20_000)
+    [question] = producer.take()
+    assert isinstance(question, CheckTransaction)
+    assert (question.message_id, Record(question.record).topic, Record(question.record).body) == ("one", "t", b"one")
+    stage.ask(ResumeTransaction(5, Record(record).physical_offset))
+    stage.ask(EndTransaction(6, "pg", "one", COMMIT))
     assert seen(stage) == [b"one"]
 
 

@@ -1,4 +1,4 @@
-"""Decisions over half messages, questions about them, and recall: codes 37, 39 and 370."""
+"""Decisions over half messages, questions about them, and recall: codes 37, 39, 323 and 370."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from domain import record
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Sent
 from domain.message import Message, Placed
-from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
+from domain.transaction import (
+    COMMIT,
+    ROLLBACK,
+    UNKNOWN,
+    CheckTransaction,
+    EndTransaction,
+    Recalled,
+    RecallMessage,
+    ResumeTransaction,
+)
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import connection, fields, one, replies, reply, request
@@ -79,3 +88,14 @@ def test_a_timer_s_handle_comes_with_its_reply_and_takes_it_back(serialize: int)
         assert isinstance(command, RecallMessage)
         conn.answer(Refused(command.ticket, Failure(code, "no")), 4)
         assert reply(conn).code == 604
+
+
+def test_a_message_that_nobody_decided_over_is_named_by_its_offset_id() -> None:
+    conn = connection()
+    command = one(conn, request(323, {"topic": "TRANS_CHECK_MAX_TIME_TOPIC", "msgId": "7F00000100002A9F000000000000ABCD"}))
+    assert isinstance(command, ResumeTransaction)
+    assert command.position == 0xABCD
+    conn.answer(Done(command.ticket), 1)
+    assert reply(conn).code == codes.SUCCESS
+    assert conn.receive(request(323, {"topic": "T", "msgId": "none"}), 1) == []
+    assert reply(conn).code == codes.INVALID_PARAMETER
