@@ -133,3 +133,21 @@ def test_what_was_settled_late_is_another_ones() -> None:
     world.again()
     world.clock.run_for(5_000)
     assert consumer.pop() == []
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_what_an_orderly_consumer_gives_up_is_a_dead_letter_at_once(faults: str) -> None:
+    """It retries by itself under its lock and then sends to its retry topic; while the group has a lock, that is the end."""
+    world, sender, consumer, _ = world_with(25, None)
+    sender.send(TOPIC, b"stuck", UNIQ_KEY="ORIGIN")
+    assert consumer.lock([0]) == [0]
+    (record,) = consumer.drain(0)
+    sender.send(
+        f"%RETRY%{GROUP}", record.body, -1, 0, UNIQ_KEY="ORIGIN", RETRY_TOPIC=TOPIC, ORIGIN_MESSAGE_ID="ORIGIN", DELAY="3"
+    )
+    if faults != "none":
+        world.again(power=faults == "power")
+    world.clock.run_for(60_000)
+    assert consumer.drain(0, topic=f"%RETRY%{GROUP}") == []
+    (letter,) = dead(world, consumer)
+    assert (letter[""], letter["DLQ_ORIGIN_TOPIC"], letter["DLQ_ORIGIN_MESSAGE_ID"]) == ("stuck", TOPIC, "ORIGIN")
