@@ -28,13 +28,14 @@ PLACES_PER_TURN_MAX: Final = 512
 
 EXPIRED: Final = "expired"
 GONE: Final = "gone"
-"""Why a message above QoS 0 does not reach its session: its time was over, or retention has taken it, too early."""
+TOO_LARGE: Final = "too-large"
+"""Why a message above QoS 0 is not sent to its session: it has expired, is stored no more, or is too large for the client."""
 
 
 class CatchUp:
     """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them.
 
-    `lost` counts messages that are not sent any more, by EXPIRED and GONE.
+    `lost` counts messages that are not sent any more, by EXPIRED, GONE and TOO_LARGE.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class CatchUp:
         lights: LightQueues,
     ) -> None:
         self.showing = Showing(state, clock, outflow, facts, self.catch_up)
-        self.lost = {EXPIRED: 0, GONE: 0}
+        self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0}
         self._lights = lights
         self._store = store
         self._metadata = metadata

@@ -36,7 +36,7 @@ from gateway.usecase.receive import Receiving
 from gateway.usecase.send import Sending
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.absence import Absences, will_ms
-from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.claims import Claims
 from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.filters import Filters
@@ -89,7 +89,6 @@ class Sessions:
         self._known: dict[str, Subscriber] = {}
         self._attached: dict[Session, Subscriber] = {}
         self.most = 0
-        self._too_large = 0
         self._recovery = Recovery(state, clock, self._recover, store.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -123,8 +122,8 @@ class Sessions:
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """Messages that are not sent to their sessions any more, by reason (`catchup`, and those too large for a client)."""
-        return {**self._catch_up.lost, "too-large": self._too_large}
+        """Messages that are not sent to their sessions any more, by reason (`catchup`)."""
+        return self._catch_up.lost
 
     @property
     def attached(self) -> int:
@@ -350,6 +349,6 @@ class Sessions:
 
     def _decline(self, subscriber: Subscriber, _session: Session, command: Decline) -> None:
         flights = [subscriber.in_flight.get(delivery.slot) for delivery in command.items]
-        self._too_large += sum(flight is not None and flight.claim is None for flight in flights)
+        self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.claim is None for flight in flights)
         self._shares.decline(subscriber, command.items)
         self._confirmed(subscriber, [delivery.slot for delivery in command.items])
