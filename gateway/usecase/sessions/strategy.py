@@ -42,8 +42,9 @@ def room_of(subscriber: Subscriber, interests: Mapping[str, Interest], most: int
     session = subscriber.session
     if session is None or session.stalled:
         return 0
-    if any(interest.level == AT_MOST_ONCE for interest in interests.values()):
-        return most
+    for interest in interests.values():
+        if interest.level == AT_MOST_ONCE:
+            return most
     if subscriber.full:
         return 0
     return max(0, min(most, CLAIMS_MAX - subscriber.claims, subscriber.window - len(subscriber.in_flight)))
