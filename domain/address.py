@@ -152,7 +152,7 @@ def host_bytes(host: str, port: int) -> bytes:
     if ":" in host:
         return _v6(host.partition("%")[0]) + port.to_bytes(4, "big")
     parts = host.split(".")
-    if len(parts) == 4 and all(part.isdigit() and int(part) < 256 for part in parts):
+    if len(parts) == 4 and all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts):
         return bytes(int(part) for part in parts) + port.to_bytes(4, "big")
     return b"\x7f\x00\x00\x01" + port.to_bytes(4, "big")
 

@@ -64,7 +64,12 @@ def test_paths_are_bounded_and_free_of_wildcards() -> None:
     assert not address.is_path("/".join("a" * 129))
 
 
-@pytest.mark.parametrize(("host", "text"), [("10.0.0.1", "10.0.0.1:80"), ("::1", "[::1]:80"), ("fe80::1%eth0", "[fe80::1]:80")])
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [
+        ("10.0.0.1", "10.0.0.1:80"), ("::1", "[::1]:80"), ("fe80::1%eth0", "[fe80::1]:80"), ("10.0.0.\u00b2", "127.0.0.1:80"),
+    ],
+)  # fmt: skip
 def test_hosts(host: str, text: str) -> None:
     assert address.host_text(address.host_bytes(host, 80)) == text
 

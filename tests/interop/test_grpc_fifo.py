@@ -1,4 +1,4 @@
-"""An ordered group over grpcio's own stack: an attempt that is repeated gets the same again, also from a node that was killed."""
+"""An ordered group over grpcio's own stack: a repeated attempt gets the same again, also from a node that was killed."""
 
 from __future__ import annotations
 
