@@ -23,6 +23,14 @@ class Within(Command):
 
 
 @dataclass(slots=True)
+class Resting(Event):
+    """Nothing more is to be read from the client of a channel, which is the ticket, before monotonic `until_ns`."""
+
+    ticket: object
+    until_ns: int
+
+
+@dataclass(slots=True)
 class Said(Event):
     """An event for the client of a channel, which is the ticket; None: the gateway wants it closed."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, final
 
-from domain.channel import Said, Within
+from domain.channel import Resting, Said, Within
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused
@@ -57,8 +57,8 @@ class _Channel:
         self._outer.answer(Said(self._name, None))
 
     def rest(self, until_ns: int) -> None:
-        """The connection rests: a channel cannot do so by itself."""
-        self._outer.shell.rest(until_ns)
+        """The channel alone."""
+        self._outer.answer(Resting(self._name, until_ns))
 
     def expel(self, failure: Failure) -> None:
         """Access has ended: the client hears it in its protocol's words, and the channel is closed."""

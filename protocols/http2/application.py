@@ -39,6 +39,12 @@ class Reply(Protocol):
     def pending(self, stream_id: int) -> int:
         """Body bytes given to `send` that the peer's windows have not let out yet."""
 
+    def pause(self, stream_id: int) -> None:
+        """Give the peer no more room on a stream than it has: at most STREAM_WINDOW_BYTES more arrive. Others go on."""
+
+    def resume(self, stream_id: int) -> None:
+        """Give back all the room that arrived since `pause`; harmless without it."""
+
 
 class Application(Protocol):
     """One connection's share of one application. Nothing here raises for what a peer sends."""

@@ -233,6 +233,14 @@ class Http2Connection:
         """Body bytes of a stream that have not left yet, also when its response is complete."""
         return self._engine.pending(stream_id)
 
+    def pause(self, stream_id: int) -> None:
+        """Keep the peer's window of a stream."""
+        self._engine.pause(stream_id)
+
+    def resume(self, stream_id: int) -> None:
+        """Give it back."""
+        self._engine.resume(stream_id)
+
     # Streams
 
     def _open(self, stream_id: int, headers: Headers, end: bool, now: int, commands: list[Command]) -> None:

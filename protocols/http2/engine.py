@@ -41,6 +41,8 @@ HEADER_LIST_BYTES_MAX: Final = 64 * 1024
 class Engine(Reply, Protocol):
     """One connection. Nothing raises for what a peer sends; calls for a stream that is gone are ignored.
 
+    What arrives is given back to the peer's windows at once, except on streams that are paused: their own window is kept, and
+    so is no more than it; the connection's is given back, since it is the other streams' too (RFC 9113, section 5.2).
     A response that ends before its request does is followed by RST_STREAM(NO_ERROR) (RFC 9113, section 8.1).
     """
 

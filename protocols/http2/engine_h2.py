@@ -40,10 +40,12 @@ _DEFAULT_WINDOW_BYTES = 65_535
 class _Stream:
     """The response side of one stream, and whether its request is complete."""
 
-    __slots__ = ("begun", "chunks", "complete", "ended", "pending", "trailers")
+    __slots__ = ("begun", "chunks", "complete", "ended", "kept", "pending", "trailers")
 
     def __init__(self) -> None:
         self.begun = False
+        self.kept = -1
+        """Bytes of the peer's window that are not given back while the stream is paused; -1: it is not."""
         self.ended = False
         self.complete = False
         self.pending = 0
@@ -68,12 +70,13 @@ class _Connection(H2Connection):
 class Session:
     """One connection."""
 
-    __slots__ = ("_connection", "_dead", "_events", "_leaving", "_streams", "_waiting", "held")
+    __slots__ = ("_connection", "_dead", "_events", "_leaving", "_returned", "_streams", "_waiting", "held")
 
     def __init__(self, streams_max: int) -> None:
         self.held = 0
         self._dead = False
         self._leaving = False
+        self._returned = 0
         self._events: list[EngineEvent] = []
         self._streams: dict[int, _Stream] = {}
         self._waiting: dict[int, _Stream] = {}
@@ -112,6 +115,9 @@ class Session:
             self._dead = True
             events.append((EVENT_FATAL, 0, int(error.error_code), True))
             return events
+        if self._returned and not self._dead:
+            self._connection.increment_flow_control_window(self._returned)
+        self._returned = 0
         self._flush()
         if self._leaving and not self._streams and not self._dead:
             self._dead = True
@@ -166,6 +172,21 @@ class Session:
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.pending
 
+    def pause(self, stream_id: int) -> None:
+        """Keep the window of a stream."""
+        stream = self._streams.get(stream_id)
+        if stream is not None and stream.kept < 0:
+            stream.kept = 0
+
+    def resume(self, stream_id: int) -> None:
+        """Give it back."""
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.kept < 0:
+            return
+        kept, stream.kept = stream.kept, -1
+        if kept and not stream.complete and not self._dead:
+            self._connection.increment_flow_control_window(kept, stream_id)
+
     def goaway(self, code: int) -> None:
         """Say goodbye."""
         if not self._dead:
@@ -189,7 +210,11 @@ class Session:
         elif isinstance(event, DataReceived):
             if event.data:
                 events.append((EVENT_DATA, event.stream_id, event.data, False))
-            if event.flow_controlled_length:
+            paused = self._streams.get(event.stream_id)
+            if paused is not None and paused.kept >= 0:
+                paused.kept += event.flow_controlled_length
+                self._returned += event.flow_controlled_length
+            elif event.flow_controlled_length:
                 self._connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, StreamEnded):
             ended = self._streams.get(event.stream_id)

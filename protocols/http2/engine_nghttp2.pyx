@@ -22,11 +22,12 @@ from protocols.http2.nghttp2 cimport (
     nghttp2_session_callbacks_set_on_begin_headers_callback, nghttp2_session_callbacks_set_on_data_chunk_recv_callback,
     nghttp2_session_callbacks_set_on_frame_recv_callback, nghttp2_session_callbacks_set_on_frame_send_callback,
     nghttp2_session_callbacks_set_on_header_callback, nghttp2_session_callbacks_set_on_stream_close_callback,
-    nghttp2_session_del, nghttp2_session_get_stream_remote_close, nghttp2_session_mem_recv, nghttp2_session_mem_send,
+    nghttp2_session_del, nghttp2_session_get_stream_effective_recv_data_length,
+    nghttp2_session_get_stream_remote_close, nghttp2_session_mem_recv, nghttp2_session_mem_send,
     nghttp2_session_resume_data, nghttp2_session_server_new2, nghttp2_session_set_local_window_size,
     nghttp2_session_terminate_session, nghttp2_session_want_read, nghttp2_session_want_write, nghttp2_settings_entry,
     nghttp2_submit_ping, nghttp2_submit_response,
-    nghttp2_submit_rst_stream, nghttp2_submit_settings, nghttp2_submit_trailer,
+    nghttp2_submit_rst_stream, nghttp2_submit_settings, nghttp2_submit_trailer, nghttp2_submit_window_update,
 )
 
 from collections import deque
@@ -61,6 +62,7 @@ cdef class Stream:
     cdef bint begun
     cdef bint deferred
     cdef bint cancelled     # reset by our own application
+    cdef bint paused        # its window is kept
 
 
 cdef int fill(nghttp2_nv *fields, list headers) except -1:
@@ -227,6 +229,25 @@ cdef class Session:
         """Body bytes of one stream not yet in `outgoing`."""
         cdef Stream stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.pending
+
+    def pause(self, int32_t stream_id):
+        """Keep the window of a stream: it ends where the peer knows its end to be, and the library gives none of it back."""
+        cdef Stream stream = self._streams.get(stream_id)
+        if stream is not None and not stream.paused:
+            stream.paused = True
+            nghttp2_session_set_local_window_size(self._session, NGHTTP2_FLAG_NONE, stream_id, 0)
+
+    def resume(self, int32_t stream_id):
+        """Give it back, and at once: a peer without room sends nothing that the library would answer."""
+        cdef Stream stream = self._streams.get(stream_id)
+        cdef int32_t kept
+        if stream is None or not stream.paused:
+            return
+        stream.paused = False
+        nghttp2_session_set_local_window_size(self._session, NGHTTP2_FLAG_NONE, stream_id, STREAM_WINDOW)
+        kept = nghttp2_session_get_stream_effective_recv_data_length(self._session, stream_id)
+        if kept > 0:
+            nghttp2_submit_window_update(self._session, NGHTTP2_FLAG_NONE, stream_id, kept)
 
     def goaway(self, uint32_t code):
         """Say goodbye."""

@@ -110,6 +110,8 @@ cdef extern from "nghttp2/nghttp2.h":
     int nghttp2_session_resume_data(nghttp2_session *, int32_t)
     int nghttp2_session_get_stream_remote_close(nghttp2_session *, int32_t)
     int nghttp2_session_set_local_window_size(nghttp2_session *, uint8_t, int32_t, int32_t)
+    int32_t nghttp2_session_get_stream_effective_recv_data_length(nghttp2_session *, int32_t)
+    int nghttp2_submit_window_update(nghttp2_session *, uint8_t, int32_t, int32_t)
     int nghttp2_submit_settings(nghttp2_session *, uint8_t, const nghttp2_settings_entry *, size_t)
     int nghttp2_submit_response(
         nghttp2_session *, int32_t, const nghttp2_nv *, size_t, const nghttp2_data_provider *)

@@ -9,38 +9,55 @@ Every stream is a client of its own: its commands travel inside `Within`, and th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, final
+from typing import final
 
 from wsproto.connection import Connection as Frames
 from wsproto.connection import ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.utilities import RemoteProtocolError
 
-from domain.channel import Said, Within
+from domain.channel import Resting, Said, Within
 from domain.command import Command
 from domain.event import Event
+from domain.session import Excused
 from protocols.adapter import Adapter, Connection, Peer, unheard
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR
 
-CALM: Final = 0xB
-HELD_BYTES_MAX: Final = 4 * 1024 * 1024
-"""What a client may send on while its connection does not read; more costs it the stream."""
-
 
 @final
 class _Stream:
-    """One client."""
+    """One client.
 
-    __slots__ = ("frames", "held", "held_bytes", "inner", "over")
+    paused      nothing is read from it: the window of its stream is kept, and `held` is what came since, less than a window and
+                what was read from the socket in one piece
+    rest_until  monotonic ns before which the gateway reads nothing of it, 0: it does not rest
+    """
+
+    __slots__ = ("frames", "held", "inner", "over", "paused", "rest_until")
 
     def __init__(self, inner: Connection) -> None:
         self.inner = inner
         self.frames = Frames(ConnectionType.SERVER)
         self.held: list[bytes] = []
-        self.held_bytes = 0
+        self.paused = False
+        self.rest_until = 0
         self.over = False
+
+    @property
+    def reading(self) -> bool:
+        """Whether what comes may be read."""
+        return self.rest_until == 0 and self.inner.reading
+
+    def deadline(self) -> int | None:
+        """When something has to be done about it; at once where it reads again."""
+        if self.paused and self.reading:
+            return 0
+        at = self.inner.deadline()
+        if self.rest_until and (at is None or self.rest_until < at):
+            return self.rest_until
+        return at
 
 
 @final
@@ -96,13 +113,12 @@ class WebSocketStreams:
         stream = self._streams.get(stream_id)
         if stream is None or stream.over:
             return ()
-        if stream.held or not stream.inner.reading:
+        if stream.paused or not stream.reading:
+            if not stream.paused:
+                stream.paused = True
+                self._reply.pause(stream_id)
             stream.held.append(data)
-            stream.held_bytes += len(data)
-            if stream.held_bytes <= HELD_BYTES_MAX:
-                return ()
-            self._reply.reset(stream_id, CALM)
-            return self.cancelled(stream_id, now)
+            return ()
         return self._read(stream_id, stream, data, now)
 
     def _read(self, stream_id: int, stream: _Stream, data: bytes, now: int) -> Sequence[Command]:
@@ -169,11 +185,14 @@ class WebSocketStreams:
 
     def answer(self, event: Event, now: int) -> None:
         """To the client that it is for. What comes unasked comes to a channel too, and is not for all."""
-        if not isinstance(event, Said):
+        if not isinstance(event, Said | Resting):
             return
         stream_id: int = event.ticket[1]  # type: ignore[index]
         stream = self._streams.get(stream_id)
         if stream is None:
+            return
+        if isinstance(event, Resting):
+            stream.rest_until = max(stream.rest_until, event.until_ns)
             return
         if event.event is None:
             self._owed += self._end(stream_id, stream, now)
@@ -205,7 +224,7 @@ class WebSocketStreams:
         """The earliest of all streams; at once where one reads again, or has ended."""
         earliest: int | None = 0 if self._owed else None
         for stream in self._streams.values():
-            at = 0 if stream.held and stream.inner.reading else stream.inner.deadline()
+            at = stream.deadline()
             if at is not None and (earliest is None or at < earliest):
                 earliest = at
         return earliest
@@ -214,13 +233,24 @@ class WebSocketStreams:
         """Deadlines that have come, and what was held back."""
         commands, self._owed = self._owed, []
         for stream_id, stream in list(self._streams.items()):
+            if stream.rest_until:
+                # Its client is not silent: it is not heard.
+                stream.inner.answer(Excused(), now)
+                stream.rest_until = stream.rest_until if stream.rest_until > now else 0
             at = stream.inner.deadline()
             if at is not None and at <= now:
                 commands += self._named(stream_id, stream.inner.expire(now))
                 self._flush(stream_id, stream)
-            if stream.held and stream.inner.reading and not stream.over:
-                held, stream.held = b"".join(stream.held), []
-                stream.held_bytes = 0
-                commands += self._read(stream_id, stream, held, now)
+            if stream.paused and stream.reading and not stream.over:
+                commands += self._read_on(stream_id, stream, now)
+        return commands
+
+    def _read_on(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
+        """What was held back; the client may send on when it is read, unless that has been too much once more."""
+        held, stream.held = b"".join(stream.held), []
+        commands = self._read(stream_id, stream, held, now)
+        if stream.reading and not stream.over:
+            stream.paused = False
+            self._reply.resume(stream_id)
         return commands
 

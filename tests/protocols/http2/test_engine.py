@@ -11,9 +11,20 @@ from domain.command import Command
 from protocols.http2 import engine_h2
 from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
-from protocols.http2.engine import EngineFactory
+from protocols.http2.engine import CONNECTION_WINDOW_BYTES, FLOW_CONTROL_ERROR, STREAM_WINDOW_BYTES, EngineFactory
 from protocols.http2.frame import ENHANCE_YOUR_CALM, FRAME_SIZE_ERROR, FrameOutline
-from tests.protocols.http2.peer import EMPTY_SETTINGS, ENGINES, PEER, PREFACE, Notebooks, both_engines, frame
+from tests.protocols.http2.peer import (
+    EMPTY_SETTINGS,
+    ENGINES,
+    PEER,
+    PREFACE,
+    Client,
+    Notebook,
+    Notebooks,
+    both_engines,
+    connected,
+    frame,
+)
 
 
 def conversation() -> bytes:
@@ -165,3 +176,91 @@ def test_missing_binding_means_h2_unless_it_is_required(monkeypatch: pytest.Monk
     monkeypatch.setenv("HEADGATE_REQUIRE_COMPILED", "1")
     with pytest.raises(ImportError):
         choose()
+
+
+def upload(engine: EngineFactory) -> tuple[Client, Notebook, int]:
+    """A request that has begun, and been paused before its body."""
+    client, notes = connected(engine)
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+    stream_id = client.connection.get_next_available_stream_id()
+    client.connection.send_headers(stream_id, fields)
+    client.exchange()
+    notes.reply.pause(stream_id)
+    return client, notes, stream_id
+
+
+def fill(client: Client, stream_id: int, size: int = 16_384) -> int:
+    """Send as much as the windows let; how much that was."""
+    sent = 0
+    while (room := client.connection.local_flow_control_window(stream_id)) > 0:
+        client.connection.send_data(stream_id, bytes(min(size, room)))
+        client.exchange()
+        sent += min(size, room)
+    return sent
+
+
+@both_engines
+def test_a_paused_stream_keeps_its_window_and_gives_it_back_once(engine: EngineFactory) -> None:
+    client, notes, stream_id = upload(engine)
+    notes.reply.pause(stream_id)
+    for _ in range(3):
+        assert fill(client, stream_id) == STREAM_WINDOW_BYTES
+        assert client.connection.outbound_flow_control_window > CONNECTION_WINDOW_BYTES // 2 - STREAM_WINDOW_BYTES
+        notes.reply.resume(stream_id)
+        notes.reply.resume(stream_id)
+        client.exchange()
+        assert client.connection.streams[stream_id].outbound_flow_control_window == STREAM_WINDOW_BYTES
+        notes.reply.pause(stream_id)
+    notes.reply.resume(stream_id)
+    client.connection.send_data(stream_id, bytes(10_000), end_stream=True)
+    client.exchange()
+    assert [len(entry[2]) for entry in notes.told if entry[0] == "ended"] == [3 * STREAM_WINDOW_BYTES + 10_000]  # type: ignore[arg-type]
+
+
+@both_engines
+def test_a_part_of_a_window_is_given_back_too_and_then_as_ever(engine: EngineFactory) -> None:
+    client, notes, stream_id = upload(engine)
+    client.connection.send_data(stream_id, bytes(10_000))
+    client.exchange()
+    assert client.connection.streams[stream_id].outbound_flow_control_window == STREAM_WINDOW_BYTES - 10_000
+    notes.reply.resume(stream_id)
+    client.exchange()
+    assert client.connection.streams[stream_id].outbound_flow_control_window == STREAM_WINDOW_BYTES
+    for _ in range(200):
+        client.connection.send_data(stream_id, bytes(16_384))
+        client.exchange()
+    assert client.server.closed is False
+
+
+@both_engines
+def test_who_sends_on_without_a_window_is_refused(engine: EngineFactory) -> None:
+    """RFC 9113, 6.9.1: FLOW_CONTROL_ERROR, of the stream or of the connection."""
+    client, _, stream_id = upload(engine)
+    fill(client, stream_id)
+    client.server.receive(frame(0, 0, stream_id, b"x" * 16_384), 0)
+    for event in client.connection.receive_data(b"".join(client.server.outgoing())):
+        client.events.append(event)
+    assert client.goodbye() == FLOW_CONTROL_ERROR or client.resets() == {stream_id: FLOW_CONTROL_ERROR}
+
+
+@both_engines
+def test_streams_that_are_gone_can_be_paused_and_resumed(engine: EngineFactory) -> None:
+    client, notes, stream_id = upload(engine)
+    fill(client, stream_id)
+    client.connection.reset_stream(stream_id, 8)
+    client.exchange()
+    notes.reply.resume(stream_id)
+    notes.reply.pause(stream_id)
+    notes.reply.resume(99)
+    other = client.request("/note", b"still here")
+    assert ("ended", other, b"still here") in notes.told
+    ended = client.connection.get_next_available_stream_id()
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
+    client.connection.send_headers(ended, fields)
+    client.exchange()
+    notes.reply.pause(ended)
+    client.connection.send_data(ended, bytes(9_000), end_stream=True)
+    client.exchange()
+    notes.reply.resume(ended)
+    client.exchange()
+    assert not client.server.closed

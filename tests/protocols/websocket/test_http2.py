@@ -14,7 +14,7 @@ from gateway.observe.figures import Ledger
 from gateway.session import Session
 from gateway.usecase.channels import Channels
 from protocols.http2.connection import Http2Connection
-from protocols.http2.engine import EngineFactory
+from protocols.http2.engine import STREAM_WINDOW_BYTES, EngineFactory
 from protocols.mqtt.connect import Connack, Connect, Disconnect
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE
@@ -82,13 +82,13 @@ class Line:
 class Phone:
     """One MQTT client on one stream."""
 
-    def __init__(self, line: Line, client_id: str) -> None:
+    def __init__(self, line: Line, client_id: str, keep_alive: int = 0) -> None:
         self.line = line
         self.stream_id, fields = line.ask(REQUEST)
         assert (fields[b":status"], fields[b"sec-websocket-protocol"]) == (b"200", b"mqtt")
         self.frames = Frames(ConnectionType.CLIENT)
         self.decoder = Decoder(1 << 20, 5, client=True)
-        self.put(Connect(5, client_id, True, 0, None, None, None, NONE))
+        self.put(Connect(5, client_id, True, keep_alive, None, None, None, NONE))
         (answer,) = self.packets()
         assert isinstance(answer, Connack)
         assert answer.code == 0
@@ -256,3 +256,99 @@ def test_whoever_never_says_connect_has_ten_seconds(engine: EngineFactory) -> No
     assert not line.heard(StreamEnded, stream_id)
     line.run(2_000)
     assert line.heard(StreamEnded, stream_id)
+
+
+def room(phone: Phone) -> int:
+    """What the client may send on its stream."""
+    stream = phone.line.client.connection.streams[phone.stream_id]
+    return int(stream.outbound_flow_control_window)
+
+
+def pour(phone: Phone, count: int, size: int) -> list[int]:
+    """Publish as fast as the windows allow, without letting the gateway work; the numbers of what could be sent whole."""
+    connection = phone.line.client.connection
+    sent: list[int] = []
+    for number in range(1, count + 1):
+        data = phone.frames.send(BytesMessage(encode(Publish(b"t/x", bytes(size), 1, False, False, number, NONE), 5)))
+        if connection.local_flow_control_window(phone.stream_id) < len(data):
+            break
+        for at in range(0, len(data), 16_384):
+            connection.send_data(phone.stream_id, data[at : at + 16_384])
+        phone.line.client.exchange()
+        sent.append(number)
+    return sent
+
+
+def acknowledged(phone: Phone) -> list[int]:
+    return [packet.packet_id for packet in phone.packets() if isinstance(packet, Ack)]
+
+
+@both_engines
+def test_a_client_whose_connection_does_not_read_runs_out_of_window_and_goes_on_later(engine: EngineFactory) -> None:
+    """RFC 9113, 5.2: the window of its stream alone; nothing is lost, and it is not sent away."""
+    line = Line(engine, Broker(unanswered_bytes_max=65_536))
+    eager, other = Phone(line, "eager"), Phone(line, "other")
+    sent = pour(eager, 100, 50_000)
+    assert STREAM_WINDOW_BYTES // 50_000 <= len(sent) <= STREAM_WINDOW_BYTES // 50_000 + 5
+    assert room(eager) < 51_000
+    assert room(other) > STREAM_WINDOW_BYTES // 2
+    other.put(Publish(b"t/y", b"1", 1, False, False, 7, NONE))
+    assert acknowledged(other) == [7]
+    line.run(500)
+    assert acknowledged(eager) == sent
+    assert room(eager) > STREAM_WINDOW_BYTES // 2
+    again = pour(eager, 10, 50_000)
+    line.run(500)
+    assert acknowledged(eager) == again == list(range(1, 11))
+    assert line.broker.sessions.attached == 2
+    assert not line.client.resets()
+
+
+@both_engines
+def test_the_windows_of_many_that_are_held_do_not_close_the_connections(engine: EngineFactory) -> None:
+    """What is kept of a stream is given back to the connection: 8 MiB of it are not used up by a dozen that wait."""
+    line = Line(engine, Broker(unanswered_bytes_max=65_536))
+    many = [Phone(line, f"c{number}") for number in range(12)]
+    sent = [pour(phone, 100, 50_000) for phone in many]
+    assert sum(map(len, sent)) * 50_000 > 9 * 1024 * 1024
+    other = Phone(line, "other")
+    other.put(Publish(b"t/y", b"1", 1, False, False, 7, NONE))
+    assert acknowledged(other) == [7]
+    for _ in range(3):
+        line.run(500)
+    assert [acknowledged(phone) for phone in many] == sent
+
+
+@both_engines
+def test_who_is_made_to_wait_for_its_rate_rests_alone_and_is_not_taken_for_silent(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    eager, other = Phone(line, "eager"), Phone(line, "other")
+    (shell,) = [session.shell for session in line.broker.sessions._attached if session.client_id == "eager"]
+    shell.rest(line.broker.clock.monotonic_ns() + 5_000_000_000)
+    assert len(pour(eager, 100, 50_000)) >= STREAM_WINDOW_BYTES // 50_000
+    for _ in range(4):
+        line.run(1_000)
+        other.put(Publish(b"t/y", b"1", 1, False, False, 7, NONE))
+        assert acknowledged(other) == [7]
+        assert acknowledged(eager) == []
+    line.run(1_000)
+    line.run(1_000)
+    assert acknowledged(eager)[:3] == [1, 2, 3]
+    assert room(eager) > STREAM_WINDOW_BYTES // 2
+
+
+@both_engines
+def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFactory) -> None:
+    line = Line(engine, Broker())
+    phone = Phone(line, "c", keep_alive=2)
+    (shell,) = [session.shell for session in line.broker.sessions._attached if session.client_id == "c"]
+    shell.rest(line.broker.clock.monotonic_ns() + 9_000_000_000)
+    phone.put(Publish(b"t", b"1", 1, False, False, 1, NONE))
+    for _ in range(18):
+        line.run(500)
+    assert line.broker.sessions.attached == 1
+    line.run(500)
+    assert acknowledged(phone) == [1]
+    for _ in range(8):
+        line.run(500)
+    assert line.broker.sessions.attached == 0, "its silence counts from there on"
