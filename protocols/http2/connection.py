@@ -315,8 +315,7 @@ class Http2Connection:
         outline = self._outline
         count = outline.work + outline.control
         if outline.inside and count != self._inside_count:
-            self._inside_count = count
-            self._inside_at = now
+            self._inside_count, self._inside_at = count, now
         self._tick_at = min(self._tick_at, now + TICK_NS)
 
     def _tick(self, now: int, commands: list[Command]) -> Sequence[Command]:
@@ -324,7 +323,7 @@ class Http2Connection:
         if not outline.settled:
             if now - self._opened_at >= limits.HANDSHAKE_NS:
                 return self._end(SETTINGS_TIMEOUT, "handshake-timeout", commands)
-        elif self._overdue(now):
+        elif outline.inside and now - self._inside_at >= limits.FRAME_NS and outline.work + outline.control == self._inside_count:
             return self._end(PROTOCOL_ERROR, "frame-timeout", commands)
         for stream_id, stream in list(self._streams.items()):
             if not (stream.complete or stream.answered) and stream.deadline <= now:
@@ -340,12 +339,6 @@ class Http2Connection:
             self._engine.ping()
         self._tick_at = self._next_tick(now)
         return commands
-
-    def _overdue(self, now: int) -> bool:
-        """A frame or a header block has begun, and nothing was completed for as long as one may take."""
-        outline = self._outline
-        same = outline.work + outline.control == self._inside_count
-        return outline.inside and same and now - self._inside_at >= limits.FRAME_NS
 
     def _next_tick(self, now: int) -> int:
         if self._outline.inside or self._engine.held or self._uploads_bytes:
