@@ -320,10 +320,11 @@ class Http2Connection:
 
     def _tick(self, now: int, commands: list[Command]) -> Sequence[Command]:
         outline = self._outline
+        stuck = outline.inside and outline.work + outline.control == self._inside_count
         if not outline.settled:
             if now - self._opened_at >= limits.HANDSHAKE_NS:
                 return self._end(SETTINGS_TIMEOUT, "handshake-timeout", commands)
-        elif outline.inside and now - self._inside_at >= limits.FRAME_NS and outline.work + outline.control == self._inside_count:
+        elif stuck and now - self._inside_at >= limits.FRAME_NS:
             return self._end(PROTOCOL_ERROR, "frame-timeout", commands)
         for stream_id, stream in list(self._streams.items()):
             if not (stream.complete or stream.answered) and stream.deadline <= now:
