@@ -160,10 +160,8 @@ class Http2Connection:
         self.reading = True
         if self._engine.held and self._tick_at > self._now + TICK_NS:
             self._tick_at = self._now + TICK_NS
-        if not data:
-            return ()
         self._sent += len(data)
-        return (data,)
+        return (data,) if data else ()
 
     def deadline(self) -> int | None:
         """The earliest of the applications' deadlines and our own."""
