@@ -1,23 +1,29 @@
-"""The Java client of RocketMQ 4.9.8, unmodified, against a whole node: sending, pulling, retries, order, delay."""
+"""The Java client of RocketMQ 4.9.8, unmodified, on a whole node: many scenarios at once, with JSON and binary headers."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from tests.interop.node import Node
 from tests.interop.remoting_java import PROJECT, build
+from tests.interop.test_java_scenes import run
 
 pytestmark = pytest.mark.interop
 OLDER = PROJECT.parent / "remoting4"
-SCENARIOS = ("send", "pull", "retry", "orderly", "delay")
+SCENES = (
+    "send", "pull", "subscribe", "retry", "orderly", "broadcast", "levels", "sql", "transaction", "request", "trace",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [(), ("-Drocketmq.serialize.type=ROCKETMQ",)], ids=["json", "binary"])
-def test_the_scenarios_of_a_4x_client(options: tuple[str, ...], tmp_path: Path) -> None:
-    java = build(tmp_path, OLDER)
-    with Node(tmp_path / "node") as node:
-        done = java.run("Older", f"127.0.0.1:{node.port('nameserver')}", "Older", options=options)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:] + node.text()[-2000:]
-    assert [line for line in done.stdout.splitlines() if line.startswith("OK ")] == [f"OK {name}" for name in SCENARIOS]
+@pytest.fixture(scope="module", params=[(), ("-Drocketmq.serialize.type=ROCKETMQ",)], ids=["json", "binary"])
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Scene -> "OK …", or "FAILED …" with its reason."""
+    folder = tmp_path_factory.mktemp("java4")
+    java = build(folder, OLDER)
+    with Node(folder / "node") as node:
+        return run([*java.command("Older", *request.param), f"127.0.0.1:{node.port('nameserver')}", "Older"])
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_scene_of_a_4x_client(told: dict[str, str], scene: str) -> None:
+    assert told.get(scene, "nothing was said").startswith("OK "), told.get(scene)
