@@ -31,7 +31,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed: the gRPC SDK for Node was not run")
     folder = tmp_path_factory.mktemp("nodejs")
-    for name in ("package.json", "client.js", "features.js"):
+    for name in ("package.json", "client.js", "features.js", "lite.js"):
         shutil.copy(PROJECT / name, folder)
     fetch = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"]
     done = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, timeout=FETCH_S, check=False)
