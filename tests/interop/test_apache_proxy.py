@@ -30,6 +30,7 @@ PEER = ROOT / "benchmarks" / "apache"
 JARS = ROOT / ".deps" / "apache"
 FETCH_S = 400
 START_S = 60
+CLIENT_S = 150
 
 __all__ = ["client"]
 
@@ -125,6 +126,45 @@ def test_the_java_sdk_over_grpc_through_the_proxy(
     assert {name: text.split()[0] for name, text in told.items()} == dict.fromkeys(wanted, "OK"), told
 
 
+@pytest.mark.parametrize(("scenario", "kind"), [("push", "NORMAL"), ("fifo", "FIFO")])
+def test_push_consumers_of_the_java_sdk(
+    node: Node, proxy: dict[str, int], scenario: str, kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A failure comes again, in the clear; each message group in order, over TLS."""
+    topic, transport = f"proxied-java-{scenario}", "tls" if kind == "FIFO" else "plain"
+    make_topic(node, topic, kind)
+    make_group(node, f"{topic}-group", orderly=kind == "FIFO")
+    command = compiled(tmp_path_factory.mktemp("grpc"), "GrpcClient")
+    seen = said(node, [*command, "GrpcClient", f"127.0.0.1:{proxy['grpc']}", transport, scenario, topic, f"{topic}-group"])
+    if kind == "FIFO":
+        for group in range(3):
+            found = [line[1] for line in seen if line[0] == "seen" and line[5] == f"group-{group}"]
+            assert found == [f"body {at}" for at in range(group, 30, 3)]
+    else:
+        assert [int(line[2]) for line in seen if line[1] == "body 3"] == [1, 2]
+        assert sorted(line[1] for line in seen if line[0] == "seen") == sorted([*(f"body {at}" for at in range(30)), "body 3"])
+
+
+def test_transactions_of_the_java_sdk(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Committed, rolled back, and left open: the node asks the proxy, and that the producer."""
+    make_topic(node, "proxied-java-orders", "TRANSACTION")
+    make_group(node, "proxied-java-orders-group", orderly=False)
+    command = compiled(tmp_path_factory.mktemp("grpc"), "GrpcTransaction")
+    endpoint = f"127.0.0.1:{proxy['grpc']}"
+    lines = said(node, [*command, "GrpcTransaction", endpoint, "proxied-java-orders", "proxied-java-orders-group"])
+    assert sorted(body for kind, body in lines if kind == "asked") == [f"orphan {at}" for at in range(20, 26)]
+    wanted = sorted([*(f"commit {at}" for at in range(10)), *(f"orphan {at}" for at in (20, 22, 24))])
+    assert sorted(body for kind, body in lines if kind == "seen") == wanted
+
+
+def said(node: Node, command: list[str]) -> list[list[str]]:
+    """The fields of the lines that a client has printed."""
+    done = subprocess.run(command, capture_output=True, timeout=CLIENT_S, check=False)
+    output = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, f"{output}\n{done.stderr.decode()[-4000:]}\n{node.text()[-2000:]}"
+    return [line.split("\t") for line in output.splitlines() if "\t" in line]
+
+
 def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Ordered and not, one that fails, taken away from their subscriber, too many of them, a group that is not bound."""
     for topic in ("lite-sessions", "lite-unbound"):
@@ -166,3 +206,16 @@ def test_the_java_client_over_remoting_through_the_proxy(
     make_topic(node, "proxied-remoting", "NORMAL")
     make_group(node, "cg_pull_proxied-remoting", orderly=False)
     build(tmp_path_factory.mktemp("java")).scenario("send", f"127.0.0.1:{proxy['remoting']}", "proxied-remoting")
+
+
+def test_push_consumers_over_remoting_through_the_proxy(
+    node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Two members that share the queues, a retry, queues in order."""
+    for scene in ("push", "orderly"):
+        make_topic(node, f"Java-proxied-{scene}", "NORMAL")
+        make_group(node, f"cg-proxied-{scene}", orderly=scene == "orderly")
+    java = build(tmp_path_factory.mktemp("java"))
+    address = f"127.0.0.1:{proxy['remoting']}"
+    told = scenes([*java.command("Suite"), "proxied", address, address])
+    assert {name: text.split()[0] for name, text in told.items()} == {"push": "OK", "orderly": "OK"}, told

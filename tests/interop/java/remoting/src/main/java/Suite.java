@@ -19,7 +19,8 @@ public final class Suite {
     }
 
     private static final Map<String, Map<String, Scene>> SETS = Map.of(
-        "clients", clients(), "rooms", Map.of("rooms", Balance::rooms), "crash", crash());
+        "clients", clients(), "rooms", Map.of("rooms", Balance::rooms), "crash", crash(),
+        "proxied", Map.of("push", Proxied::push, "orderly", Proxied::orderly));
 
     private Suite() {
     }
