@@ -1,30 +1,55 @@
-"""Where a consumer group begins that a session makes by subscribing: at the end of what there is."""
+"""Where a consumer group begins that a session makes by subscribing: at the end of topics that are there.
+
+In topics that come later it begins at the first message, as any group does that has no position. That they have come later
+has to be known when another member subscribes, over a restart too; this is kept as positions:
+
+    of a topic that does not exist   its queue 0, at 0: whoever asks later finds that the group has begun
+    of ANY_TOPIC                     the wall clock, in ms, of the first filter that begins with a wildcard
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import final
+from typing import Final, final
 
 from domain.errors import Failure
-from domain.ports import MessageStore, Metadata
+from domain.ports import Clock, MessageStore, Metadata
 
+ANY_TOPIC: Final = "+"
+"""No topic can have this name."""
 Then = Callable[[Failure | None], None]
 Ends = list[tuple[str, int, int]]
 
 
 @final
 class Beginning:
-    """Puts groups at the end of topics in which they have no position at all."""
+    """Puts groups at the end of topics that are older than their subscription, and in which they have no position at all."""
 
-    __slots__ = ("_metadata", "_store")
+    __slots__ = ("_clock", "_metadata", "_store")
 
-    def __init__(self, store: MessageStore, metadata: Metadata) -> None:
+    def __init__(self, store: MessageStore, metadata: Metadata, clock: Clock) -> None:
         self._store = store
         self._metadata = metadata
+        self._clock = clock
 
-    def begin(self, group: str, names: Iterable[str], done: Then) -> None:
-        """All of `names`; what the store refused."""
-        ends: Ends = []
+    def begin(self, group: str, name: str, names: Iterable[str], done: Then) -> None:
+        """All of `names`, which exist; `name` is the topic of the filter, "" for any. Tells what the store refused."""
+
+        def since(result: int | Failure) -> None:
+            """From when on every new topic has been the group's."""
+            ends: Ends = []
+            if name == "" and isinstance(result, Failure):
+                ends.append((ANY_TOPIC, 0, self._clock.wall_ms()))
+            older = [each for each in names if isinstance(result, Failure) or not self._is_younger(each, result)]
+            self._collect(group, name, older, ends, done)
+
+        self._store.offset(group, ANY_TOPIC, 0, since)
+
+    def _is_younger(self, name: str, wall_ms: int) -> bool:
+        topic = self._metadata.topic(name)
+        return topic is not None and topic.created_ms >= wall_ms
+
+    def _collect(self, group: str, name: str, names: Iterable[str], ends: Ends, done: Then) -> None:
         left = [1]
 
         def one_less() -> None:
@@ -39,11 +64,14 @@ class Beginning:
             ends.extend(found or ())
             one_less()
 
-        for name in names:
-            topic = self._metadata.topic(name)
+        if name and self._metadata.topic(name) is None:
+            left[0] += 1
+            self._store.offset(group, name, 0, lambda result: take([(name, 0, 0)] if isinstance(result, Failure) else None))
+        for each in names:
+            topic = self._metadata.topic(each)
             if topic is not None:
                 left[0] += 1
-                self._ends(group, name, max(topic.read_queues, topic.write_queues), take)
+                self._ends(group, each, max(topic.read_queues, topic.write_queues), take)
         one_less()
 
     def _ends(self, group: str, topic: str, queues: int, done: Callable[[Ends | None], None]) -> None:

@@ -55,7 +55,7 @@ class Shares:
         self._store = store
         self._registry = registry
         self._policy = policy
-        self._beginning = Beginning(store, metadata)
+        self._beginning = Beginning(store, metadata, clock)
         self._metadata = metadata
         self._clock = clock
         self._receive = receiving.verbs()[Receive]
@@ -72,7 +72,7 @@ class Shares:
     # Coming and going
 
     def prepare(self, interest: Interest, done: Then) -> None:
-        """Make the group, and let it begin here where it has no position yet: what there is already is not for it.
+        """Make the group, and let it begin here where it has no position yet: what there is is not for it, what comes is.
 
         GROUP_ILLEGAL, GROUP_NOT_FOUND, NOT_ALLOWED; QUOTA for more than WILD_TOPICS_MAX topics; what the store refused.
         """
@@ -84,10 +84,13 @@ class Shares:
                 done(Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume"))
             else:
                 topics = self._topics(interest.pattern)
+                # Where members are there is nothing to begin: a line without a position is of a topic that has come since.
+                lines = self._lines.get(group.name, {})
                 if len(topics) > WILD_TOPICS_MAX:
                     done(Failure(ErrorCode.QUOTA, f"a group can follow {WILD_TOPICS_MAX} topics by wildcard"))
                 else:
-                    self._beginning.begin(group.name, topics, done)
+                    new = [topic for topic in topics if topic not in lines]
+                    self._beginning.begin(group.name, topic_of_filter(interest.pattern), new, done)
 
         self._groups.ensure(interest.group, ready)
 
