@@ -1,4 +1,7 @@
-//! The official Rust SDK as a user writes it. Arguments: endpoint, topic, group. Prints what was seen, one a line.
+//! The official Rust SDK as a user writes it. Arguments: endpoint, topic, group; or the endpoint alone, for all
+//! that `features` has. Prints what was seen, one a line.
+
+mod features;
 
 use rocketmq::conf::{ClientOption, ProducerOption, SimpleConsumerOption};
 use rocketmq::error::ClientError;
@@ -12,10 +15,13 @@ const POLLS_MAX: usize = 12;
 #[tokio::main]
 async fn main() -> Result<(), ClientError> {
     let arguments: Vec<String> = std::env::args().collect();
-    let (endpoint, topic, group) = (&arguments[1], &arguments[2], &arguments[3]);
     let mut client = ClientOption::default();
-    client.set_access_url(endpoint.clone());
+    client.set_access_url(arguments[1].clone());
     client.set_enable_tls(false);
+    if arguments.len() == 2 {
+        return features::run(&client).await;
+    }
+    let (topic, group) = (&arguments[2], &arguments[3]);
     produce(&client, topic).await?;
     consume(&client, topic, group).await
 }
