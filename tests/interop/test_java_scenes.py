@@ -70,7 +70,6 @@ def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
         make_topic(node, f"JavaGrpc-{scene}", kind)
     body = {"groupName": "JavaGrpc-dead-group", "retryMaxTimes": 2, "retryQueueNums": 1}
     ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
-    make_topic(node, "Java-clients-priority", "PRIORITY")
     make_topic(node, "JavaGrpc-lanes", "FIFO")
     make_group(node, "JavaGrpc-lanes-group", orderly=True)
     endpoint = f"127.0.0.1:{node.port('grpc')}"

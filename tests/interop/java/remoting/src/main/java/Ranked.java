@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -8,7 +9,10 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 
-/** Priorities (`Message.setPriority`) in a topic of that type: the queue is the priority, and a POP consumer has the highest first. */
+/**
+ * Priorities (`Message.setPriority`) in a topic of that type: the queue is the priority, and a POP consumer has the highest first.
+ * The admin client makes the topic: a producer's createTopic takes attributes and sends none.
+ */
 final class Ranked {
     private static final int PRIORITIES = 4;
     private static final int COUNT = 24;
@@ -18,6 +22,7 @@ final class Ranked {
 
     static void priority(Stage stage) throws Exception {
         DefaultMQProducer producer = stage.started(new DefaultMQProducer("pg-" + stage.topic));
+        stage.admin().createTopic("TBW102", stage.topic, PRIORITIES, Map.of("+message.type", "PRIORITY"));
         stage.popped(stage.group);
         for (int number = 0; number < COUNT; number++) {
             Message message = stage.message(String.valueOf(number));
