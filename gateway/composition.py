@@ -145,7 +145,7 @@ def compose(
     store.listen(sessions)
     book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
     handler.add(Administration(book))
-    gate, limits, throttle = _gate(config, handler, access, sessions, store, clock, watches)
+    gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
     entry = channels.handler = throttle or gate
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, {}, access, ledger.refused)
     streams, datagrams, missing = _adapters(config, base)
@@ -166,13 +166,11 @@ def _gate(
     sessions: Sessions,
     store: LogStore,
     clock: Clock,
-    watches: Watches,
 ) -> tuple[Handler, LimitsConfig, Throttle | None]:
     """What stands before the dispatcher: nothing, where nothing is controlled and nothing limited."""
     gate: Handler = handler
     if access is not None:
-        reviews = (handler.receiving.review, handler.pulling.review, watches.review)
-        gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held, reviews))
+        gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held, handler.reviews))
     limits = limits_of(config)
     return gate, limits, Throttle(limits, gate, clock) if limits.throttles else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from domain import address
 from domain.command import Command, Disconnected
@@ -23,6 +23,7 @@ from gateway.usecase.limited import Limited
 from gateway.usecase.locks import Locks
 from gateway.usecase.members import Registry
 from gateway.usecase.offsets import Offsets
+from gateway.usecase.parking import Judge
 from gateway.usecase.policy import Policy
 from gateway.usecase.progress import Progressing
 from gateway.usecase.pull import Pulling
@@ -39,7 +40,10 @@ PERM_INHERIT = 1
 
 
 class Dispatcher:
-    """The use cases, composed over the ports. `handle` never raises for what a client did."""
+    """The use cases, composed over the ports. `handle` never raises for what a client did.
+
+    reviews   those of use cases that hold requests: to be called when rights have changed
+    """
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class Dispatcher:
         self.pulling = Pulling(store, self.topics, self.registry, resets, limited, clock, self.tally)
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
+        self.reviews: list[Callable[[Judge], None]] = []
         self.add(
             self.topics,
             self.groups,
@@ -107,6 +112,9 @@ class Dispatcher:
                 if command in self._verbs:
                     raise ValueError(f"two use cases handle {command.__name__}")
                 self._verbs[command] = verb
+            review = getattr(use_case, "review", None)
+            if review is not None:
+                self.reviews.append(review)
 
     def handle(self, session: Session, command: Command) -> None:
         """Carry out one command; its answer goes to `session`, now or later."""

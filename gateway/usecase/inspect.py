@@ -20,7 +20,7 @@ from domain.ports import Clock, MessageStore, Metadata, ReadResult
 from domain.record import Record
 from gateway.session import Session
 from gateway.usecase.handler import Verb
-from gateway.usecase.parking import Parking, Waiter
+from gateway.usecase.parking import Judge, Parking, Waiter
 
 
 class Inspecting:
@@ -121,10 +121,14 @@ class Inspecting:
         """Hold one watch."""
         command = watch.command
         key = (command.group, command.topic, command.queue_id)
-        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), watch.wake, watch.give_up)
+        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), watch.wake, watch.give_up, watch)
         if waiter is not None:
             watch.session.on_close.append(watch.abandon)
         return waiter
+
+    def review(self, judge: Judge) -> None:
+        """Rights have changed."""
+        self._parking.review(judge)
 
     def leave(self, waiter: Waiter) -> None:
         """Take a watch out."""
@@ -174,11 +178,17 @@ class _Watch:
     def give_up(self) -> None:
         self._answer(there=False)
 
+    def refuse(self, failure: Failure) -> None:
+        self._tell(Refused(self.command.ticket, failure))
+
     def abandon(self) -> None:
         if self._waiter is not None:
             self._inspecting.leave(self._waiter)
 
     def _answer(self, *, there: bool, full: bool = False) -> None:
+        self._tell(MessagesWait(self.command.ticket, there, full))
+
+    def _tell(self, event: MessagesWait | Refused) -> None:
         if self._waiter is not None and self.abandon in self.session.on_close:
             self.session.on_close.remove(self.abandon)
-        self.session.answer(MessagesWait(self.command.ticket, there, full))
+        self.session.answer(event)

@@ -219,8 +219,9 @@ class GrpcApplication:
             commands += self.renewals.expire(now)
         if self._caller is not None:
             for command in commands:
-                # Polls that go on and leases that are kept or given back: what was granted when it was asked for.
-                command.principal = GATEWAY
+                # Leases that are kept or given back, and goodbyes: what was granted when it was asked for.
+                if getattr(command, "principal", None) is None:
+                    command.principal = GATEWAY
         return commands
 
     # What verbs call

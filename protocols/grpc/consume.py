@@ -104,7 +104,11 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         if event.group.attributes.get(BIND_TOPIC) == receive.topic:
             desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings yet")
         else:
-            desk.owe(receive)
+            owed: Command = receive
+            if call.principal is not None:
+                # To know the group was granted. To receive from the topic is another question, and asked again as it waits.
+                owed.principal = call.principal
+            desk.owe(owed)
         return
     if isinstance(event, Refused):
         if not desk.gone(call):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import random
 from typing import TypeVar
 
@@ -11,6 +13,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
 
 from domain.limits import MILLISECOND_NS
+from protocols.grpc.access import ALGORITHM
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.network import Link
 from tests.simulation.world import World
@@ -20,7 +23,13 @@ Answer = TypeVar("Answer", bound=Proto)
 
 
 class Channel:
-    """One client id over one connection, which is opened again when it is lost; Telemetry is opened with it."""
+    """One client id over one connection, which is opened again when it is lost; Telemetry is opened with it.
+
+    user, password   calls are signed by these where there is a user
+    """
+
+    user = ""
+    password = ""
 
     def __init__(self, world: World, name: str, settings: pb.Settings | None = None) -> None:
         self.world, self.name, self.settings = world, name, settings
@@ -97,6 +106,11 @@ class Channel:
             (b"content-type", b"application/grpc"), (b"te", b"trailers"), (b"x-mq-language", b"JAVA"),
             (b"x-mq-client-version", b"5.2.0"), (b"x-mq-client-id", self.name.encode()),
         ]  # fmt: skip
+        if self.user:
+            date = b"20261121T000000Z"
+            mac = hmac.new(self.password.encode(), date, hashlib.sha1).hexdigest()
+            said = f"{ALGORITHM} Credential={self.user}, SignedHeaders=x-mq-date-time, Signature={mac}"
+            fields += [(b"x-mq-date-time", date), (b"authorization", said.encode())]
         self._http.send_headers(stream, fields)
         return stream
 

@@ -26,7 +26,10 @@ def numbers(**values: int) -> Properties:
 
 
 class MqttClient:
-    """One client id. `taken`: what was published to it, acknowledged as it came."""
+    """One client id. `taken`: what was published to it, acknowledged as it came. It has credentials where `user` is set."""
+
+    user: str | None = None
+    password: bytes | None = None
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
@@ -66,7 +69,7 @@ class MqttClient:
         """Connect -> there was a session."""
         self.world.dial("mqtt", self)
         assert self.link is not None
-        self.put(Connect(V5, self.name, clean, 0, will, None, None, numbers(session_expiry=expiry_s)))
+        self.put(Connect(V5, self.name, clean, 0, will, self.user, self.password, numbers(session_expiry=expiry_s)))
         found = self._until(Connack)
         assert isinstance(found, Connack)
         assert found.code == 0

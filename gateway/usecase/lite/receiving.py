@@ -22,6 +22,7 @@ from gateway.usecase.deadletter import DeadLetters
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
+from gateway.usecase.parking import REVIEWED_PER_TURN, Judge
 from gateway.usecase.tally import Tally
 
 LOOKS_MAX = 256
@@ -147,6 +148,19 @@ class LiteReceiving:
         if not waiting:
             self._polls.pop(key, None)
 
+    def review(self, judge: Judge) -> None:
+        """Rights have changed: refuse the polls of those who may not have what they wait for, so many a turn."""
+        self._review(judge, [poll for waiting in self._polls.values() for poll in waiting])
+
+    def _review(self, judge: Judge, polls: list[_Poll]) -> None:
+        for poll in polls[:REVIEWED_PER_TURN]:
+            failure = None if poll.answered else judge(poll.session, poll.command)
+            if failure is not None:
+                poll.refuse(failure)
+        rest = polls[REVIEWED_PER_TURN:]
+        if rest:
+            self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(judge, rest))
+
     def timer(self, wait_ms: int, poll: _Poll) -> Timer:
         """When a poll that begins now is over."""
         wait_ns = min(wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
@@ -210,7 +224,7 @@ def _nobody(_result: object) -> None:
 class _Poll:
     """One ReceiveLite: looking (`_busy`), waiting among the polls of its client, or answered."""
 
-    __slots__ = ("_answered", "_busy", "_over", "_receiving", "_taken", "_timer", "command", "group", "session")
+    __slots__ = ("_busy", "_over", "_receiving", "_taken", "_timer", "answered", "command", "group", "session")
 
     def __init__(self, receiving: LiteReceiving, session: Session, command: ReceiveLite, group: Group) -> None:
         self._receiving = receiving
@@ -219,13 +233,13 @@ class _Poll:
         self.group = group
         self._busy = False
         self._over = False
-        self._answered = False
+        self.answered = False
         self._taken: list[str] = []
         self._timer: Timer | None = None
 
     def attempt(self) -> None:
         """Take what is ready. What was looked at is ready again when it arrives or is freed, not before."""
-        if self._busy or self._answered or self.session.closed:
+        if self._busy or self.answered or self.session.closed:
             return
         command = self.command
         subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
@@ -253,7 +267,7 @@ class _Poll:
         if isinstance(result, Failure):
             self._busy = False
             self._answer(Refused(command.ticket, result))
-        elif self._answered or not result.messages:
+        elif self.answered or not result.messages:
             self._deliver(result, result.messages)
         else:
             self._receiving.deliver(self, result.messages, partial(self._deliver, result))
@@ -262,7 +276,7 @@ class _Poll:
         self._busy = False
         command = self.command
         subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
-        if self._answered:
+        if self.answered:
             self._receiving.give_back(command, kept)
         elif kept:
             self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, 0))
@@ -291,9 +305,13 @@ class _Poll:
         if not self._busy:
             self._nothing()
 
+    def refuse(self, failure: Failure) -> None:
+        """It may not be had any more; what an attempt that is under way brings is given back."""
+        self._answer(Refused(self.command.ticket, failure))
+
     def abandon(self) -> None:
         """The client has gone."""
-        self._answered = True
+        self.answered = True
         if self._timer is not None:
             self._timer.cancel()
             self._receiving.leave(self)
@@ -303,9 +321,9 @@ class _Poll:
         self._answer(Received(command.ticket, [], self._receiving.wall_ms(), command.invisible_ms, 0))
 
     def _answer(self, event: Received | Refused) -> None:
-        if self._answered:
+        if self.answered:
             return
-        self._answered = True
+        self.answered = True
         if self._timer is not None:
             self._timer.cancel()
             self._receiving.leave(self)

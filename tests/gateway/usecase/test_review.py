@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from domain.command import Command, ListTopics, Watch
+from domain.command import Command, ListTopics, PutTopic, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Delivered, Event, Refused, Watched
+from domain.inspect import AwaitMessages, MessagesWait
+from domain.lite import ReceiveLite
 from domain.message import LOCAL_HOST, Message
 from domain.record import encode
+from domain.topic import Topic
 from gateway.session import Session
+from gateway.usecase.inspect import Inspecting
 from gateway.usecase.parking import REVIEWED_PER_TURN, Parking
 from gateway.usecase.watch import Watches
+from tests.gateway.usecase import lite_stage
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.lite_stage import place
+from tests.gateway.usecase.test_dispatcher import Bench, bench
 from tests.store.clock import VirtualClock
+
+__all__ = ["bench", "place"]
 
 GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
 
@@ -93,3 +103,44 @@ def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more(
     assert isinstance(heard, Delivered)
     assert (refused.ticket, refused.failure, heard.ticket) == ("a", GONE, "b")
     assert watches.watching == 1
+
+
+def test_a_notification_poll_that_is_not_granted_any_more_is_refused(bench: Bench) -> None:
+    inspecting = Inspecting(bench.store, bench.store.metadata, bench.clock, bench.store.figures)
+    bench.handler.add(inspecting)
+    bench.ask(PutTopic(1, Topic("T", 2, 2)))
+    ear, other = Ear(), Ear()
+    assert bench.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    assert bench.ask(AwaitMessages(2, "h", "T", wait_ms=5_000), other) == []
+    assert inspecting.review in bench.handler.reviews
+    inspecting.review(lambda _, command: GONE if command.group == "g" else None)  # type: ignore[attr-defined]
+    assert ear.take() == [Refused(1, GONE)]
+    assert ear.session.on_close == []
+    bench.send("T", "first")
+    assert (ear.take(), other.take()) == ([], [MessagesWait(2, True)])
+
+
+def test_a_poll_of_lite_topics_that_is_not_granted_any_more_is_refused_and_takes_nothing(place: Bench) -> None:
+    ear = Ear()
+    lite_stage.subscribe(place, ear, "c", "a")
+    assert place.ask(lite_stage.poll(wait_ms=5_000), ear) == []
+    for review in place.handler.reviews:
+        review(lambda _, command: GONE if isinstance(command, ReceiveLite) else None)
+    assert ear.take() == [Refused(7, GONE)]
+    lite_stage.send(place, "a", "1")
+    assert ear.take() == []
+    assert lite_stage.told(place.ask(lite_stage.poll(), ear)) == ["1"]
+
+
+def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> None:
+    ears = [Ear() for _ in range(REVIEWED_PER_TURN // 50 + 2)]
+    for number, ear in enumerate(ears):
+        lite_stage.subscribe(place, ear, f"c{number}", "a")
+        for _ in range(50):
+            place.handler.handle(ear.session, lite_stage.poll(f"c{number}", wait_ms=5_000))
+    place.clock.run_for(1)
+    for review in place.handler.reviews:
+        review(lambda _, __: GONE)
+    assert sum(len(ear.heard) for ear in ears) == REVIEWED_PER_TURN
+    place.clock.run_for(10)
+    assert sum(len(ear.heard) for ear in ears) == 50 * len(ears)
