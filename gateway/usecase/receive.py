@@ -286,10 +286,15 @@ class _Call:
 
     def retry(self) -> bool:
         """Something is there for a parked call. True: it has found something, and is no longer parked."""
-        self._place, self._waiter = self._waiter, None
+        self._place = self._waiter
+        self._waiter = None
         self.lease()
         self._place = None
-        return self._waiter is None
+        return not self._is_parked()
+
+    def _is_parked(self) -> bool:
+        """Asked by a call, since what was known of `_waiter` before a lease is not true after it."""
+        return self._waiter is not None
 
     def give_up(self) -> None:
         """The time of a parked call is over."""
