@@ -1,0 +1,183 @@
+"""Polls by POP on a whole node, and what clients settle at once, give up, or begin with at an instant."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from domain import property as properties
+from domain.limits import SECOND_NS, WAITERS_PER_KEY_MAX
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.remoting import codes
+from tests.simulation.caller import bodies
+from tests.simulation.consumer import Consumer, Popped
+from tests.simulation.sender import Sender
+from tests.simulation.simple import Publisher, Receiver, said
+from tests.simulation.tool import Tool
+from tests.simulation.world import World
+
+TOPIC, GROUP = "sim", "sim-polls"
+INVISIBLE_MS = 10_000
+
+
+def ready(seed: int, queues: int = 1) -> tuple[World, Tool, Sender]:
+    """A node with the topic."""
+    world = World(seed)
+    world.start()
+    tool = Tool(world, "tool")
+    tool.topic(TOPIC, queues)
+    return world, tool, Sender(world, "p")
+
+
+def ask(consumer: Consumer, wait_ms: int) -> dict[str, str]:
+    """A POP as clients ask for it."""
+    return {
+        "consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1", "maxMsgNums": "32", "invisibleTime": str(INVISIBLE_MS),
+        "pollTime": str(wait_ms), "bornTime": str(consumer.clock.wall_ms()), "initMode": "0", "expType": "TAG", "exp": "*",
+        "order": "false",
+    }  # fmt: skip
+
+
+def waiting(tool: Tool) -> int:
+    """Code 200055: how many polls wait."""
+    return int(tool.done(codes.POLLING_INFO, {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1"})["pollingNum"])
+
+
+def test_a_poll_that_finds_nothing_ends_when_its_time_is_up_with_every_number_that_clients_read() -> None:
+    """210; PopMessageResponseHeader: popTime, invisibleTime, reviveQid and restNum are read of this answer too."""
+    world, tool, sender = ready(131)
+    consumer = Consumer(world, "c", GROUP, TOPIC)
+    begun = world.clock.wall_ms()
+    answer = consumer.call(codes.POP, ask(consumer, 5_000))
+    told = answer.fields() or {}
+    assert (answer.code, answer.body) == (codes.POLLING_TIMEOUT, b"")
+    assert 5_000 <= world.clock.wall_ms() - begun < 5_200
+    assert begun <= int(told["popTime"]) <= world.clock.wall_ms()
+    assert (told["invisibleTime"], told["reviveQid"], told["restNum"]) == (str(INVISIBLE_MS), "0", "0")
+    assert waiting(tool) == 0
+    opaque = consumer.post(codes.POP, ask(consumer, 5_000))
+    world.clock.run_for(2_000)
+    assert waiting(tool) == 1
+    sender.send(TOPIC, b"one")
+    world.clock.run_for(200)
+    found = consumer.answer(opaque)
+    assert found is not None
+    assert found.code == codes.SUCCESS
+
+
+def test_so_many_polls_of_a_group_may_wait_and_no_more_and_there_is_room_again_when_some_have_gone() -> None:
+    """209, at once; a client comes back after a while of its own."""
+    world, tool, sender = ready(132)
+    most, late = Consumer(world, "most", GROUP, TOPIC), Consumer(world, "late", GROUP, TOPIC)
+    opaques = [most.post(codes.POP, ask(most, 15_000)) for _ in range(WAITERS_PER_KEY_MAX)]
+    world.clock.run_for(500)
+    assert waiting(tool) == WAITERS_PER_KEY_MAX
+    begun = world.clock.monotonic_ns()
+    assert late.call(codes.POP, ask(late, 15_000)).code == codes.POLLING_FULL
+    assert world.clock.monotonic_ns() - begun < SECOND_NS
+    assert late.call(codes.POP, ask(late, 0)).code == codes.POLLING_TIMEOUT, "who does not wait needs no room"
+    sender.send(TOPIC, b"one")
+    world.clock.run_for(200)
+    assert [found.code for found in map(most.answer, opaques) if found is not None] == [codes.SUCCESS], "one message wakes one"
+    opaque = late.post(codes.POP, ask(late, 15_000))
+    world.clock.run_for(200)
+    assert late.answer(opaque) is None
+    assert waiting(tool) == WAITERS_PER_KEY_MAX
+    most.hang_up()
+    world.clock.run_for(500)
+    assert waiting(tool) == 1, "the polls of a client that has gone make room"
+
+
+def acks(found: Sequence[Popped]) -> bytes:
+    """BatchAckMessageRequestBody of these: one BatchAck for each queue and POP time, offsets as bits from the first one."""
+    lists: dict[tuple[str, ...], list[int]] = {}
+    for one in found:
+        start, pop_ms, invisible_ms, revive, retry, _, queue, offset = one.receipt.split()
+        lists.setdefault((start, pop_ms, invisible_ms, revive, retry, queue), []).append(int(offset) - int(start))
+    made = []
+    for (start, pop_ms, invisible_ms, revive, retry, queue), bits in lists.items():
+        value = sum(1 << bit for bit in bits)
+        data = value.to_bytes((value.bit_length() + 7) // 8, "little")
+        made.append({
+            "c": GROUP, "t": TOPIC, "r": retry, "so": int(start), "q": int(queue), "rq": int(revive), "pt": int(pop_ms),
+            "it": int(invisible_ms), "b": base64.b64encode(data).decode(),
+        })  # fmt: skip
+    return json.dumps({"brokerName": "broker-a", "acks": made}).encode()
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_many_are_settled_by_one_request_and_exactly_those(faults: str) -> None:
+    """200151."""
+    world, _, sender = ready(133, queues=3)
+    for number in range(60):
+        sender.send(TOPIC, b"%d" % number, queue=number % 3)
+    consumer = Consumer(world, "c", GROUP, TOPIC)
+    found: list[Popped] = []
+    while len(found) < 60:
+        found += consumer.pop(invisible_ms=INVISIBLE_MS)
+    kept = [one for one in found if int(one.body) % 7 == 0]
+    assert consumer.call(codes.BATCH_ACK, {}, acks([one for one in found if one not in kept])).code == codes.SUCCESS
+    if faults != "none":
+        world.again(power=faults == "power")
+    world.clock.run_for(INVISIBLE_MS + 1_000)
+    again: list[Popped] = []
+    while more := consumer.pop(invisible_ms=INVISIBLE_MS):
+        again += more
+    assert sorted(int(one.body) for one in again) == list(range(0, 60, 7))
+    assert consumer.call(codes.BATCH_ACK, {}, acks(again)).code == codes.SUCCESS
+    world.clock.run_for(INVISIBLE_MS + 1_000)
+    assert consumer.pop() == []
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_a_message_is_forwarded_to_the_dead_letters_over_grpc_once_and_comes_no_more(faults: str) -> None:
+    """ForwardMessageToDeadLetterQueue: what a push consumer does with a message of an ordered group that it gives up."""
+    world, tool, _ = ready(134)
+    tool.group(GROUP, retryMaxTimes=3)
+    Publisher(world, "publisher", TOPIC).send("poison", tag="t", colour="red")
+    receiver = Receiver(world, "receiver", GROUP, TOPIC)
+    (message,) = receiver.receive(invisible_ms=INVISIBLE_MS)
+    system = message.system_properties
+    request = pb.ForwardMessageToDeadLetterQueueRequest(
+        receipt_handle=system.receipt_handle, message_id=system.message_id, delivery_attempt=1, max_delivery_attempts=3
+    )
+    request.group.name, request.topic.name = GROUP, TOPIC
+
+    def forward() -> int:
+        told = receiver.call("ForwardMessageToDeadLetterQueue", request, pb.ForwardMessageToDeadLetterQueueResponse)
+        return int(told.status.code)
+
+    assert forward() == pb.OK
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert forward() == pb.OK, "who repeats it learns that it is done"
+    world.clock.run_for(2 * INVISIBLE_MS)
+    assert said(receiver.receive()) == []
+    (letter,) = Consumer(world, "reader", "readers", TOPIC).drain(0, topic=f"%DLQ%{GROUP}")
+    assert bodies([letter]) == ["poison"]
+    told = properties.decode(letter.properties)
+    assert (told["colour"], told["TAGS"], told["DLQ_ORIGIN_TOPIC"]) == ("red", "t", TOPIC)
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_a_group_that_begins_at_an_instant_begins_there_and_goes_on_where_it_was(faults: str) -> None:
+    """CONSUME_FROM_TIMESTAMP as clients do it: no position is known, so they search for one and report it."""
+    world, tool, sender = ready(135)
+    for number in range(10):
+        sender.send(TOPIC, b"%d" % number, queue=0)
+        world.clock.run_for(60_000)
+    instant = world.stored(TOPIC, 1)[0][6].store_ms
+    member = Consumer(world, "c", GROUP, TOPIC, start="CONSUME_FROM_TIMESTAMP")
+    world.clock.run_for(100)
+    assert member.position(0) == -1
+    start = tool.search(TOPIC, 0, instant)
+    found = member.drain(0, start)
+    assert bodies(found) == ["6", "7", "8", "9"]
+    member.commit(0, start + 2)
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert member.position(0) == start + 2
+    assert bodies(member.drain(0, member.position(0))) == ["8", "9"]
