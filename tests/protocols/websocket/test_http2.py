@@ -10,6 +10,8 @@ from wsproto.connection import ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 
 from domain.errors import ErrorCode, Failure
+from gateway.guard.config import LimitsConfig
+from gateway.guard.throttle import Throttle
 from gateway.observe.figures import Ledger
 from gateway.session import Session
 from gateway.usecase.channels import Channels
@@ -352,3 +354,19 @@ def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFac
     for _ in range(8):
         line.run(500)
     assert line.broker.sessions.attached == 0, "its silence counts from there on"
+
+
+@both_engines
+def test_a_rate_of_each_connection_is_one_of_each_channel(engine: EngineFactory) -> None:
+    """The connection itself is never made to rest: its other clients have not sent too much."""
+    line = Line(engine, Broker())
+    line.channels.handler = Throttle(LimitsConfig(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
+    eager, other = Phone(line, "eager"), Phone(line, "other")
+    eager.put(*[Publish(b"t/x", b"1", 1, False, False, number, NONE) for number in range(1, 6)])
+    assert acknowledged(eager) == [1, 2, 3, 4, 5], "what was read in one piece is carried out, and leaves a debt"
+    eager.put(Publish(b"t/x", b"1", 1, False, False, 6, NONE))
+    other.put(Publish(b"t/y", b"1", 1, False, False, 7, NONE))
+    assert (acknowledged(eager), acknowledged(other)) == ([], [7])
+    for _ in range(6):
+        line.run(1_000)
+    assert acknowledged(eager) == [6]
