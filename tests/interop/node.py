@@ -12,6 +12,7 @@ Also a context manager. What the server printed is in `node.log`, and in the mes
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 READY_S = 30.0
 STOP_S = 15.0
 ATTEMPTS = 5
+RANGE = (12_000, 32_000)
+_CHANCE = random.SystemRandom()
 
 
 class Node:
@@ -138,17 +141,21 @@ class Node:
 
 
 def free_ports() -> dict[str, int]:
-    """A free port on loopback for every listener, all different; each is free for TCP and UDP alike."""
+    """A free port on loopback for every listener, all different; each is free for TCP and UDP alike.
+
+    They are below those that the system gives to clients: a client that tries again and again to reach a node that was killed
+    would otherwise be given the node's own port one day, reach itself, and keep the node from coming back.
+    """
     held: list[socket.socket] = []
     found: dict[str, int] = {}
     try:
         while len(found) < len(PORTS):
+            port = _CHANCE.randrange(*RANGE)
             stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             held += [stream, datagram]
-            stream.bind(("127.0.0.1", 0))
-            port = stream.getsockname()[1]
             try:
+                stream.bind(("127.0.0.1", port))
                 datagram.bind(("127.0.0.1", port))
             except OSError:
                 continue

@@ -18,10 +18,11 @@ type three struct {
 	lock    sync.Mutex
 	socket  net.Conn
 	resumed atomic.Bool
+	unended map[uint16]string
 }
 
 func connectThree(addr string, s setup) (client, error) {
-	t := &three{}
+	t := &three{unended: map[uint16]string{}}
 	o := mqtt.NewClientOptions().AddBroker("tcp://" + addr).SetClientID(s.id).SetProtocolVersion(4).SetCleanSession(!s.kept)
 	o.SetAutoReconnect(s.kept).SetMaxReconnectInterval(200 * time.Millisecond).SetConnectTimeout(5 * time.Second)
 	o.SetKeepAlive(10 * time.Second)
@@ -46,7 +47,15 @@ func connectThree(addr string, s setup) (client, error) {
 	return t, token.Error()
 }
 
+// take leaves out what a receiver at QoS 2 has to know again by its packet identifier (3.1.1, 4.3.3): the library hands each
+// PUBLISH on, those too that a server had to repeat since it was killed before it could keep the PUBREC.
 func (t *three) take(_ mqtt.Client, m mqtt.Message) {
+	if m.Qos() == 2 {
+		if m.Duplicate() && t.unended[m.MessageID()] == string(m.Payload()) {
+			return
+		}
+		t.unended[m.MessageID()] = string(m.Payload())
+	}
 	t.bag.add(message{m.Topic(), string(m.Payload()), m.Qos(), m.Retained()})
 }
 
