@@ -141,6 +141,9 @@ public final class Transacted {
         stage.started(producer).createTopic("TBW102", stage.topic, 4, Map.of());
         stage.into(seen, stage.group, stage.topic);
         stage.into(away, stage.group + "-away", "TRANS_CHECK_MAX_TIME_TOPIC");
+        // A producer is asked once its heartbeat has come; by itself the client sends one within half a minute of its first route.
+        producer.getDefaultMQProducerImpl().getMqClientFactory().updateTopicRouteInfoFromNameServer(stage.topic);
+        producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
         for (String body : List.of("one", "two", "three")) {
             producer.sendMessageInTransaction(stage.message(body), null);
         }
