@@ -118,6 +118,11 @@ class Channel:
         body = message.SerializeToString()
         self._http.send_data(stream, b"\x00" + len(body).to_bytes(4, "big") + body, end_stream=end)
 
+    def tell(self, command: pb.TelemetryCommand) -> None:
+        """Say something on the Telemetry stream."""
+        self._put(self._telemetry, command, end=False)
+        self._flush()
+
     def begin(self, name: str, request: Proto) -> int:
         """A call without waiting -> its stream."""
         self.world.clock.run_until(lambda: self.link is not None)
