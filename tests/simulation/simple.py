@@ -9,22 +9,22 @@ from tests.simulation.world import World
 
 
 class Publisher(Channel):
-    """A producer over gRPC."""
+    """A producer over gRPC, in the namespace `space` where it has one."""
 
-    def __init__(self, world: World, name: str, topic: str) -> None:
-        self.topic = topic
+    def __init__(self, world: World, name: str, topic: str, space: str = "") -> None:
+        self.topic, self.space = topic, space
         settings = pb.Settings(client_type=pb.PRODUCER)
-        settings.publishing.topics.add().name = topic
+        settings.publishing.topics.add(name=topic, resource_namespace=space)
         super().__init__(world, name, settings)
         self._number = 0
 
     def send(
-        self, body: str, kind: int = pb.NORMAL, group: str = "", tag: str = "", **pairs: str
+        self, body: str, kind: int = pb.NORMAL, group: str = "", tag: str = "", key: str = "", **pairs: str
     ) -> pb.SendResultEntry:
         """Send one message -> its entry of the answer."""
         self._number += 1
         message = pb.Message(body=body.encode())
-        message.topic.name = self.topic
+        message.topic.name, message.topic.resource_namespace = self.topic, self.space
         system = message.system_properties
         system.message_id = f"{self.name}{self._number:08}"
         system.message_type = kind  # type: ignore[assignment]
@@ -35,6 +35,8 @@ class Publisher(Channel):
             system.message_group = group
         if tag:
             system.tag = tag
+        if key:
+            system.keys.append(key)
         message.user_properties.update(pairs)
         answer = self.call("SendMessage", pb.SendMessageRequest(messages=[message]), pb.SendMessageResponse)
         assert answer.status.code == pb.OK, answer.status.message
@@ -62,23 +64,25 @@ class Receiver(Channel):
 
     def __init__(
         self, world: World, name: str, group: str, topic: str, kind: int = pb.SIMPLE_CONSUMER, expression: str = "*",
-        sql: bool = False,
+        sql: bool = False, space: str = "",
     ) -> None:  # fmt: skip
-        self.group, self.topic = group, topic
+        self.group, self.topic, self.space = group, topic, space
         self.filter = pb.FilterExpression(type=pb.SQL if sql else pb.TAG, expression=expression)
         self.renewed = kind == pb.PUSH_CONSUMER
         settings = pb.Settings(client_type=kind)  # type: ignore[arg-type]
         settings.request_timeout.seconds = 3
-        settings.subscription.group.name = group
-        entry = settings.subscription.subscriptions.add()
-        entry.topic.name = topic
+        settings.subscription.group.CopyFrom(self._named(group))
+        entry = settings.subscription.subscriptions.add(topic=self._named(topic))
         entry.expression.CopyFrom(self.filter)
         super().__init__(world, name, settings)
+
+    def _named(self, name: str) -> pb.Resource:
+        return pb.Resource(name=name, resource_namespace=self.space)
 
     def beat(self) -> None:
         """A heartbeat."""
         request = pb.HeartbeatRequest(client_type=pb.PUSH_CONSUMER if self.renewed else pb.SIMPLE_CONSUMER)
-        request.group.name = self.group
+        request.group.CopyFrom(self._named(self.group))
         self.call("Heartbeat", request, pb.HeartbeatResponse)
 
     def receive(
@@ -86,8 +90,8 @@ class Receiver(Channel):
     ) -> list[pb.Message]:
         """Receive. The server waits 5 s at least; where leases are renewed it decides how long they are, else 10 s at least."""
         request = pb.ReceiveMessageRequest(batch_size=most, auto_renew=self.renewed)
-        request.group.name = self.group
-        request.message_queue.topic.name = self.topic
+        request.group.CopyFrom(self._named(self.group))
+        request.message_queue.topic.CopyFrom(self._named(self.topic))
         request.message_queue.id = queue
         request.message_queue.broker.name = "broker-a"
         request.filter_expression.CopyFrom(self.filter)
@@ -103,8 +107,7 @@ class Receiver(Channel):
 
     def ack(self, message: pb.Message) -> int:
         """Settle -> the code of the entry."""
-        request = pb.AckMessageRequest()
-        request.group.name, request.topic.name = self.group, self.topic
+        request = pb.AckMessageRequest(group=self._named(self.group), topic=self._named(self.topic))
         request.entries.add(
             message_id=message.system_properties.message_id, receipt_handle=message.system_properties.receipt_handle
         )
@@ -115,7 +118,8 @@ class Receiver(Channel):
         request = pb.ChangeInvisibleDurationRequest(
             receipt_handle=message.system_properties.receipt_handle, message_id=message.system_properties.message_id
         )
-        request.group.name, request.topic.name = self.group, self.topic
+        request.group.CopyFrom(self._named(self.group))
+        request.topic.CopyFrom(self._named(self.topic))
         request.invisible_duration.FromNanoseconds(invisible_ms * MILLISECOND_NS)
         answer = self.call("ChangeInvisibleDuration", request, pb.ChangeInvisibleDurationResponse)
         if answer.receipt_handle:

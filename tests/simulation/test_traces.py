@@ -1,4 +1,4 @@
-"""Message traces on a whole node: what clients write about a message is found by its id, its key and its time, whatever happens.
+"""Message traces on a whole node: what clients write about a message is found by its id, its key and its time, after any fault.
 
 A trace is a message of the trace topic whose keys are the ids and keys of what it tells of (AsyncTraceDispatcher): for the node
 nothing special. So what has to hold is that the topic is there, and that these keys find it.
