@@ -1,0 +1,56 @@
+"""An HTTP/1.1 client that asks and waits: one connection, one request after the other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.simulation.network import Link
+from tests.simulation.world import World
+
+
+class Asker:
+    """It connects again with its next request when the connection was lost."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.link: Link | None = None
+        self._data = b""
+
+    def connected(self, link: Link) -> None:
+        self.link, self._data = link, b""
+
+    def lost(self) -> None:
+        self.link = None
+
+    def received(self, data: bytes) -> None:
+        self._data += data
+
+    def ask(self, method: str, target: str, body: bytes = b"", accept: str = "*/*") -> tuple[int, dict[str, str], bytes]:
+        """(status, fields with names in lower case, content)."""
+        if self.link is None:
+            self.world.dial("http1", self)
+            self.world.clock.run_until(lambda: self.link is not None)
+        assert self.link is not None
+        head = f"{method} {target} HTTP/1.1\r\nhost: sim\r\naccept: {accept}\r\ncontent-length: {len(body)}\r\n\r\n"
+        self._data = b""
+        self.link.send(head.encode() + body)
+        self.world.clock.run_until(self._whole)
+        start, _, content = self._data.partition(b"\r\n\r\n")
+        first, *lines = start.decode("latin-1").split("\r\n")
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        return int(first.split()[1]), fields, content
+
+    def _whole(self) -> bool:
+        start, end, content = self._data.partition(b"\r\n\r\n")
+        if not end:
+            return False
+        sizes = [line.partition(b":")[2] for line in start.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+        return len(content) >= (int(sizes[0]) if sizes else 0)
+
+    def receive(self, group: str, topic: str, most: int = 32) -> list[dict[str, Any]]:
+        """Messages on lease, as documents."""
+        status, _, content = self.ask("POST", f"/v1/groups/{group}/topics/{topic}:receive?max={most}")
+        assert status in (200, 204), content
+        found: list[dict[str, Any]] = json.loads(content)["messages"] if content else []
+        return found
