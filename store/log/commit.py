@@ -164,6 +164,7 @@ class GroupCommit:
         current = self._open
         if current is not None and current.end + current.reserved + size + state - self.base <= self._config.segment_bytes:
             current.reserved += state
+            self.wake()  # it may have been left open by those who wait for a sync, or for nothing
             return current
         if current is not None:
             self._seal(current)
@@ -315,6 +316,8 @@ class GroupCommit:
             self._gather.synced(answered, self._waiting + coming, took_ns)
             if self._unsynced or coming:
                 self._sync_gathered(coming)
+            elif current is not None:
+                self.wake()
             for effects in ready:
                 self._reached(effects)
             self._wake_sync_waiters()

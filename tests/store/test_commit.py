@@ -55,6 +55,39 @@ def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
     assert driver.store.figures()["log_flush_behind_bytes"] == 0
 
 
+def _changed_during_a_sync() -> Driver:
+    """A position is noted, by nobody who waits for it, while the disk is busy."""
+    driver = Driver()
+    driver.topic("p", Durability.PAGE)
+    driver.clock.run_for(1_000)
+    driver.send("p", b"first")
+    driver.disk.hold_syncs = True
+    driver.clock.run_for(600)
+    driver.store.commit("g", [("p", 0, 1)], None)
+    driver.clock.run_turn()
+    return driver
+
+
+def test_what_nobody_waits_for_is_written_when_the_sync_has_ended() -> None:
+    driver = _changed_during_a_sync()
+    driver.disk.release()
+    driver.clock.run_for(10)
+    assert driver.store.figures()["log_waiting_bytes"] == 0
+
+
+def test_who_comes_after_what_nobody_waits_for_is_answered() -> None:
+    driver = _changed_during_a_sync()
+    answers: list[list[Placed] | Failure] = []
+    driver.store.append([message("p")], answers.append)
+    driver.clock.run_turn()
+    assert len(answers) == 1, "the write is all that a page topic waits for"
+    driver.disk.release()
+    driver.clock.run_for(10)
+    driver.store.append([message("p")], answers.append)
+    driver.clock.run_turn()
+    assert len(answers) == 2
+
+
 def test_a_queue_keeps_its_order_when_its_topic_becomes_weaker() -> None:
     driver = Driver()
     driver.topic("t")
