@@ -26,6 +26,8 @@ from protocols.remoting.ticket import Outcome, RequestError, Ticket, whole
 SHAPES_MAX: Final = 4_096
 SYS_KEPT: Final = 0x701
 """Of the sender's sysFlag: compressed, and how. Host families and inner batches are ours to say."""
+_YES: Final = ("true", "1")
+"""What senders write for a batch: Java `true`, the C++ client `1`, which sends batches by code 10."""
 
 _MSG_REGION: Final = b"MSG_REGION\x01" + REGION.encode() + b"\x02"
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
@@ -214,7 +216,7 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
         born_host=client.peer.born_host,
         reconsume_times=max(0, times),
     )
-    return message, frame.code == codes.SEND_BATCH or fields.get("m", "").lower() == "true"
+    return message, frame.code == codes.SEND_BATCH or fields.get("m", "").lower() in _YES
 
 
 def _int(fields: dict[str, str], name: str, absent: int = 0) -> int:

@@ -172,6 +172,16 @@ def test_a_batch_is_taken_apart_into_consecutive_messages() -> None:
     assert fields(frame)["queueOffset"] == "42"
 
 
+def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
+    """It sends code 10, and writes its truths as numbers."""
+    command = one(connection(), request(10, {**V1, "properties": "", "unitMode": "0", "batch": "1"}, BATCH))
+    assert isinstance(command, Send)
+    assert [each.body for each in command.messages] == [b"x", b"y"]
+    command = one(connection(), request(10, {**V1, "unitMode": "0", "batch": "0"}, BATCH))
+    assert isinstance(command, Send)
+    assert [each.body for each in command.messages] == [BATCH]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", BATCH[:-1], BATCH + b"\x00", b"\xff" * 30, b"\x00" * 30, BATCH[:30] + b"\x00\x00\x00\x16" + b"\xff" * 18],
