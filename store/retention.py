@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
 from typing import Protocol, final
 
 from domain.errors import Failure, StoreError
@@ -118,7 +120,9 @@ class Retention:
                 oldest_ms = wall_ms - topic.retention_ms
                 for queue in entry.queues.values():
                     self._trim_before(queue, oldest_ms)
-            if topic.retention_bytes:
+            if topic.retention_bytes and entry.light:
+                self._trim_together(entry, topic.retention_bytes)
+            elif topic.retention_bytes:
                 self._trim_bytes(entry, topic.retention_bytes)
 
     def _trim_before(self, queue: Queue, oldest_ms: int) -> None:
@@ -147,6 +151,27 @@ class Retention:
                 if len(rows) < 1:
                     break
             self._index.trim(queue, offset)
+
+    def _trim_together(self, entry: TopicEntry, bound: int) -> None:
+        """A topic with light queues keeps its newest `bound` bytes, whichever queue they are in: these are cut by position."""
+        used = [self._newest(queue) for queue in entry.queues.values() if queue.first < queue.visible]
+        left = bound
+        for place, size, *_ in merge(*used, key=itemgetter(0), reverse=True):
+            left -= size
+            if left < 0:
+                entry.cut = max(entry.cut, place + 1)
+                break
+        for queue in entry.queues.values():
+            self._index.trim(queue, self._index.search(queue, queue.first, queue.visible, lambda row: row[0] >= entry.cut))
+
+    def _newest(self, queue: Queue) -> Iterator[Row]:
+        """The rows of a queue that can be read, newest first."""
+        offset = queue.visible
+        while offset > queue.first:
+            start = max(offset - 512, queue.first)
+            rows = self._index.rows(queue, start, offset - start)
+            yield from reversed(rows)
+            offset = start if rows else queue.first
 
     def _begin(self, base: int) -> None:
         if not self._wheel.hold():

@@ -15,7 +15,7 @@ class TopicEntry:
     """A topic as the hot path sees it. `epoch`: records before this position belong to a deleted topic of the same name.
 
     lights   queues of its lite topics by their names, None as long as there is none; light: it may have some
-    cut      what stands before this position of the log is older than the topic keeps: light queues have lost it
+    cut      what stands before this position of the log is older, or more, than the topic keeps: light queues have lost it
     """
 
     __slots__ = ("cut", "epoch", "flushed", "light", "lights", "name", "queues", "topic")

@@ -243,3 +243,21 @@ def test_what_is_older_than_its_topic_keeps_is_gone_from_light_queues_too() -> N
         assert (after.bounds("%LMQ%$p$a"), after.bounds("%LMQ%$p$b")) == ((2, 3), (1, 1))
         assert told(lease(after, "a", "b")) == ["3"]
         assert after.call(after.store.offset, "g", "%LMQ%$p$b", 0) == 1
+
+
+def test_what_is_beyond_the_bytes_that_its_topic_keeps_is_gone_from_light_queues_too() -> None:
+    """The newest bytes stay, whichever queue of the parent they are in: queues and light queues have lost the same messages."""
+    driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=1_000))
+    driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_bytes=4_500)
+    for number in range(10):
+        name = "a" if number % 3 else "b"
+        sure(driver.append([message(name, b"%d" % number + b"." * 800, queue_id=int(number > 7))]))
+    for after in (driver, driver.killed(), driver.powered_off()):
+        after.clock.run_for(1_500)
+        sure(after.append([message("c", b"x")]))
+        after.clock.run_for(1_500)
+        stored = [body[:1] for queue in (0, 1) for body in (after.bodies("p", queue))]
+        light = [text[:1] for name in ("b", "a", "c") for text in bodies(after, name)]
+        assert sorted(text.decode() for text in stored) == sorted(light)
+        assert "9" in light
+        assert "4" not in light, "4,500 bytes, a little above 900 each"
