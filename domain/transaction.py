@@ -106,10 +106,10 @@ class Questions:
 class TransactionListener(Protocol):
     """Told by the store, on the loop's thread."""
 
-    def undecided(self, group: str, record: bytes, check: int) -> None:
+    def undecided(self, group: str, record: bytes, check: int) -> bool:
         """A half message of producer `group` waits for a decision: ask somebody, for the `check`th time.
 
-        `record` as in CheckTransaction.
+        `record` as in CheckTransaction. False when nobody is there: it is asked again when `present` says that somebody is.
         """
 
 
@@ -120,6 +120,9 @@ class Transactions(Protocol):
 
     def listen(self, listener: TransactionListener) -> None:
         """Add a listener."""
+
+    def present(self, group: str) -> None:
+        """A producer of `group` has come, or has come again: ask it what nobody was there to be asked."""
 
     def end(
         self,

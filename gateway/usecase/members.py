@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,7 +54,10 @@ class Speaker:
 
 
 class Registry:
-    """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence."""
+    """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence.
+
+    on_producer   called with its group when a producer has come, or goes on by another session
+    """
 
     def __init__(self, topics: Topics, groups: Groups, store: MessageStore, clock: Clock) -> None:
         self._store = store
@@ -65,6 +68,7 @@ class Registry:
         self._producers: dict[str, dict[str, Session]] = {}
         self._speakers: dict[str, Speaker] = {}
         self._watched: dict[Session, set[str]] = {}
+        self.on_producer: list[Callable[[str], None]] = []
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -111,11 +115,19 @@ class Registry:
         session.client_id = command.client_id
         self._follow(session, command)
         for name in command.producers:
-            self._producers.setdefault(name, {})[command.client_id] = session
+            self._produce(name, command.client_id, session)
         for membership in command.consumers:
             self._join(session, command, membership)
         if command.wait:
             session.answer(Done(command.ticket))
+
+    def _produce(self, name: str, client_id: str, session: Session) -> None:
+        producers = self._producers.setdefault(name, {})
+        known = producers.get(client_id)
+        producers[client_id] = session
+        if known is not session:
+            for hear in self.on_producer:
+                hear(name)
 
     def _join(self, session: Session, command: Heartbeat, membership: Membership) -> None:
         members = self._members.setdefault(membership.group, {})

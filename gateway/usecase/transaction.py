@@ -30,6 +30,7 @@ class Deciding:
     def __init__(self, transactions: Transactions, registry: Registry) -> None:
         self._transactions = transactions
         self._registry = registry
+        registry.on_producer.append(transactions.present)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """EndTransaction."""
@@ -47,15 +48,16 @@ class Deciding:
             command.group, command.message_id, command.offset, command.position, command.outcome == COMMIT, ended
         )
 
-    def undecided(self, group: str, record: bytes, check: int) -> None:
-        """Ask one producer of the group that is here; the store asks again later when none is, or none answers."""
+    def undecided(self, group: str, record: bytes, check: int) -> bool:
+        """Ask one producer of the group that is here; the store asks again when one comes, and later when none answers."""
         producers = self._registry.producers(group)
         if not producers:
-            return
+            return False
         view = Record(record)
         client_id = sorted(producers)[(view.queue_offset + check) % len(producers)]
         message_id = properties.text(view.properties, properties.UNIQ_KEY)
         producers[client_id].answer(CheckTransaction(None, client_id, group, message_id, record))
+        return True
 
 
 class Resuming:

@@ -24,6 +24,7 @@ from store.queue.row import Row
 from store.state.view import HALF
 from store.transaction import half
 from store.transaction.half import Half
+from store.transaction.unheard import Unheard
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
@@ -68,6 +69,7 @@ class Book:
         self._named: dict[tuple[str, str], int] = {}
         self._ended: dict[tuple[str, str], str] = {}
         self._heap: list[tuple[int, int]] = []
+        self._unheard = Unheard(clock, self._repeat)
         self._timer: Timer | None = None
         self._stopped = False
         self.checked = self.ended = 0
@@ -76,20 +78,28 @@ class Book:
         return len(self._open)
 
     def start(self) -> None:
-        """The log has been read: take up what is open."""
+        """The log has been read: take up what is open. Whether the latest question was heard nobody knows."""
         for key, value in self._host.halves():
-            self._keep(int.from_bytes(key, "big"), half.of_value(value))
+            opened = half.of_value(value)
+            self._keep(int.from_bytes(key, "big"), opened)
+            if opened.checks:
+                self._unheard.add(opened.group, opened.message_id)
         self._arm()
 
     def stop(self) -> None:
         """The store is closed: nobody is asked any more."""
         self._stopped = True
+        self._unheard.stop()
         if self._timer is not None:
             self._timer.cancel()
 
     def listen(self, listener: TransactionListener) -> None:
         """Transactions.listen."""
         self._listeners.append(listener)
+
+    def present(self, group: str) -> None:
+        """Transactions.present."""
+        self._unheard.present(group)
 
     def begin(self, messages: Sequence[Message]) -> list[StateChange] | Failure:
         """Half messages in the form of `half.prepared` are about to be appended, at once and in this order: the changes to go
@@ -105,6 +115,7 @@ class Book:
             before = self._named.get((opened.group, opened.message_id))
             if before is not None:
                 changes.append(self._drop(before))
+                self._unheard.forget(opened.group, opened.message_id)
             self._ended.pop((opened.group, opened.message_id), None)
             self._keep(offset, opened)
             changes.append(StateChange(HALF, _key(offset), opened.value()))
@@ -133,6 +144,7 @@ class Book:
         if len(self._ended) >= ENDED_MAX:
             del self._ended[next(iter(self._ended))]
         self._ended[(opened.group, opened.message_id)] = outcome
+        self._unheard.forget(opened.group, opened.message_id)
         self.ended += 1
         return self._drop(offset)
 
@@ -270,8 +282,24 @@ class Book:
         opened = self._open.get(offset)
         if opened is not None and not self._stopped:
             self.checked += 1
-            for listener in self._listeners:
-                listener.undecided(opened.group, half.shown(data), opened.checks)
+            heard = [listener.undecided(opened.group, half.shown(data), opened.checks) for listener in self._listeners]
+            if not any(heard):
+                self._unheard.add(opened.group, opened.message_id)
+
+    def _repeat(self, names: Sequence[tuple[str, str]]) -> None:
+        """Put questions again that were put in vain, uncounted. The next one has its time from now on."""
+        offsets = [self._named[name] for name in names if name in self._named]
+        rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
+        try:
+            records = self._host.records([row for _, row in rows])
+        except (OSError, StoreError):
+            return
+        next_ms = self._clock.wall_ms() + self.questions.interval_ms
+        for (offset, _), data in zip(rows, records, strict=True):
+            self._open[offset].next_ms = next_ms
+            heappush(self._heap, (next_ms, offset))
+            self._ask(offset, data)
+        self._arm()
 
     # Retention
 

@@ -103,7 +103,7 @@ def test_a_producer_that_has_gone_and_another_of_its_group_that_answers() -> Non
     world.clock.run_for(2 * INTERVAL_MS)
     assert stranger.questions() == [], "not of the group"
     second = Sender(world, "second", group="pair")
-    world.clock.run_for(INTERVAL_MS + 2_000)
+    world.clock.run_for(1_000)
     (question,) = second.questions()
     fields = question.fields() or {}
     assert second.decide("left", fields["tranStateTableOffset"], fields["commitLogOffset"], COMMIT) == 0
@@ -112,6 +112,31 @@ def test_a_producer_that_has_gone_and_another_of_its_group_that_answers() -> Non
     world.clock.run_for(20 * INTERVAL_MS)
     assert second.questions() == []
     assert visible(world, GIVEN_UP) == []
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_who_comes_after_the_question_is_asked_at_once_and_once(faults: str) -> None:
+    """Nobody waits for the next turn of the questions because a producer was away at the last one."""
+    world = World(36)
+    world.start()
+    first = Sender(world, "first", group="late")
+    for number in range(600):
+        first.half(TOPIC, f"half{number}")
+    first.hang_up()
+    world.clock.run_for(FIRST_MS + 4_000)
+    if faults != "none":
+        world.again(power=faults == "power")
+    second = Sender(world, "second", group="late")
+    world.clock.run_for(1_000)
+    for _ in range(50):
+        second.beat()
+    third = Sender(world, "third", group="late")
+    world.clock.run_for(5_000)
+    asked = [Record(each.body).body.decode() for each in (*second.questions(), *third.questions())]
+    assert sorted(asked) == sorted(f"half{number}" for number in range(600)), "each of them, and each once"
+    world.clock.run_for(INTERVAL_MS)
+    again = [Record(each.body).body.decode() for each in (*second.questions(), *third.questions())]
+    assert sorted(again) == sorted(asked), "nobody has decided: the next question has its own time"
 
 
 def test_without_anybody_to_ask_it_is_over_too() -> None:

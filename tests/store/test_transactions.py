@@ -23,16 +23,20 @@ class Asked:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self.there = True
         self.times: list[tuple[int, str]] = []
         self.records: list[Record] = []
         driver.store.transactions.listen(self)
 
-    def undecided(self, group: str, record: bytes, check: int) -> None:
+    def undecided(self, group: str, record: bytes, check: int) -> bool:
         assert group == GROUP
         assert 1 <= check <= 15
+        if not self.there:
+            return False
         self.records.append(Record(record))
         name = properties.text(self.records[-1].properties, "UNIQ_KEY")
         self.times.append((self.driver.clock.wall_ms(), name))
+        return True
 
 
 def message(name: str, *, topic: str = "t", queue_id: int = 0, more: bytes = b"", group: str = GROUP) -> Message:
@@ -287,3 +291,43 @@ def test_whatever_is_cut_off_a_transaction_is_decided_once(
     assert set(promised) <= set(decided)
     assert opened(driver) == 0
     assert driver.bodies(UNDECIDED_TOPIC) == []
+
+
+def test_what_nobody_heard_is_asked_again_when_somebody_comes(driver: Driver) -> None:
+    asked = Asked(driver)
+    asked.there = False
+    for number in range(300):
+        prepare(driver, f"n{number:03}")
+    prepare(driver, "decided")
+    driver.clock.run_for(7_500)
+    assert asked.times == []
+    end(driver, "decided", True)
+    asked.there = True
+    driver.store.transactions.present("others")
+    driver.clock.run_for(10)
+    assert asked.times == [], "of another group"
+    began = driver.clock.wall_ms()
+    for _ in range(10):
+        driver.store.transactions.present(GROUP)
+    driver.clock.run_for(50)
+    assert len(asked.times) == 256, "so many at a time"
+    driver.clock.run_for(1_000)
+    assert [name for _, name in asked.times] == [f"n{number:03}" for number in range(300)]
+    driver.store.transactions.present(GROUP)
+    driver.clock.run_for(29_000 - (driver.clock.wall_ms() - began))
+    assert len(asked.times) == 300, "it was heard"
+    driver.clock.run_for(3_000)
+    assert len(asked.times) == 600, "an interval later, since nobody has answered"
+
+
+def test_after_a_start_the_latest_question_is_put_once_more(driver: Driver) -> None:
+    asked = Asked(driver)
+    prepare(driver, "asked")
+    driver.clock.run_for(7_500)
+    prepare(driver, "young")
+    assert [name for _, name in asked.times] == ["asked"]
+    driver = driver.killed()
+    asked = Asked(driver)
+    driver.store.transactions.present(GROUP)
+    driver.clock.run_for(100)
+    assert [name for _, name in asked.times] == ["asked"], "whether it was heard is not on record"

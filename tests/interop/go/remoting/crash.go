@@ -88,6 +88,7 @@ func member(of string, seen *bag) (rocketmq.PushConsumer, error) {
 func stream(of string, arrived func(), _ chan struct{}) error {
 	made, err := rocketmq.NewProducer(
 		producer.WithNsResolver(resolver()), producer.WithGroupName("pg_"+of), producer.WithSendMsgTimeout(3*time.Second),
+		producer.WithInstanceName("p_"+of),
 	)
 	if err != nil {
 		return err
@@ -159,11 +160,13 @@ func (p *patient) CheckLocalTransaction(message *primitive.MessageExt) primitive
 	return p.decider.CheckLocalTransaction(message)
 }
 
-// transactions are decided before the kill, or asked about after it.
+// transactions are decided before the kill, or asked about after it. The producer has an instance of its own: producers that
+// share one share a connection, and of these the client lets only the group of the first one answer questions.
 func transactions(of string, arrived func(), back chan struct{}) error {
 	judge := &patient{decider{asked: map[string]int{}}}
 	made, err := rocketmq.NewTransactionProducer(
 		judge, producer.WithNsResolver(resolver()), producer.WithGroupName("tg_"+of), producer.WithSendMsgTimeout(10*time.Second),
+		producer.WithInstanceName("t_"+of),
 	)
 	if err != nil {
 		return err
