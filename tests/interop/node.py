@@ -11,12 +11,14 @@ Also a context manager. What the server printed is in `node.log`, and in the mes
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -31,6 +33,10 @@ STOP_S = 15.0
 ATTEMPTS = 5
 RANGE = (12_000, 32_000)
 _CHANCE = random.SystemRandom()
+_CLAIMS = Path(tempfile.gettempdir()) / f"headgate-test-ports-{os.getuid()}"
+_claims: list[int] = []
+"""The open file whose byte N is locked by the process that has been given port N; the locks end with the process."""
+_mine: set[int] = set()
 
 
 class Node:
@@ -144,13 +150,16 @@ def free_ports() -> dict[str, int]:
     """A free port on loopback for every listener, all different; each is free for TCP and UDP alike.
 
     They are below those that the system gives to clients: a client that tries again and again to reach a node that was killed
-    would otherwise be given the node's own port one day, reach itself, and keep the node from coming back.
+    would otherwise be given the node's own port one day, reach itself, and keep the node from coming back. Nor is a port given
+    twice, here or to another process that runs tests: a node that was killed finds its ports free when it starts again.
     """
     held: list[socket.socket] = []
     found: dict[str, int] = {}
     try:
         while len(found) < len(PORTS):
             port = _CHANCE.randrange(*RANGE)
+            if not _claimed(port):
+                continue
             stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             datagram = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             held += [stream, datagram]
@@ -164,3 +173,17 @@ def free_ports() -> dict[str, int]:
         for each in held:
             each.close()
     return found
+
+
+def _claimed(port: int) -> bool:
+    """Take a port for this process, if no process that runs tests has it."""
+    if port in _mine:
+        return False
+    if not _claims:
+        _claims.append(os.open(_CLAIMS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    try:
+        fcntl.lockf(_claims[0], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    _mine.add(port)
+    return True

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.interop.workshop import JVM, java_classpath
 
 PROJECT = Path(__file__).parent / "java" / "remoting"
-BUILD_S = 300
 RUN_S = 150
-_CLASSPATHS: dict[Path, str] = {}
-"""What this run of the tests has compiled already: project -> class path."""
 
 
 class JavaClient:
@@ -30,8 +26,7 @@ class JavaClient:
     def command(self, main: str, *options: str) -> list[str]:
         """The beginning of a command line that runs a main class."""
         return [
-            "java", "-Xmx256m", f"-Duser.home={self._home}", f"-Drocketmq.home.dir={self._home}", *options,
-            "-cp", self._classpath, main,
+            *JVM, f"-Duser.home={self._home}", f"-Drocketmq.home.dir={self._home}", *options, "-cp", self._classpath, main,
         ]  # fmt: skip
 
     def run(
@@ -72,27 +67,4 @@ def build(folder: Path, project: Path = PROJECT) -> JavaClient:
     """The client with a home in `folder`; skips, saying why, where there is no toolchain or no way to the artifacts."""
     home = folder / "home"
     home.mkdir()
-    if project not in _CLASSPATHS:
-        _CLASSPATHS[project] = _built(folder, project)
-    return JavaClient(_CLASSPATHS[project], home)
-
-
-def _built(folder: Path, project: Path) -> str:
-    """Compile into `folder` -> the class path."""
-    for tool in ("java", "mvn"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed: the Java client of RocketMQ was not run")
-    classpath = folder / "classpath"
-    command = [
-        "mvn", "-q", "-B", "-f", str(project / "pom.xml"), f"-Dbuild.folder={folder / 'build'}",
-        f"-Dmdep.outputFile={classpath}", "compile", "dependency:build-classpath",
-    ]  # fmt: skip
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=BUILD_S, check=False, stdin=subprocess.DEVNULL
-    )
-    if done.returncode != 0:
-        text = done.stdout + done.stderr
-        if "resolve" in text or "transfer" in text:
-            pytest.skip(f"Maven could not get what {project.name}/pom.xml asks for: the Java client of RocketMQ was not run")
-        raise AssertionError(text[-4000:])
-    return f"{folder / 'build' / 'classes'}:{classpath.read_text()}"
+    return JavaClient(java_classpath(project, "the Java client of RocketMQ"), home)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -22,13 +21,12 @@ from tests.interop.lite_setup import LiteClient, make_lite_group
 from tests.interop.node import Node
 from tests.interop.remoting_java import build
 from tests.interop.test_grpc_go import client, run
-from tests.interop.test_java_scenes import GRPC, GRPC_CLASSES
+from tests.interop.test_java_scenes import GRPC
 from tests.interop.test_java_scenes import run as scenes
+from tests.interop.workshop import java_classpath
 
 pytestmark = pytest.mark.interop
 PEER = ROOT / "benchmarks" / "apache"
-JARS = ROOT / ".deps" / "apache"
-FETCH_S = 400
 START_S = 60
 CLIENT_S = 150
 
@@ -36,30 +34,19 @@ __all__ = ["client"]
 
 
 @pytest.fixture(scope="module")
-def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the proxy's jars: those that the benchmarks have fetched, else Maven's."""
-    if shutil.which("java") is None:
-        pytest.skip("java is not installed: Apache's proxy was not run")
-    if any(JARS.glob("rocketmq-proxy-5.5.0.jar")):
-        return JARS
-    if shutil.which("mvn") is None:
-        pytest.skip("mvn is not installed: Apache's proxy was not run")
-    folder = tmp_path_factory.mktemp("apache")
-    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
-    done = subprocess.run(fetch, cwd=PEER, capture_output=True, text=True, timeout=FETCH_S, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"Maven cannot fetch rocketmq-proxy 5.5.0, so it was not run: {done.stdout[-300:]}")
-    return folder
+def jars() -> str:
+    """The class path of the proxy, whose jars Maven fetches."""
+    return java_classpath(PEER, "Apache's proxy 5.5.0")
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, jars: Path, client: Path) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory, jars: str, client: Path) -> Iterator[Node]:
     with Node(tmp_path_factory.mktemp("node")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def proxy(tmp_path_factory: pytest.TempPathFactory, jars: Path, node: Node) -> Iterator[dict[str, int]]:
+def proxy(tmp_path_factory: pytest.TempPathFactory, jars: str, node: Node) -> Iterator[dict[str, int]]:
     """A running proxy -> its ports, grpc and remoting."""
     folder = tmp_path_factory.mktemp("proxy")
     grpc, remoting = free_port(), free_port()
@@ -70,7 +57,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory, jars: Path, node: Node) -> I
     (folder / "conf").mkdir()
     (folder / "conf" / "rmq-proxy.json").write_text(json.dumps(settings))
     command = [
-        "java", "-Xms256m", "-Xmx512m", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", f"{jars}/*",
+        "java", "-Xms256m", "-Xmx512m", f"-Drocketmq.home.dir={folder}", f"-Duser.home={folder}", "-cp", jars,
         "org.apache.rocketmq.proxy.ProxyStartup",
     ]  # fmt: skip
     with (folder / "output.txt").open("wb") as output:
@@ -121,7 +108,7 @@ def test_the_java_sdk_over_grpc_through_the_proxy(
     for scene in wanted:
         make_topic(node, f"JavaGrpc-{scene}", GRPC[scene])
         make_group(node, f"JavaGrpc-{scene}-group", orderly=False)
-    command = compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
+    command = compiled(tmp_path_factory.mktemp("grpc"))
     told = scenes([*command, "GrpcSuite", "features", f"127.0.0.1:{proxy['grpc']}", *wanted])
     assert {name: text.split()[0] for name, text in told.items()} == dict.fromkeys(wanted, "OK"), told
 
@@ -134,7 +121,7 @@ def test_push_consumers_of_the_java_sdk(
     topic, transport = f"proxied-java-{scenario}", "tls" if kind == "FIFO" else "plain"
     make_topic(node, topic, kind)
     make_group(node, f"{topic}-group", orderly=kind == "FIFO")
-    command = compiled(tmp_path_factory.mktemp("grpc"), "GrpcClient")
+    command = compiled(tmp_path_factory.mktemp("grpc"))
     seen = said(node, [*command, "GrpcClient", f"127.0.0.1:{proxy['grpc']}", transport, scenario, topic, f"{topic}-group"])
     if kind == "FIFO":
         for group in range(3):
@@ -149,7 +136,7 @@ def test_transactions_of_the_java_sdk(node: Node, proxy: dict[str, int], tmp_pat
     """Committed, rolled back, and left open: the node asks the proxy, and that the producer."""
     make_topic(node, "proxied-java-orders", "TRANSACTION")
     make_group(node, "proxied-java-orders-group", orderly=False)
-    command = compiled(tmp_path_factory.mktemp("grpc"), "GrpcTransaction")
+    command = compiled(tmp_path_factory.mktemp("grpc"))
     endpoint = f"127.0.0.1:{proxy['grpc']}"
     lines = said(node, [*command, "GrpcTransaction", endpoint, "proxied-java-orders", "proxied-java-orders-group"])
     assert sorted(body for kind, body in lines if kind == "asked") == [f"orphan {at}" for at in range(20, 26)]
@@ -179,7 +166,7 @@ def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_pa
         "priority:lite-ranked:lite-ranked-group", "lite:lite-sessions:lite-ordered", "exclusive:lite-sessions:lite-own",
         "quota:lite-sessions:lite-few", "unbound:lite-unbound:lite-nowhere",
     )  # fmt: skip
-    command = compiled(tmp_path_factory.mktemp("lite"), "Lite")
+    command = compiled(tmp_path_factory.mktemp("lite"))
     client = LiteClient(command, f"127.0.0.1:{proxy['grpc']}", scenes, tmp_path_factory.mktemp("home"))
     try:
         client.wait_ready()

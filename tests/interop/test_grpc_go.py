@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,26 +15,16 @@ import pytest
 from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
 from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
+from tests.interop.workshop import go_program
 
 pytestmark = pytest.mark.interop
 PROJECT = Path(__file__).parent / "go" / "grpc"
-BUILD_S = 400
 RUN_S = 150
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed: the gRPC SDK for Go was not run")
-    program = tmp_path_factory.mktemp("go") / "grpc"
-    done = subprocess.run(
-        ["go", "build", "-o", str(program), "."], cwd=PROJECT, capture_output=True, text=True, timeout=BUILD_S, check=False
-    )
-    if done.returncode != 0:
-        if any(word in done.stderr for word in ("dial tcp", "lookup ", "toolchain")):
-            pytest.skip(f"the Go proxy cannot be reached or go is older than 1.25: the SDK was not run: {done.stderr[-300:]}")
-        raise AssertionError(done.stderr)
-    return program
+def client() -> Path:
+    return go_program(PROJECT, "the gRPC SDK for Go")
 
 
 @pytest.fixture(scope="module")

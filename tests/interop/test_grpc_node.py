@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,27 +16,17 @@ import pytest
 
 from tests.interop.grpc_setup import make_group, make_topic
 from tests.interop.node import Node
+from tests.interop.workshop import node_scripts
 
 pytestmark = pytest.mark.interop
 PROJECT = Path(__file__).parent / "nodejs"
-FETCH_S = 240
 RUN_S = 100
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def client() -> Path:
     """The script beside its packages, which come from npm."""
-    for tool in ("node", "npm"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed: the gRPC SDK for Node was not run")
-    folder = tmp_path_factory.mktemp("nodejs")
-    for name in ("package.json", "client.js", "features.js", "lite.js"):
-        shutil.copy(PROJECT / name, folder)
-    fetch = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts"]
-    done = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, timeout=FETCH_S, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"npm cannot get rocketmq-client-nodejs 1.0.8: the SDK was not run: {done.stderr[-300:]}")
-    return folder / "client.js"
+    return node_scripts(PROJECT, "the gRPC SDK for Node") / "client.js"
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ Its packages take minutes to compile; they are kept in .deps/rust.
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,31 +12,19 @@ import pytest
 
 from tests.interop.grpc_setup import ROOT, make_topic
 from tests.interop.node import Node
+from tests.interop.workshop import need, step
 
 pytestmark = pytest.mark.interop
 PROJECT = Path(__file__).parent / "rust"
 TARGET = ROOT / ".deps" / "rust"
-BUILD_S = 500
 RUN_S = 120
 
 
 @pytest.fixture(scope="module")
 def client() -> Path:
-    for tool in ("cargo", "cc"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed: the gRPC SDK for Rust was not run")
+    need("the gRPC SDK for Rust", "cargo", "cc")
     build = ["cargo", "build", "--quiet", "--locked"]
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET)}
-    try:
-        done = subprocess.run(
-            build, cwd=PROJECT, capture_output=True, text=True, timeout=BUILD_S, check=False, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"the Rust SDK was not compiled within {BUILD_S} s, so it was not run")
-    if done.returncode != 0:
-        if "failed to download" in done.stderr or "failed to get" in done.stderr or "failed to fetch" in done.stderr:
-            pytest.skip(f"cargo cannot get rocketmq 5.0.0, so it was not run: {done.stderr[-300:]}")
-        raise AssertionError(done.stderr[-4000:])
+    step(build, PROJECT, "the gRPC SDK for Rust", {"CARGO_TARGET_DIR": str(TARGET)})
     return TARGET / "debug" / "headgate-interop-grpc"
 
 

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
+from tests.interop.grpc_java import compiled
 from tests.interop.grpc_setup import make_topic
 from tests.interop.node import Node
-from tests.interop.test_grpc_java import PROJECT, classes
 
 RUN_S = 200
-
-__all__ = ["classes"]
 
 
 @pytest.fixture
@@ -50,13 +48,9 @@ def test_a_recalled_timer_never_comes(node: Node, tmp_path: Path) -> None:
     assert sorted(message["body"] for message in found["seen"]) == ["timer 1", "timer 3", "timer 5"]
 
 
-def test_transactions_of_the_java_sdk(node: Node, classes: Path, tmp_path: Path) -> None:
+def test_transactions_of_the_java_sdk(node: Node, tmp_path: Path) -> None:
     make_topic(node, "orders", "TRANSACTION")
-    source = PROJECT / "src" / "main" / "java" / "GrpcTransaction.java"
-    compiled = ["javac", "-encoding", "UTF-8", "-cp", f"{classes}/*", "-d", str(tmp_path), str(source)]
-    subprocess.run(compiled, check=True, capture_output=True, timeout=RUN_S)
-    command = ["java", f"-Duser.home={tmp_path}", "-cp", f"{tmp_path}:{classes}/*", "GrpcTransaction"]
-    command += [f"127.0.0.1:{node.port('grpc')}", "orders", "java-group"]
+    command = [*compiled(tmp_path), "GrpcTransaction", f"127.0.0.1:{node.port('grpc')}", "orders", "java-group"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, cwd=tmp_path, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}\n{node.text()[-2000:]}"
     lines = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]

@@ -32,7 +32,6 @@ GRPC = {
     "priority": "PRIORITY",
 }  # fmt: skip
 """Scene -> the type of its topic."""
-GRPC_CLASSES = ("GrpcStage", "GrpcSuite", "GrpcFeatures", "GrpcCrash", "GrpcLanes")
 COMPRESSED = {f"{kind} {number} " + "zwölf Boxkämpfer " * 2_000 for kind in ("ZLIB", "LZ4", "ZSTD") for number in range(4)}
 RUN_S = 200
 
@@ -54,7 +53,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
 @pytest.fixture(scope="module")
 def grpc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The beginning of a command line with the gRPC SDK."""
-    return compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
+    return compiled(tmp_path_factory.mktemp("grpc"))
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.interop.grpc_setup import make_topic
 from tests.interop.node import Node
 from tests.interop.remoting_java import JavaClient, build
 from tests.interop.test_grpc_go import client as grpc_go
-from tests.interop.test_java_scenes import GRPC_CLASSES, scenes
+from tests.interop.test_java_scenes import scenes
 from tests.interop.test_remoting_go import client as remoting_go
 
 pytestmark = pytest.mark.interop
@@ -101,7 +101,7 @@ def told(
     tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path
 ) -> Iterator[dict[str, str]]:
     """`client:scene` -> what was said of it."""
-    grpc = compiled(tmp_path_factory.mktemp("grpc"), *GRPC_CLASSES)
+    grpc = compiled(tmp_path_factory.mktemp("grpc"))
     script = Path(__file__).with_name("grpc_python_crash.py")
     with Node(tmp_path_factory.mktemp("node")) as node:
         for client in ("JavaGrpc", "GoGrpc", "PythonGrpc"):

@@ -53,7 +53,7 @@ class Told:
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], JavaClient]]:
     """The gRPC client's command and mqadmin's, made at the same time."""
     with ThreadPoolExecutor() as pool:
-        client = pool.submit(compiled, tmp_path_factory.mktemp("grpc"), "Lite")
+        client = pool.submit(compiled, tmp_path_factory.mktemp("grpc"))
         tools = pool.submit(build, tmp_path_factory.mktemp("tools"))
         yield client.result(), tools.result()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,26 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node import Node
+from tests.interop.workshop import go_program
 
 pytestmark = pytest.mark.interop
 PROJECT = Path(__file__).parent / "go" / "paho"
-BUILD_S = 300
 RUN_S = 120
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed: Eclipse Paho Go was not run")
-    program = tmp_path_factory.mktemp("go") / "paho"
-    done = subprocess.run(
-        ["go", "build", "-o", str(program), "."], cwd=PROJECT, capture_output=True, text=True, timeout=BUILD_S, check=False
-    )
-    if done.returncode != 0:
-        if "dial tcp" in done.stderr or "lookup " in done.stderr:
-            pytest.skip("the Go proxy could not be reached: Eclipse Paho Go was not run")
-        raise AssertionError(done.stderr)
-    return program
+def client() -> Path:
+    return go_program(PROJECT, "Eclipse Paho Go")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import shutil
 import ssl
 import subprocess
 import threading
@@ -15,6 +14,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.interop.node import Node
+from tests.interop.workshop import node_scripts
 
 PROJECT = Path(__file__).parent / "javascript" / "mqtt"
 PLACES = [("ws", "websocket"), ("wss", "websocket"), ("wss", "websockets"), ("ws", "http"), ("wss", "http")]
@@ -28,17 +28,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """MQTT.js, installed outside of the tree."""
-    if shutil.which("npm") is None or shutil.which("node") is None:
-        pytest.skip("node and npm are not installed: MQTT.js was not run")
-    folder = tmp_path_factory.mktemp("js") / "mqtt"
-    shutil.copytree(PROJECT, folder)
-    command = ["npm", "install", "--no-audit", "--no-fund", "--prefer-offline"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"npm could not install MQTT.js, which was not run: {done.stderr.strip()[-200:]}")
-    return folder / "talk.js"
+    return node_scripts(PROJECT, "MQTT.js") / "talk.js"
 
 
 @pytest.mark.parametrize("version", ["4", "5"])

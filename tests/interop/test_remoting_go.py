@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node import Node
+from tests.interop.workshop import go_program
 
 pytestmark = pytest.mark.interop
 PROJECT = Path(__file__).parent / "go" / "remoting"
-BUILD_S = 300
 RUN_S = 150
 SCENARIOS = (
     "send", "admin", "push", "retry", "orderly", "transact", "request", "dead", "broadcast", "later",
@@ -24,18 +23,8 @@ SCENARIOS = (
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed: rocketmq-client-go was not run")
-    program = tmp_path_factory.mktemp("go") / "remoting"
-    done = subprocess.run(
-        ["go", "build", "-o", str(program), "."], cwd=PROJECT, capture_output=True, text=True, timeout=BUILD_S, check=False
-    )
-    if done.returncode != 0:
-        if "dial tcp" in done.stderr or "lookup " in done.stderr:
-            pytest.skip("the Go proxy could not be reached: rocketmq-client-go was not run")
-        raise AssertionError(done.stderr)
-    return program
+def client() -> Path:
+    return go_program(PROJECT, "rocketmq-client-go")
 
 
 @pytest.fixture(scope="module")

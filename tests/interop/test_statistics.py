@@ -107,7 +107,7 @@ class Facts(NamedTuple):
 def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Facts]]:
     """What the commands say while all members are there, and when they have gone and five more messages have come."""
     java = build(tmp_path_factory.mktemp("java"))
-    sdk = compiled(tmp_path_factory.mktemp("sdk"), "GrpcMember")
+    sdk = compiled(tmp_path_factory.mktemp("sdk"))
     with Node(tmp_path_factory.mktemp("node")) as node:
 
         broker = f"127.0.0.1:{node.port('remoting')}"
