@@ -63,8 +63,8 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     renew: bool = request.auto_renew
     invisible = request.invisible_duration
     invisible_ms = INVISIBLE_MS if renew else invisible.seconds * 1000 + invisible.nanos // 1_000_000
-    if refusal is None and not INVISIBLE_MS_MIN <= invisible_ms <= limits.INVISIBLE_MS_MAX:
-        refusal = Refusal(pb.ILLEGAL_INVISIBLE_TIME, f"{invisible_ms} ms; 10 s to 12 h are allowed")
+    if refusal is None:
+        refusal = translate_in.invisible_time(invisible_ms, INVISIBLE_MS_MIN)
     wanted = filter_of(desk, request.filter_expression)
     if refusal is None and isinstance(wanted, Refusal):
         refusal = wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast, final
 
-from domain import limits, receipt
+from domain import receipt
 from domain.command import Acknowledge, Command, DeadLetter, Extend
 from domain.event import Event, Extended, Refused, Settled
 from domain.lite import SuspendLite, split
@@ -130,9 +130,10 @@ def begin_change(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comm
         return ()
     call.state = request.receipt_handle
     invisible_ms = request.invisible_duration.seconds * 1000 + request.invisible_duration.nanos // 1_000_000
-    if not 0 <= invisible_ms <= limits.INVISIBLE_MS_MAX:
+    refusal = translate_in.invisible_time(invisible_ms, 0)
+    if refusal is not None:
         desk.setting.refused("grpc", status.REFUSALS[pb.ILLEGAL_INVISIBLE_TIME])
-        _refuse_change(desk, call, pb.ILLEGAL_INVISIBLE_TIME, f"{invisible_ms} ms; 0 to 12 hours are allowed")
+        _refuse_change(desk, call, *refusal)
         return ()
     found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
     if found is None:

@@ -45,6 +45,16 @@ def group_of(name: str) -> Refusal | None:
     return None
 
 
+def invisible_time(duration_ms: int, least_ms: int) -> Refusal | None:
+    """Check how long a message is to be invisible. The words are those of RocketMQ's proxy, which clients look for."""
+    if duration_ms < least_ms:
+        return Refusal(pb.ILLEGAL_INVISIBLE_TIME, f"the invisibleTime is too small: {duration_ms} ms. min is {least_ms}")
+    if duration_ms > limits.INVISIBLE_MS_MAX:
+        text = f"the invisibleTime is too large: {duration_ms} ms. max is {limits.INVISIBLE_MS_MAX}"
+        return Refusal(pb.ILLEGAL_INVISIBLE_TIME, text)
+    return None
+
+
 def lite_of(name: str) -> Refusal | None:
     """Check a lite topic's name."""
     if lite.is_name(name):
@@ -110,24 +120,22 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
         if isinstance(user, Refusal):
             return user
         out += user
-        size += len(user.encode())
-    if system.HasField("tag"):
-        tag = system.tag
+        size += len(user.encode()) - len("\x01\x02") * user.count("\x02")
+    if tag := system.tag:
         if not tag.strip() or "|" in tag or _CONTROL.search(tag):
             return Refusal(pb.ILLEGAL_MESSAGE_TAG, f"tag {tag!r}: blank, or with a | or a control character")
         out += f"TAGS\x01{tag}\x02"
         size += len(tag.encode())
     if system.keys:
-        keys = list(system.keys)
+        keys = [key for key in system.keys if key]
         if any(not key.strip() or _CONTROL.search(key) for key in keys):
             return Refusal(pb.ILLEGAL_MESSAGE_KEY, "a key is blank, or has a control character")
         joined = " ".join(keys)
-        out += f"KEYS\x01{joined}\x02"
-        size += len(joined.encode())
+        out += f"KEYS\x01{joined}\x02" if joined else ""
+        size += len(joined.encode()) - joined.count(" ")
     if size > USER_BYTES_MAX:
         return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"properties, tag and keys have {size} bytes, 16,384 are allowed")
-    if system.HasField("message_group"):
-        group = system.message_group
+    if group := system.message_group:
         if not group.strip() or len(group.encode()) >= limits.MESSAGE_GROUP_BYTES_MAX or _CONTROL.search(group):
             return Refusal(pb.ILLEGAL_MESSAGE_GROUP, f"message group {group!r}: blank, over 63 bytes, or a control character")
         out += f"__SHARDINGKEY\x01{group}\x02"

@@ -10,7 +10,7 @@ from typing import Final
 
 from domain import limits
 from domain import property as properties
-from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
+from domain.address import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.record import Record
@@ -22,8 +22,9 @@ LEVELS_MS: Final = (
     1_000, 5_000, 10_000, 30_000, 60_000, 120_000, 180_000, 240_000, 300_000, 360_000, 420_000, 480_000, 540_000, 600_000,
     1_200_000, 1_800_000, 3_600_000, 7_200_000,
 )  # fmt: skip
-_TIMER_KEYS = (properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC)
-_ALL_KEYS = (properties.DELAY, *_TIMER_KEYS, properties.REAL_TOPIC, properties.REAL_QID, TIMER_OUT_MS)
+_TIMER_KEYS = (properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_DELIVER_MS)
+_PLACE_KEYS = (properties.DELAY, properties.REAL_TOPIC, properties.REAL_QID)
+_ALL_KEYS = (*_PLACE_KEYS, *_TIMER_KEYS, TIMER_OUT_MS)
 
 
 def may_be_parked(stored: bytes) -> bool:
@@ -39,8 +40,9 @@ def is_parking_topic(topic: str) -> bool:
 def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
     """What to append instead of `message`: itself when it is due already, else its parked form, due at or after `after_ms`.
 
-    DELAY wins over TIMER_*, a level above 18 counts as 18, level 0 and times that are past as no delay (ScheduleMessageService,
-    TimerMessageStore). DELIVERY_TIME_ILLEGAL: not a number, or beyond the longest delay.
+    A level wins over TIMER_*, one above 18 counts as 18, and 0 as none; of times, seconds go before milliseconds, these before
+    an instant. What is past is due now, and what has been a timer (TIMER_OUT_MS) is none again (ScheduleMessageService,
+    HookUtils). DELIVERY_TIME_ILLEGAL: not a number, or beyond the longest delay.
     """
     stored = message.properties
     level_text = properties.find(stored, b"DELAY")
@@ -48,19 +50,17 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
         level = _number(level_text)
         if level is None:
             return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, "DELAY is not a number")
-        if level <= 0:
-            return _moved(message, message.topic, message.queue_id, properties.without(stored, _ALL_KEYS))
-        return _parked(message, SCHEDULE_TOPIC, min(level, len(LEVELS_MS)) - 1, {})
-    due = _due(stored, now_ms)
+        if level > 0:
+            return _parked(message, SCHEDULE_TOPIC, min(level, len(LEVELS_MS)) - 1, {})
+        message = _moved(message, message.topic, message.queue_id, properties.without(stored, (properties.DELAY,)))
+    due = None if properties.find(stored, TIMER_OUT_MS.encode()) else _due(stored, now_ms)
     if due is None:
         return message
     if isinstance(due, Failure):
         return due
     if due - now_ms > limits.DELAY_MS_MAX:
         return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, "a message can be delayed by at most 366 days")
-    if due <= now_ms:
-        return _moved(message, message.topic, message.queue_id, properties.without(stored, _ALL_KEYS))
-    return until(message, max(due, after_ms))
+    return message if due <= now_ms else until(message, max(due, after_ms))
 
 
 def until(message: Message, due_ms: int) -> Message:
@@ -69,7 +69,7 @@ def until(message: Message, due_ms: int) -> Message:
 
 
 def _due(stored: bytes, now_ms: int) -> int | Failure | None:
-    for key, unit in zip(_TIMER_KEYS, (0, 1, 1_000), strict=True):
+    for key, unit in zip(_TIMER_KEYS, (1_000, 1, 0), strict=True):
         text = properties.find(stored, key.encode())
         if text:
             number = _number(text)
@@ -115,9 +115,14 @@ def message_of(record: Record, topic: str, queue_id: int, stored: bytes) -> Mess
 
 
 def delivered(data: bytes) -> Message:
-    """A parked record -> the message as it goes to its real topic."""
+    """A parked record -> the message as it goes to its real topic.
+
+    What its sender said of a time stays: consumers are told when it was to come. Of levels and of retries nothing stays.
+    """
     record = Record(data)
     stored = record.properties
     topic = properties.text(stored, properties.REAL_TOPIC)
     queue_id = _number(properties.find(stored, b"REAL_QID")) or 0
-    return message_of(record, topic, queue_id, properties.without(stored, _ALL_KEYS))
+    timed = record.topic == TIMER_TOPIC and not topic.startswith(RETRY_PREFIX)
+    timed = timed and any(properties.find(stored, key.encode()) for key in _TIMER_KEYS)
+    return message_of(record, topic, queue_id, properties.without(stored, _PLACE_KEYS if timed else _ALL_KEYS))

@@ -117,6 +117,42 @@ def test_a_time_that_is_past_is_now_and_a_level_too_high_is_the_highest() -> Non
     assert high[0].queue_id == 17
 
 
+@pytest.mark.parametrize(
+    ("stored", "waits_ms"),
+    [
+        (b"TIMER_DELIVER_MS\x01%d\x02", 2_000),
+        (b"TIMER_DELAY_MS\x011500\x02TIMER_DELIVER_MS\x01%d\x02", 1_500),
+        (b"TIMER_DELAY_MS\x011500\x02TIMER_DELAY_SEC\x011\x02TIMER_DELIVER_MS\x01%d\x02", 1_000),
+        (b"DELAY\x010\x02TIMER_DELIVER_MS\x01%d\x02", 2_000),
+    ],
+    ids=["instant", "milliseconds before it", "seconds before these", "level 0 is none"],
+)
+def test_a_timer_keeps_what_its_sender_said_and_is_none_again(stored: bytes, waits_ms: int) -> None:
+    driver = Driver()
+    driver.topic("t")
+    now = driver.clock.wall_ms()
+    given = stored % (now + 2_000)
+    driver.append([Message("t", b"a", b"KEYS\x01k\x02" + given, queue_id=0)])
+    driver.clock.run_for(waits_ms - 100)
+    assert driver.bodies("t") == []
+    driver.clock.run_for(200)
+    [record] = [Record(data) for data in driver.read("t").records]
+    kept = given.removeprefix(b"DELAY\x010\x02")
+    assert record.properties == b"KEYS\x01k\x02" + kept + b"TIMER_OUT_MS\x01%d\x02" % (now + waits_ms)
+    driver.append([Message("t", b"again", record.properties, queue_id=0)])
+    assert driver.bodies("t") == [b"a", b"again"], "who sends on what he was given does not make a second timer of it"
+
+
+def test_a_time_that_was_past_when_it_was_said_is_told_and_a_level_is_not() -> None:
+    driver = Driver()
+    driver.topic("t")
+    past = b"TIMER_DELIVER_MS\x01%d\x02" % (driver.clock.wall_ms() - 5)
+    driver.append([Message("t", b"past", past, queue_id=0)])
+    driver.append([Message("t", b"level", b"DELAY\x011\x02" + past, queue_id=0)])
+    driver.clock.run_for(2_000)
+    assert [Record(data).properties for data in driver.read("t").records] == [past, b""]
+
+
 def test_timers_of_a_deleted_topic_go_nowhere() -> None:
     driver = Driver()
     driver.topic("t")

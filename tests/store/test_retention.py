@@ -58,7 +58,8 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
     driver.clock.run_for(2_000)
     first, end = driver.bounds("t")
     record = Record(driver.read("t", end - 1).records[0])
-    assert (record.body, record.properties) == (b"year", b"KEYS\x01k\x02")
+    told = b"KEYS\x01k\x02TIMER_DELIVER_MS\x01%d\x02TIMER_OUT_MS\x01%d\x02" % (due, due)
+    assert (record.body, record.properties) == (b"year", told)
     assert record.store_ms >= due
     assert end - first <= 2
 

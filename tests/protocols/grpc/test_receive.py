@@ -119,12 +119,15 @@ def test_deadline_too_near_for_a_poll_is_refused(engine: EngineFactory) -> None:
 
 
 @both_engines
-def test_illegal_invisible_time_is_refused(engine: EngineFactory) -> None:
+@pytest.mark.parametrize(("milliseconds", "word"), [(9_999, "small"), (12 * 3_600_000 + 1, "large")])
+def test_illegal_invisible_time_is_refused(engine: EngineFactory, milliseconds: int, word: str) -> None:
     stage, _ = with_settings(engine)
     request = poll()
-    request.invisible_duration.seconds = 9
+    request.invisible_duration.FromMilliseconds(milliseconds)
     stream = stage.call("ReceiveMessage", request)
-    assert pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code == pb.ILLEGAL_INVISIBLE_TIME
+    told = pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status
+    assert told.code == pb.ILLEGAL_INVISIBLE_TIME
+    assert f"the invisibleTime is too {word}" in told.message
 
 
 @both_engines

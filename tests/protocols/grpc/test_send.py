@@ -123,6 +123,7 @@ REFUSED: list[tuple[str, list[pb.Message], int]] = [
     ("large batch", [changed(body=bytes(3 * 1024 * 1024)), changed(body=bytes(1_200_000))], pb.PAYLOAD_TOO_LARGE),
     ("many properties", [changed(properties={f"k{at}": "v" for at in range(129)})], pb.MESSAGE_PROPERTIES_TOO_LARGE),
     ("large properties", [changed(properties={"k": "v" * 16_384})], pb.MESSAGE_PROPERTIES_TOO_LARGE),
+    ("large tag and keys", [changed(tag="t" * 9_000, keys=["k" * 7_000, "l" * 385])], pb.MESSAGE_PROPERTIES_TOO_LARGE),
     ("reserved property", [changed(properties={"UNIQ_KEY": "x"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
     ("our own property", [changed(properties={"HG_PROTOCOL": "mqtt"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
     ("separator in a value", [changed(properties={"k": "v\x02TAGS\x01x"})], pb.ILLEGAL_MESSAGE_PROPERTY_KEY),
@@ -150,3 +151,27 @@ def test_illegal_messages_are_refused_by_name(engine: EngineFactory, messages: l
     assert stage.commands == []
     assert pb.SendMessageResponse.FromString(stage.messages(stream)[0]).status.code == code
     assert stage.grpc_status(stream) == (0, "")
+
+
+ALLOWED: list[tuple[str, pb.Message, dict[str, str]]] = [
+    ("properties of 16 KiB", changed(properties={"k" * 8_192: "v" * 8_192}), {"k" * 8_192: "v" * 8_192}),
+    ("a tag and keys of 16 KiB", changed(tag="t" * 9_000, keys=["k" * 7_000, "l" * 384]), {"TAGS": "t" * 9_000}),
+    ("an empty tag is none", changed(tag=""), {}),
+    ("an empty key is none", changed(keys=["", "k", ""]), {"KEYS": "k"}),
+    ("nothing but empty keys", changed(keys=[""]), {}),
+    ("an empty message group is none", changed(message_group=""), {}),
+]
+"""A message, and what it has to have in it. The names and values count, not what stands between them."""
+
+
+@both_engines
+@pytest.mark.parametrize(("sent", "kept"), [row[1:] for row in ALLOWED], ids=[row[0] for row in ALLOWED])
+def test_what_the_limits_and_the_names_allow_is_sent(engine: EngineFactory, sent: pb.Message, kept: dict[str, str]) -> None:
+    stage = Stage(engine)
+    stage.call("SendMessage", pb.SendMessageRequest(messages=[sent]))
+    [command] = stage.commands
+    assert isinstance(command, Send)
+    found = decode(command.messages[0].properties)
+    assert kept.items() <= found.items()
+    if not kept:
+        assert not {"TAGS", "KEYS", "__SHARDINGKEY"} & found.keys()
