@@ -1,4 +1,4 @@
-"""Dead letters of one answer of an ordered group: what follows in their message groups waits until their copies are stored."""
+"""Dead letters of one answer: what may not pass them, in a message group or by a report, waits until copies are stored."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from domain.command import Pull
 from domain.ports import ReadResult
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
-from gateway.usecase.burial import Burial, Letter
+from gateway.usecase.burial import Burial, Letter, lane
 from gateway.usecase.deadletter import DeadLetters
 from gateway.usecase.groups import Groups
 
@@ -25,7 +25,8 @@ class Limited:
     def pulled(self, command: Pull, result: ReadResult, then: Callable[[ReadResult], None]) -> None:
         """`then` gets `result` less the messages that were delivered too often; those are buried, and their leases settled.
 
-        In an ordered group it gets it when they are, and nothing when one of them could not be: the queue goes on from there.
+        It gets it when they are. One that could not be buried ends it: what the member reports later would settle it unburied,
+        and in an ordered group what follows has to wait.
         """
         group = self._groups.find(command.group)
         if group is None or command.topic.startswith(address.RETRY_PREFIX):
@@ -41,11 +42,19 @@ class Limited:
             offset = record.queue_offset
             receipt = Receipt(offset, result.pop_ms, 0, 0, RETRY_NONE, "", command.queue_id, offset, record.physical_offset)
             letters.append((command.topic, receipt, data))
-        left = replace(result, records=kept, status="FOUND" if kept else "NO_MATCH") if letters else result
-        if letters and group.orderly:
-            again = replace(result, records=[], status="EMPTY", next_offset=command.offset)
-            Burial(lambda stuck: then(again if stuck else left)).run(self._dead_letters, command.group, letters)
+        if not letters:
+            then(result)
             return
-        for topic, receipt, data in letters:
-            self._dead_letters.bury(command.group, topic, receipt, data, None)
-        then(left)
+        left = replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
+
+        def buried(stuck: set[bytes]) -> None:
+            then(_before(left, [letter for letter in letters if lane(letter[2]) in stuck]) if stuck else left)
+
+        Burial(buried).run(self._dead_letters, command.group, letters)
+
+
+def _before(left: ReadResult, stuck: list[Letter]) -> ReadResult:
+    """What stands before the first letter that is stuck; the member asks for that one again."""
+    offset = stuck[0][1].queue_offset
+    records = [data for data in left.records if Record(data).queue_offset < offset]
+    return replace(left, records=records, status="FOUND" if records else "EMPTY", next_offset=offset)
