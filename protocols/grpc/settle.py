@@ -14,7 +14,7 @@ from protocols.grpc import lite, status, translate_in, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 
-_UNREADABLE = "the receipt handle is not one of ours"
+_UNREADABLE = "the receipt handle cannot be read, or has expired"
 _ENTRY_OK = wire.text(b"\x1a", status.content(pb.OK))
 
 
@@ -30,6 +30,11 @@ def _receipt(desk: Desk, call: Call, handle: str, topic: str, lite_topic: str) -
         if renewed is not None and lease is not None:
             return renewed, lease.topic
     return receipt.parse(handle), lite.settled_in(topic, lite_topic)
+
+
+def _has_ended(found: Receipt, wall_ms: int) -> bool:
+    """True when its time is over, whether or not the message has been handed out again since (ReceiptHandle.isExpired)."""
+    return found.pop_ms + found.invisible_ms <= wall_ms
 
 
 def _checked(desk: Desk, call: Call, topic: str, group: str) -> bool:
@@ -66,10 +71,12 @@ def begin_ack(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command
     if not _checked(desk, call, topic, group):
         return ()
     acks = call.state = _Acks()
+    wall_ms = desk.setting.wall_ms()
     for entry in request.entries:
         handle = entry.receipt_handle
         found, queue = _receipt(desk, call, handle, topic, entry.lite_topic)
-        if found is None:
+        if found is None or _has_ended(found, wall_ms):
+            found = None
             desk.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
         acks.add(entry.message_id.encode(), handle.encode(), queue, found)
     if not acks.open:
@@ -136,7 +143,7 @@ def begin_change(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comm
         _refuse_change(desk, call, *refusal)
         return ()
     found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
-    if found is None:
+    if found is None or _has_ended(found, desk.setting.wall_ms()):
         desk.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
         _refuse_change(desk, call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         return ()

@@ -62,6 +62,25 @@ def test_one_ack_has_its_code_on_top(engine: EngineFactory, outcome: Failure | N
 
 
 @both_engines
+@pytest.mark.parametrize(("ago_ms", "code"), [(29_999, pb.OK), (30_000, pb.INVALID_RECEIPT_HANDLE)])
+def test_a_handle_is_good_for_as_long_as_its_message_is_invisible(engine: EngineFactory, ago_ms: int, code: int) -> None:
+    stage, _ = with_settings(engine)
+    handle = f"7 {WALL_MS - ago_ms} 30000 0 0 broker-a 3 7 4096"
+    request = pb.AckMessageRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"))
+    request.entries.add(message_id="M", receipt_handle=handle)
+    ack = stage.call("AckMessage", request)
+    later = pb.ChangeInvisibleDurationRequest(group=pb.Resource(name="g"), topic=pb.Resource(name="t"), receipt_handle=handle)
+    change = stage.call("ChangeInvisibleDuration", later)
+    for command in stage.take_all() if code == pb.OK else []:
+        if isinstance(command, Acknowledge):
+            stage.give(Settled(command.ticket, [None]))
+        elif isinstance(command, Extend):
+            stage.give(Extended(command.ticket, [*command.receipts]))
+    assert pb.AckMessageResponse.FromString(stage.messages(ack)[0]).status.code == code
+    assert pb.ChangeInvisibleDurationResponse.FromString(stage.messages(change)[0]).status.code == code
+
+
+@both_engines
 def test_change_of_invisible_time_hands_out_the_new_handle(engine: EngineFactory) -> None:
     stage, _ = with_settings(engine)
     handle = leased(b"x").receipt.text()
