@@ -1,0 +1,39 @@
+"""What is expected to go otherwise than the suite demands, and why: `expected.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from tests.conformance.apache_e2e.report import Outcome
+
+EXPECTED: Final = Path(__file__).with_name("expected.toml")
+
+
+class Verdict:
+    """Compares each outcome with what is expected of its module and prints one line for it."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self._reasons: dict[str, str] = tomllib.loads(EXPECTED.read_text()).get(module, {})
+        self._tests = self._failed = self._surprises = 0
+
+    def take(self, outcome: Outcome) -> None:
+        """Print how it went; with what it said, when that is a surprise."""
+        reason = self._reasons.get(outcome.name)
+        wrong = bool(outcome.trouble)
+        surprise = wrong == (reason is None) and not outcome.skipped
+        self._tests += 1
+        self._failed += wrong
+        self._surprises += surprise
+        word = "skipped" if outcome.skipped else "FAILED" if wrong and surprise else "differs" if wrong else "ok"
+        print(f"{self.module:<9} {outcome.name:<80} {word:<7} {outcome.seconds:6.1f} s", flush=True)
+        if surprise:
+            print(outcome.trouble if wrong else f"passes, although expected.toml has it fail: {reason}", flush=True)
+
+    def close(self) -> int:
+        """Print the sum -> how many were a surprise. A module without a single test is one, too."""
+        passed = self._tests - self._failed
+        print(f"{self.module}: {passed} of {self._tests} as the suite demands, {self._surprises} surprises", flush=True)
+        return self._surprises if self._tests else 1

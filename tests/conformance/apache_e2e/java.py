@@ -1,0 +1,113 @@
+"""The modules of the suite in Java: compiled by Maven, run by the console of JUnit, one process for every class."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.conformance.apache_e2e.expected import Verdict
+from tests.conformance.apache_e2e.report import Outcome, outcomes
+from tests.interop.node import Node
+
+BUILD_S: Final = 600
+CLASS_S: Final = 420
+"""Longest run of one class: the longest test waits four minutes for what must not come."""
+STOP_S: Final = 10
+LAUNCHER: Final = "org.junit.platform.console.ConsoleLauncher"
+PARALLEL: Final = "junit.jupiter.execution.parallel.config"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A project of ours that compiles one folder of the suite, and the properties by which its tests find the node."""
+
+    project: str
+    folder: str
+    namesrv: str
+    endpoint: str = ""
+    at_once: int = 8
+    """Tests of one class at once, whatever the machine: nearly all of them sleep nearly all of the time."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+MODULES: Final = {
+    "grpc": Module("grpc.xml", "java/e2e", "namesrvAddr", "endPoint", environment={"HEADGATE_POLICY_CREATE_TOPICS": "false"}),
+    "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr"),
+    "spring": Module("spring.xml", "java/e2e-spring", "rocketmq.name-server", at_once=1),
+}
+"""Apache's proxy makes no topic for those who ask for its route, which is tested. The tests of `spring` share their listeners."""
+
+
+def run(
+    checkout: Path, folder: Path, module: Module, verdict: Verdict, client: str | None = None, wanted: Collection[str] = ()
+) -> None:
+    """Compile the module and run its classes, or those that are wanted, on one node."""
+    folder.mkdir(parents=True, exist_ok=True)
+    classpath = build(checkout, folder, module, client)
+    with Node(folder / "node", "--durability", "page", environment=module.environment) as node:
+        for name in classes(checkout / module.folder, folder / "build/test-classes"):
+            if wanted and name.rpartition(".")[2] not in wanted:
+                continue
+            for outcome in run_class(module, checkout, folder, [*options(module, node), "-cp", classpath], name):
+                verdict.take(outcome)
+
+
+def build(checkout: Path, folder: Path, module: Module, client: str | None) -> str:
+    """Compile into `folder` -> the class path."""
+    output = folder / "classpath"
+    command = [
+        "mvn", "-q", "-B", "-f", str(Path(__file__).with_name(module.project)), f"-Dcheckout={checkout}",
+        f"-Dbuild.folder={folder / 'build'}", f"-Dmdep.outputFile={output}",
+        *([f"-Dclient.version={client}"] if client else []), "test-compile", "dependency:build-classpath",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S, check=False, cwd=folder)
+    if done.returncode != 0:
+        raise SystemExit((done.stdout + done.stderr)[-8000:])
+    return f"{folder / 'build/test-classes'}:{folder / 'build/classes'}:{output.read_text()}"
+
+
+def classes(folder: Path, compiled: Path) -> list[str]:
+    """The names of the classes with tests; there are files in which all is a comment, from which nothing is compiled."""
+    root = folder / "src/test/java"
+    found = [path.relative_to(root) for path in sorted(root.rglob("*Test.java")) if "Test\n" in path.read_text()]
+    return [".".join(path.with_suffix("").parts) for path in found if (compiled / path.with_suffix(".class")).exists()]
+
+
+def options(module: Module, node: Node) -> list[str]:
+    """The properties that name the node's ports."""
+    found = [f"-D{module.namesrv}=127.0.0.1:{node.port('nameserver')}"]
+    return [*found, f"-D{module.endpoint}=127.0.0.1:{node.port('grpc')}"] if module.endpoint else found
+
+
+def run_class(module: Module, checkout: Path, folder: Path, properties: list[str], name: str) -> list[Outcome]:
+    """One class in a process of its own; one that does not end is asked for its threads and ended."""
+    reports = folder / "reports" / name
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    command = [
+        "java", "-Xmx512m", f"-Duser.home={home}", *properties, LAUNCHER, f"--select-class={name}",
+        f"--reports-dir={reports}", "--disable-banner", "--details=none",
+        f"--config={PARALLEL}.strategy=fixed", f"--config={PARALLEL}.fixed.parallelism={module.at_once}",
+    ]  # fmt: skip
+    place = checkout / module.folder
+    began = time.monotonic()
+    with (folder / f"{name}.log").open("wb") as output:
+        process = subprocess.Popen(command, cwd=place, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        try:
+            process.wait(CLASS_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGQUIT)
+            time.sleep(1)
+            process.kill()
+            process.wait()
+    short = name.rpartition(".")[2]
+    found = outcomes(reports)
+    if not found:
+        tail = (folder / f"{name}.log").read_text(errors="replace")[-3000:]
+        found = [Outcome(short, time.monotonic() - began, f"the process ended with {process.returncode}:\n{tail}", False)]
+    return found
