@@ -98,15 +98,9 @@ class GroupCommit:
     """
 
     def __init__(
-        self,
-        segments: Segments,
-        cache: TailCache,
-        clock: Clock,
-        config: StoreConfig,
-        reached: Callable[[Effects], None],
-        before_write: Callable[[], None],
-        keyed: Callable[[Sequence[Message], Sequence[int], int, int], None],
-    ) -> None:
+        self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
+        before_write: Callable[[], None], keyed: Callable[[Sequence[Message], Sequence[int], int, int], None],
+    ) -> None:  # fmt: skip
         self._segments = segments
         self._cache = cache
         self._clock = clock
@@ -253,9 +247,8 @@ class GroupCommit:
             written.append(current)
         if self._unsynced:
             self._sync_gathered()
-        elif self._flush_timer is None and self.broken is None and self.written > self.synced:
-            due = self._clock.monotonic_ns() + self._config.flush_interval_ms * 1_000_000
-            self._flush_timer = self._clock.call_at(due, self._flush)
+        else:
+            self._flush_later(self._clock.monotonic_ns())
         for current in written:
             if current.messages:
                 self._keyed(current.messages, current.places, current.store_ms, current.base)
@@ -275,6 +268,12 @@ class GroupCommit:
         self._segments.active.newest_ms = self.store_ms
         records = current.parts[:-1] if current.changes else current.parts
         self._cache.add(current.places, records, len(data))
+
+    def _flush_later(self, since_ns: int) -> None:
+        """What was written since then is durable soon, also when nobody waits for it."""
+        if self._flush_timer is None and self.broken is None and self.written > self.synced:
+            due = since_ns + self._config.flush_interval_ms * 1_000_000
+            self._flush_timer = self._clock.call_at(due, self._flush)
 
     def _flush(self) -> None:
         self._flush_timer = None
@@ -316,8 +315,10 @@ class GroupCommit:
             self._gather.synced(answered, self._waiting + coming, took_ns)
             if self._unsynced or coming:
                 self._sync_gathered(coming)
-            elif current is not None:
-                self.wake()
+            else:
+                self._flush_later(began)
+                if current is not None:
+                    self.wake()
             for effects in ready:
                 self._reached(effects)
             self._wake_sync_waiters()

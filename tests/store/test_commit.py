@@ -55,6 +55,21 @@ def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
     assert driver.store.figures()["log_flush_behind_bytes"] == 0
 
 
+def test_what_is_written_during_a_sync_for_others_is_flushed_within_half_a_second_too() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.topic("p", Durability.PAGE)
+    driver.clock.run_for(1_000)
+    driver.disk.sync_ms = 10
+    answers: list[list[Placed] | Failure] = []
+    driver.store.append([message("t")], answers.append)
+    driver.clock.run_for(5)
+    driver.store.append([message("p")], answers.append)
+    driver.clock.run_for(510)
+    assert len(answers) == 2
+    assert driver.store.figures()["log_flush_behind_bytes"] == 0
+
+
 def _changed_during_a_sync() -> Driver:
     """A position is noted, by nobody who waits for it, while the disk is busy."""
     driver = Driver()
