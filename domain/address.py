@@ -88,6 +88,14 @@ def pop_retry_topic(group: str, topic: str) -> str:
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 
+def retried_by_pop(retry_topic: str) -> list[tuple[str, str]]:
+    """(group, topic) pairs whose `pop_retry_topic` has this name: the name alone does not tell where the group ends."""
+    if not retry_topic.startswith(RETRY_PREFIX):
+        return []
+    name = retry_topic[len(RETRY_PREFIX) :]
+    return [(name[:at], name[at + 1 :]) for at, letter in enumerate(name) if letter == "_" and 0 < at < len(name) - 1]
+
+
 def dead_letter_topic(group: str) -> str:
     """Where messages of `group` go when their attempts are used up."""
     return DLQ_PREFIX + group

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from domain.command import Command
 from domain.event import Event
@@ -30,7 +31,8 @@ class Earliest(Event):
 class AwaitMessages(Command):
     """Hold until the group has something to receive from a topic, at most `wait_ms`, leasing nothing -> MessagesWait.
 
-    `queue_id` -1: any queue. "Something" is a message at or beyond the group's position: others may hold it on lease.
+    `queue_id` -1: any queue. "Something" is a message that nobody holds on lease and, with `ordered`, that does not wait for
+    another one of its message group. With an `attempt_id` also what a Receive of that attempt has been given.
     """
 
     ticket: object
@@ -38,6 +40,8 @@ class AwaitMessages(Command):
     topic: str
     queue_id: int = -1
     wait_ms: int = 0
+    ordered: bool = False
+    attempt_id: str = ""
 
 
 @dataclass(slots=True)
@@ -91,3 +95,10 @@ class Figures(Event):
     ticket: object
     started_ms: int
     values: Mapping[str, float] = field(default_factory=dict)
+
+
+class Outlook(Protocol):
+    """What can be received, seen from outside."""
+
+    def waits(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+        """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""

@@ -24,6 +24,7 @@ from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
 from store.lease.early import Early
 from store.lease.ledger import Ledger
+from store.lease.look import Look
 from store.lease.retry import retry_copy
 from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
@@ -86,6 +87,7 @@ class Core:
         self.state.connect(self.append_changes, self.segments.read)
         recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
+        self.look = Look(self.ledger, self.index, clock, self)
         self.early = Early(self.ledger, clock, self.freed)
         self.segments.date(clock.wall_ms())
         self.keys.load(point.position, self.segments)

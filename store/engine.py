@@ -9,6 +9,7 @@ from typing import final
 from domain import limits
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
+from domain.inspect import Outlook
 from domain.lite import LightQueues
 from domain.message import SYS_PREPARED, Message
 from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
@@ -24,13 +25,14 @@ from store.transaction import half
 
 @final
 class LogStore:
-    """MessageStore over one log. `metadata`, `state`, `transactions`, `timers`, `lights`: its other faces. See `open_store`."""
+    """MessageStore over one log. `metadata` and what follows are its other faces. See `open_store`."""
 
     metadata: Metadata
     state: State
     transactions: Transactions
     timers: Timers
     lights: LightQueues
+    outlook: Outlook
 
     def __init__(self, core: Core, clock: Clock) -> None:
         self._core = core
@@ -40,6 +42,7 @@ class LogStore:
         self.transactions = core.book
         self.timers = core.recalling
         self.lights = core.lights
+        self.outlook = core.look
 
     def listen(self, listener: StoreListener) -> None:
         """Add a listener."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from domain import limits
+from domain import address, limits
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -13,6 +13,7 @@ from domain.inspect import (
     Earliest,
     Figures,
     MessagesWait,
+    Outlook,
     QueryEarliest,
     QueryFigures,
 )
@@ -27,9 +28,15 @@ class Inspecting:
     """QueryEarliest, AwaitMessages, QueryFigures."""
 
     def __init__(
-        self, store: MessageStore, metadata: Metadata, clock: Clock, figures: Callable[[], Mapping[str, float]]
+        self,
+        store: MessageStore,
+        outlook: Outlook,
+        metadata: Metadata,
+        clock: Clock,
+        figures: Callable[[], Mapping[str, float]],
     ) -> None:
         self._store = store
+        self._outlook = outlook
         self._metadata = metadata
         self._figures = figures
         self._started_ms = clock.wall_ms()
@@ -45,12 +52,16 @@ class Inspecting:
         }
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """Wake whoever waits for the topic."""
+        """Wake whoever waits for the topic, or for what it retries."""
         self._parking.wake(topic, queue_id)
+        for group, origin in address.retried_by_pop(topic):
+            self._parking.wake_group(group, origin)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases have ended: there is something again."""
         self._parking.wake_group(group, topic)
+        for _, origin in address.retried_by_pop(topic):
+            self._parking.wake_group(group, origin)
 
     def _query(self, session: Session, command: QueryFigures) -> None:
         session.answer(Figures(command.ticket, self._started_ms, self._figures()))
@@ -93,29 +104,16 @@ class Inspecting:
         else:
             _Watch(self, session, command).start()
 
-    def queues(self, command: AwaitMessages) -> Sequence[int]:
-        """The queues that a watch is about."""
-        topic = self._metadata.topic(command.topic)
-        if command.queue_id >= 0 or topic is None:
-            return [command.queue_id]
-        return range(topic.read_queues)
-
-    def compare(self, command: AwaitMessages, queue_id: int, then: Callable[[bool], None]) -> None:
-        """Tell `then` whether the group's position in a queue is before its end."""
-
-        def bounded(bounds: tuple[int, int] | Failure) -> None:
-            if isinstance(bounds, Failure) or bounds[0] >= bounds[1]:
-                then(False)
-                return
-            end = bounds[1]
-            self._store.offset(
-                command.group,
-                command.topic,
-                queue_id,
-                lambda position: then(isinstance(position, Failure) or position < end),
-            )
-
-        self._store.bounds(command.topic, queue_id, bounded)
+    def waits(self, command: AwaitMessages) -> bool:
+        """Whether a Receive would find something now, in the topic or among what has gone on to the group's retry topic."""
+        group = self._metadata.group(command.group)
+        ordered = command.ordered or (group is not None and group.orderly)
+        if self._outlook.waits(command.group, command.topic, command.queue_id, ordered, command.attempt_id):
+            return True
+        if ordered or command.queue_id >= 0:
+            return False
+        retry_topic = address.pop_retry_topic(command.group, command.topic)
+        return self._outlook.waits(command.group, retry_topic, -1, False, "")
 
     def park(self, watch: _Watch) -> Waiter | None:
         """Hold one watch."""
@@ -138,42 +136,29 @@ class Inspecting:
 class _Watch:
     """One AwaitMessages from its first look to its answer."""
 
-    __slots__ = ("_inspecting", "_left", "_waiter", "command", "session")
+    __slots__ = ("_inspecting", "_waiter", "command", "session")
 
     def __init__(self, inspecting: Inspecting, session: Session, command: AwaitMessages) -> None:
         self._inspecting = inspecting
         self.session = session
         self.command = command
         self._waiter: Waiter | None = None
-        self._left = 0
 
     def start(self) -> None:
-        queues = self._inspecting.queues(self.command)
-        self._left = len(queues)
-        for queue_id in queues:
-            self._inspecting.compare(self.command, queue_id, self._looked)
-
-    def _looked(self, there: bool) -> None:
-        if self._left <= 0:
-            return
-        self._left -= 1
-        if there:
-            self._left = 0
+        if self._inspecting.waits(self.command):
             self._answer(there=True)
-        elif self._left == 0:
-            self._hold()
-
-    def _hold(self) -> None:
-        if self.command.wait_ms <= 0:
+        elif self.command.wait_ms <= 0:
             self._answer(there=False)
-            return
-        self._waiter = self._inspecting.park(self)
-        if self._waiter is None:
-            self._answer(there=False, full=True)
+        else:
+            self._waiter = self._inspecting.park(self)
+            if self._waiter is None:
+                self._answer(there=False, full=True)
 
     def wake(self) -> bool:
-        self._answer(there=True)
-        return True
+        there = self._inspecting.waits(self.command)
+        if there:
+            self._answer(there=True)
+        return there
 
     def give_up(self) -> None:
         self._answer(there=False)

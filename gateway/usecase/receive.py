@@ -63,22 +63,15 @@ class Receiving:
         """Wake the members that wait for `topic`; for a retry topic, those that wait for what it retries."""
         self.wakes += 1
         self._parking.wake(topic, queue_id)
-        if topic.startswith(address.RETRY_PREFIX):
-            for group, origin in self._retried(topic):
-                self._parking.wake_group(group, origin)
+        for group, origin in address.retried_by_pop(topic):
+            self._parking.wake_group(group, origin)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases of `group` have ended."""
         self.wakes += 1
         self._parking.wake_group(group, topic)
-        if topic.startswith(address.RETRY_PREFIX):
-            for _, origin in self._retried(topic):
-                self._parking.wake_group(group, origin)
-
-    def _retried(self, retry_topic: str) -> list[tuple[str, str]]:
-        """(group, topic) pairs that `retry_topic` may stand for: the name alone does not tell where the group ends."""
-        name = retry_topic[len(address.RETRY_PREFIX) :]
-        return [(name[:at], name[at + 1 :]) for at, letter in enumerate(name) if letter == "_" and 0 < at < len(name) - 1]
+        for _, origin in address.retried_by_pop(topic):
+            self._parking.wake_group(group, origin)
 
     def _receive(self, session: Session, command: Receive) -> None:
         topic = self._topics.find(command.topic)

@@ -225,6 +225,8 @@ def notify(_client: Client, frame: Frame) -> Outcome:
         args.text("topic"),
         max(-1, args.number("queueId", -1)),
         max(0, min(args.number("pollTime", 0), WAIT_MS_MAX)),
+        args.flag("order"),
+        args.text("attemptId", ""),
     )
     return (command,)
 

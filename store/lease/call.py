@@ -86,6 +86,12 @@ class LeaseCall:
         self.rest += max(waiting - len(again) - (table.head - before), 0)
         return changed
 
+    def would_take(self, table: LeaseTable, queue: Queue) -> bool:
+        """Whether `take_from` would find something, wanted or not. Changes nothing."""
+        if max(table.head, queue.first) < queue.visible:
+            return True
+        return any(lease.free or lease.end_ms <= self.now for lease in table.leases.values())
+
     def _again(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
         for offset in offsets:
             rows = self._index.rows(queue, offset, 1)

@@ -85,6 +85,29 @@ class OrderedCall(LeaseCall):
         self.rest += max(queue.visible - table.head, 0)
         return changed
 
+    def would_take(self, table: LeaseTable, queue: Queue) -> bool:
+        """As of any call; what waits for its key is not there, and what this attempt has been given is. Learns keys at most."""
+        named_ms = table.attempts.get(self.attempt_id, -1) if self.attempt_id else -1
+        out: set[bytes] = set()
+        free: list[int] = []
+        for offset, lease in table.leases.items():
+            if lease.pop_ms == named_ms and not lease.pulled:
+                return True
+            if lease.free or lease.end_ms <= self.now:
+                free.append(offset)
+            else:
+                out.add(self._key(table, queue, offset))
+        if any(self._key(table, queue, offset) not in out for offset in free):
+            return True
+        ahead = range(max(table.head, queue.first), min(queue.visible, table.head + DEFERRED_MAX))
+        for offset in ahead:
+            key = self._key(table, queue, offset)
+            if key not in out:
+                return True
+            if not key:
+                return False
+        return False
+
     def _onward(self, table: LeaseTable, queue: Queue, out: set[bytes], deferred: int) -> bool:
         """Lease from the head on, stepping over messages whose key is in `out`."""
         began = table.head

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from domain.admin import ChangeTopic, TopicChange
-from domain.command import CommitOffsets, Disconnected, PutTopic, QueryTopic
+from domain.command import Acknowledge, CommitOffsets, Disconnected, PutTopic, QueryTopic, Receive
 from domain.errors import ErrorCode
-from domain.event import Done, TopicFound
+from domain.event import Done, Leased, Received, TopicFound
 from domain.inspect import (
     AwaitMessages,
     Earliest,
@@ -31,7 +31,8 @@ __all__ = ["bench"]
 def place(bench: Bench) -> Bench:
     store = bench.store
     bench.handler.add(
-        Inspecting(store, store.metadata, bench.clock, store.figures), TopicChanging(store.metadata, bench.handler.topics)
+        Inspecting(store, store.outlook, store.metadata, bench.clock, store.figures),
+        TopicChanging(store.metadata, bench.handler.topics),
     )
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     return bench
@@ -68,6 +69,50 @@ def test_it_waits_for_the_next_message_and_no_longer_than_its_time(place: Bench)
     assert ear.take() == [MessagesWait(1, True)]
     place.clock.run_for(6_000)
     assert ear.take() == []
+
+
+def leased(place: Bench, *, limit: int = 32, ordered: bool = False, attempt_id: str = "") -> list[Leased]:
+    (event,) = place.ask(Receive(1, "g", "T", limit, 20_000, from_first=True, ordered=ordered, attempt_id=attempt_id))
+    assert isinstance(event, Received)
+    return event.messages
+
+
+def test_what_others_hold_is_not_there_to_receive_until_their_leases_end(place: Bench) -> None:
+    place.send("T", "first")
+    assert len(leased(place)) == 1
+    ear = Ear()
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, False)]
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=10_000), ear) == []
+    place.clock.run_for(10_100)
+    assert ear.take() == [MessagesWait(1, False)]
+    assert place.ask(AwaitMessages(2, "g", "T", wait_ms=20_000), ear) == []
+    place.clock.run_for(9_000)
+    assert ear.take() == []
+    place.clock.run_for(1_500)
+    assert ear.take() == [MessagesWait(2, True)]
+
+
+def test_what_comes_behind_leases_is_announced(place: Bench) -> None:
+    place.send("T", "first", "second")
+    leased(place)
+    ear = Ear()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    place.send("T", "third")
+    assert ear.take() == [MessagesWait(1, True)]
+
+
+def test_in_order_what_waits_for_its_message_group_is_not_there_but_for_the_same_attempt_it_is(place: Bench) -> None:
+    place.ask(PutTopic(1, Topic("T", 1, 1)))
+    place.send("T", "first", "second")
+    (first,) = leased(place, limit=1, ordered=True, attempt_id="mine")
+    assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="mine")) == [MessagesWait(1, True)]
+    assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="other")) == [MessagesWait(1, False)]
+    ear = Ear()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000, ordered=True), ear) == []
+    place.send("T", "third")
+    assert ear.take() == []
+    place.ask(Acknowledge(1, "g", "T", [first.receipt]))
+    assert ear.take() == [MessagesWait(1, True)]
 
 
 def test_it_gives_up_when_its_time_is_over(place: Bench) -> None:

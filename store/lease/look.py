@@ -1,0 +1,45 @@
+"""Whether a lease call would find anything, without making it."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.ports import Clock
+from store.lease.call import LeaseCall, Source
+from store.lease.ledger import Ledger
+from store.lease.order import OrderedCall
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+
+
+@final
+class Look:
+    """domain/inspect.Outlook over the lease tables. Makes none, and changes none."""
+
+    __slots__ = ("_clock", "_index", "_ledger", "_source")
+
+    def __init__(self, ledger: Ledger, index: QueueIndex, clock: Clock, source: Source) -> None:
+        self._ledger = ledger
+        self._index = index
+        self._clock = clock
+        self._source = source
+
+    def waits(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+        """Outlook.waits."""
+        entry = self._index.topics.get(topic)
+        if entry is None:
+            return False
+        now = self._clock.wall_ms()
+        if ordered:
+            call: LeaseCall = OrderedCall(self._index, self._source, "", now, 1, 0, None, attempt_id)
+        else:
+            call = LeaseCall(self._index, self._source, "", now, 1, 0, None)
+        queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
+        return any(queue is not None and self._waits(group, queue, call) for queue in queues)
+
+    def _waits(self, group: str, queue: Queue, call: LeaseCall) -> bool:
+        self._index.refresh(queue)
+        table = self._ledger.tables.live.get((group, queue.name, queue.id))
+        if table is None:
+            return queue.first < queue.visible
+        return call.would_take(table, queue)
