@@ -1,7 +1,8 @@
-"""Markers, and the line that says how many tests with foreign clients ran, and why the others did not."""
+"""Markers, the order of a run by several workers, and the line that says how many tests with foreign clients ran."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,12 @@ from hypothesis import HealthCheck, settings
 
 from gateway.runtime.compiled import activate
 
-INTEROP = Path(__file__).parent / "interop"
+TESTS = Path(__file__).parent
+INTEROP = TESTS / "interop"
+WAITING = ("interop", "scenarios", "examples")
+"""Folders whose tests mostly wait for processes of other people's. Several workers have them first: what computes comes after."""
+LONGEST: tuple[str, ...] = ()
+"""Files that take minutes, the longest first: whoever begins one last would end alone."""
 RUNNING = activate()
 """What runs as machine code; decided before any module under test is imported."""
 
@@ -28,10 +34,18 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever lies under tests/interop is an interop test."""
+    """Whatever lies under tests/interop is an interop test. Workers, which are given files in this order, have the longest first."""
     for item in items:
         if INTEROP in item.path.parents:
             item.add_marker(pytest.mark.interop)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[int, int]:
+    path = item.path.relative_to(TESTS)
+    place = LONGEST.index(str(path)) if str(path) in LONGEST else len(LONGEST)
+    return path.parts[0] not in WAITING, place
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -47,8 +61,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """The last line of a run."""
-    if _ran or _skipped:
+    """The last line of a run, which is not a worker's to say."""
+    if (_ran or _skipped) and "PYTEST_XDIST_WORKER" not in os.environ:
         counts = sorted(Counter(_skipped.values()).items())
         why = "; ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in counts)
         print(f"interop: {len(_ran)} ran, {len(_skipped)} skipped: {why or 'none'}", flush=True)
