@@ -12,6 +12,7 @@ def figures(core: Core) -> dict[str, float]:
         "messages_total": core.appender.messages,
         "log_bytes": core.segments.end - core.segments.first,
         "log_end": core.segments.end,
+        "log_oldest_ms": core.segments.oldest_ms(),
         "log_segments": len(core.segments.all),
         "log_written_bytes_total": commit.written_bytes,
         "log_writes_total": commit.writes,

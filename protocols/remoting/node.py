@@ -110,7 +110,7 @@ def _table(event: Figures, now_ms: int) -> Mapping[str, str]:
         "getTransferredTps": got,
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",
-        "earliestMessageTimeStamp": str(now_ms),
+        "earliestMessageTimeStamp": _whole(values, "log_oldest_ms"),
         "commitLogDiskRatio": str(values.get("disk_used_ratio", 0.0)),
         "startAcceptSendRequestTimeStamp": str(event.started_ms),
     }

@@ -167,6 +167,11 @@ class Segments:
             if first is not None:
                 following_ms = first.written_ms
 
+    def oldest_ms(self) -> int:
+        """When the oldest batch that is still there was written, 0 while there is none."""
+        first = batch.header(self.all[0].file.read(0, batch.HEADER_BYTES), self.first)
+        return 0 if first is None else first.written_ms
+
     def ends_with_filler(self) -> bool:
         """True when the last segment is closed: a new one has to be begun."""
         last = self.all[-1]
