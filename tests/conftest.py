@@ -14,7 +14,7 @@ from gateway.runtime.compiled import activate
 TESTS = Path(__file__).parent
 INTEROP = TESTS / "interop"
 WAITING = ("interop", "scenarios", "examples")
-"""Folders whose tests mostly wait for processes of other people's. Several workers have them first: what computes comes after."""
+"""Folders whose tests mostly wait for foreign processes. Several workers have them first: what computes comes after."""
 LONGEST: tuple[str, ...] = ()
 """Files that take minutes, the longest first: whoever begins one last would end alone."""
 RUNNING = activate()
@@ -34,7 +34,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever lies under tests/interop is an interop test. Workers, which are given files in this order, have the longest first."""
+    """Whatever lies under tests/interop is an interop test. Workers are given files in this order, the longest first."""
     for item in items:
         if INTEROP in item.path.parents:
             item.add_marker(pytest.mark.interop)
