@@ -22,8 +22,8 @@ PROJECT: Final = Path(__file__).with_name("golang.xml")
 
 def run(checkout: Path, folder: Path, verdict: Verdict, client: str | None = None) -> None:
     """Compile the module and run all its tests on one node. A client of version 5 has another import path than the suite's."""
+    shutil.rmtree(folder, ignore_errors=True)
     copy = folder / "golang"
-    shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(checkout / "golang", copy)
     if client is not None:
         _exchange(copy, client)

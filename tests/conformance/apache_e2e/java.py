@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import time
@@ -32,22 +33,25 @@ class Module:
     endpoint: str = ""
     at_once: int = 8
     """Tests of one class at once, whatever the machine: nearly all of them sleep nearly all of the time."""
+    alone: tuple[str, ...] = ()
+    """Classes whose tests take turns, as they share a client."""
     environment: dict[str, str] = field(default_factory=dict)
 
 
 MODULES: Final = {
     "grpc": Module("grpc.xml", "java/e2e", "namesrvAddr", "endPoint", environment={"HEADGATE_POLICY_CREATE_TOPICS": "false"}),
-    "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr"),
+    "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr", alone=("NormalMessageSizeTest",)),
     "spring": Module("spring.xml", "java/e2e-spring", "rocketmq.name-server", at_once=1),
 }
-"""Apache's proxy makes no topic for those who ask for its route, which is tested. The tests of `spring` share their listeners."""
+"""Apache's proxy makes no topic for who asks for its route, and that is tested. The tests of `spring` share their listeners."""
 
 
 def run(
     checkout: Path, folder: Path, module: Module, verdict: Verdict, client: str | None = None, wanted: Collection[str] = ()
 ) -> None:
     """Compile the module and run its classes, or those that are wanted, on one node."""
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     classpath = build(checkout, folder, module, client)
     with Node(folder / "node", "--durability", "page", environment=module.environment) as node:
         for name in classes(checkout / module.folder, folder / "build/test-classes"):
@@ -89,10 +93,12 @@ def run_class(module: Module, checkout: Path, folder: Path, properties: list[str
     reports = folder / "reports" / name
     home = folder / "home"
     home.mkdir(exist_ok=True)
+    short = name.rpartition(".")[2]
+    at_once = 1 if short in module.alone else module.at_once
     command = [
         "java", "-Xmx512m", f"-Duser.home={home}", *properties, LAUNCHER, f"--select-class={name}",
         f"--reports-dir={reports}", "--disable-banner", "--details=none",
-        f"--config={PARALLEL}.strategy=fixed", f"--config={PARALLEL}.fixed.parallelism={module.at_once}",
+        f"--config={PARALLEL}.strategy=fixed", f"--config={PARALLEL}.fixed.parallelism={at_once}",
     ]  # fmt: skip
     place = checkout / module.folder
     began = time.monotonic()
@@ -105,7 +111,6 @@ def run_class(module: Module, checkout: Path, folder: Path, properties: list[str
             time.sleep(1)
             process.kill()
             process.wait()
-    short = name.rpartition(".")[2]
     found = outcomes(reports)
     if not found:
         tail = (folder / f"{name}.log").read_text(errors="replace")[-3000:]

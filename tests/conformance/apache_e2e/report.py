@@ -25,9 +25,7 @@ class Outcome:
 
 def outcomes(folder: Path) -> list[Outcome]:
     """Every test of the reports in `folder`, sorted by name. Each call of a parametrised test is a line of its own."""
-    found = [
-        _outcome(case) for report in sorted(folder.glob(REPORTS)) for case in ElementTree.parse(report).iter("testcase")
-    ]
+    found = [_outcome(case) for report in sorted(folder.glob(REPORTS)) for case in ElementTree.parse(report).iter("testcase")]
     return sorted(found, key=lambda each: each.name)
 
 
