@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gateway.config import Config
+from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
+from tests.simulation.simple import Receiver, said
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
@@ -126,3 +128,62 @@ def test_a_clone_has_the_positions_of_the_other_group(power: bool) -> None:
     assert twin.position(0) == 6
     twin.commit(0, 7)
     assert (consumer.position(0), twin.position(0)) == (6, 7)
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(faults: str) -> None:
+    """What members hold on lease is theirs no more, and attempts begin anew."""
+    world, _, tool, times = hourly(87)
+    popper = Consumer(world, "popper", "g", TOPIC)
+    receiver = Receiver(world, "receiver", "g", TOPIC)
+    held = popper.pop(invisible_ms=HOUR_MS, most=3)
+    for message in receiver.receive(most=4):
+        assert receiver.ack(message) == pb.OK
+    kept = receiver.receive(most=32, invisible_ms=HOUR_MS)
+    assert [len(held), len(kept)] == [3, 3]
+    assert tool.reset("g", TOPIC, times[2]) == {0: 2}
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert popper.ack(held[2]) != 0, "a receipt of before the reset"
+    assert receiver.ack(kept[0]) != pb.OK
+    first = popper.pop(most=2)
+    assert [(one.body, one.record.reconsume_times) for one in first] == [("2", 0), ("3", 0)]
+    rest = receiver.receive()
+    assert [(message.body.decode(), message.system_properties.delivery_attempt) for message in rest] == [
+        (str(number), 1) for number in range(4, COUNT)
+    ]
+    assert [popper.ack(one) for one in first] == [0, 0]
+    assert [receiver.ack(message) for message in rest] == [pb.OK] * len(rest)
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert world.position("g", TOPIC, 0) == COUNT
+
+
+@pytest.mark.parametrize("faults", ["none", "kill"])
+def test_a_reset_by_time_with_nobody_there_and_then_a_receiver_over_grpc(faults: str) -> None:
+    world, _, tool, times = hourly(88)
+    gone = Receiver(world, "gone", "g", TOPIC)
+    assert [gone.ack(message) for message in gone.receive()] == [pb.OK] * COUNT
+    gone.hang_up()
+    world.clock.run_for(1_000)
+    assert tool.reset("g", TOPIC, times[6]) == {0: 6}
+    if faults != "none":
+        world.again()
+    back = Receiver(world, "back", "g", TOPIC)
+    assert said(back.receive()) == ["6", "7", "8", "9"]
+
+
+def test_a_receiver_that_waits_gets_what_a_reset_brings_back() -> None:
+    world, _, tool, times = hourly(89)
+    popper = Consumer(world, "popper", "g", TOPIC)
+    assert [popper.ack(one) for one in popper.pop()] == [0] * COUNT
+    clock = world.clock
+    fields = {"topic": TOPIC, "group": "g", "timestamp": str(times[8]), "isForce": "true"}
+    begun = clock.monotonic_ns()
+
+    def reset() -> None:
+        tool.post(codes.RESET_OFFSET, fields)
+
+    clock.call_at(begun + 2_000_000_000, reset)
+    assert [one.body for one in popper.pop(wait_ms=15_000)] == ["8", "9"]
+    assert clock.monotonic_ns() - begun < 3_000_000_000
