@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from domain.command import Command
 from domain.event import Event
@@ -73,12 +72,14 @@ class Progress(Event):
 
     per_second   messages a second that the group was given in the last minute
     times        (topic, queue id) -> store time of the last message before the position, where it is still there
+    given        (topic, queue id) -> offset up to which the group has been given messages, where that is beyond its position
     """
 
     ticket: object
     queues: list[tuple[str, int, int, int]]
     per_second: float = 0.0
     times: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    given: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -95,10 +96,3 @@ class Figures(Event):
     ticket: object
     started_ms: int
     values: Mapping[str, float] = field(default_factory=dict)
-
-
-class Outlook(Protocol):
-    """What can be received, seen from outside."""
-
-    def waits(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
-        """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""

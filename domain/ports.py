@@ -14,6 +14,7 @@ from domain.errors import Failure
 from domain.event import Leased
 from domain.filter.filter import Filter
 from domain.message import Message, Placed
+from domain.outlook import Outlook
 from domain.receipt import Receipt
 from domain.route import BrokerAddresses, Registration, TopicQueues, Version
 from domain.topic import Durability, Group, Topic
@@ -149,6 +150,8 @@ class StoreListener(Protocol):
 
 class MessageStore(Protocol):
     """The log seen from the gateway. Local (`store.engine.LogStore`) or over the network."""
+
+    outlook: Outlook
 
     def listen(self, listener: StoreListener) -> None:
         """Add a listener."""

@@ -118,11 +118,13 @@ class Backlog(Event):
     """Group -> (topic, queue id, next offset of the queue, the group's position); groups without a position are left out.
 
     `times`: group -> (topic, queue id) -> store time of the last message before the position, where it is still there.
+    `given`: group -> (topic, queue id) -> offset up to which the group has been given messages, where beyond its position.
     """
 
     ticket: object
     groups: dict[str, list[tuple[str, int, int, int]]]
     times: dict[str, dict[tuple[str, int], int]] = field(default_factory=dict)
+    given: dict[str, dict[tuple[str, int], int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -118,7 +118,7 @@ def compose(
     keys = Settings(store.state)
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
-        Inspecting(store, store.outlook, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
+        Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
         Querying(store, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),

@@ -9,9 +9,9 @@ from typing import final
 from domain import limits
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
-from domain.inspect import Outlook
 from domain.lite import LightQueues
 from domain.message import SYS_PREPARED, Message
+from domain.outlook import Outlook
 from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
 from domain.receipt import Receipt
 from domain.transaction import Timers, Transactions

@@ -13,7 +13,6 @@ from domain.inspect import (
     Earliest,
     Figures,
     MessagesWait,
-    Outlook,
     QueryEarliest,
     QueryFigures,
 )
@@ -28,15 +27,9 @@ class Inspecting:
     """QueryEarliest, AwaitMessages, QueryFigures."""
 
     def __init__(
-        self,
-        store: MessageStore,
-        outlook: Outlook,
-        metadata: Metadata,
-        clock: Clock,
-        figures: Callable[[], Mapping[str, float]],
+        self, store: MessageStore, metadata: Metadata, clock: Clock, figures: Callable[[], Mapping[str, float]]
     ) -> None:
         self._store = store
-        self._outlook = outlook
         self._metadata = metadata
         self._figures = figures
         self._started_ms = clock.wall_ms()
@@ -108,12 +101,12 @@ class Inspecting:
         """Whether a Receive would find something now, in the topic or among what has gone on to the group's retry topic."""
         group = self._metadata.group(command.group)
         ordered = command.ordered or (group is not None and group.orderly)
-        if self._outlook.waits(command.group, command.topic, command.queue_id, ordered, command.attempt_id):
+        if self._store.outlook.waits(command.group, command.topic, command.queue_id, ordered, command.attempt_id):
             return True
         if ordered or command.queue_id >= 0:
             return False
         retry_topic = address.pop_retry_topic(command.group, command.topic)
-        return self._outlook.waits(command.group, retry_topic, -1, False, "")
+        return self._store.outlook.waits(command.group, retry_topic, -1, False, "")
 
     def park(self, watch: _Watch) -> Waiter | None:
         """Hold one watch."""

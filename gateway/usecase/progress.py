@@ -68,6 +68,15 @@ class Progressing:
         every = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
         return list(islice(every, QUEUES_MAX))
 
+    def _given(self, found: list[Position]) -> dict[str, dict[tuple[str, int], int]]:
+        """How far groups were given messages, where that is beyond their position."""
+        given: dict[str, dict[tuple[str, int], int]] = {}
+        for group, topic, queue_id, _, position in found:
+            reached = self._store.outlook.given(group, topic, queue_id)
+            if reached > position:
+                given.setdefault(group, {})[topic, queue_id] = reached
+        return given
+
     def _progress(self, session: Session, command: QueryProgress) -> None:
         failure = self._unknown(command.group, command.topic)
         if failure is not None:
@@ -76,15 +85,16 @@ class Progressing:
 
         def looked(found: list[Position]) -> None:
             queues = [each[1:] for each in found]
+            given = self._given(found).get(command.group, {})
             rate = self._tally.per_second(command.group)
             if not command.times:
-                session.answer(Progress(command.ticket, queues, rate))
+                session.answer(Progress(command.ticket, queues, rate, given=given))
                 return
             wanted = [(topic, queue_id, position - 1) for topic, queue_id, _, position in queues if position > 0]
 
             def timed(times: list[int]) -> None:
                 known = {(topic, queue_id): ms for (topic, queue_id, _), ms in zip(wanted, times, strict=True) if ms >= 0}
-                session.answer(Progress(command.ticket, queues, rate, known))
+                session.answer(Progress(command.ticket, queues, rate, known, given))
 
             _Times(self._store, wanted, timed).start()
 
@@ -102,7 +112,7 @@ class Progressing:
                 for (group, topic, queue_id, _, _), ms in zip(begun, times, strict=True):
                     if ms >= 0:
                         known.setdefault(group, {})[topic, queue_id] = ms
-                session.answer(Backlog(command.ticket, groups, known))
+                session.answer(Backlog(command.ticket, groups, known, self._given(found)))
 
             _Times(self._store, [(topic, queue_id, position - 1) for _, topic, queue_id, _, position in begun], timed).start()
 

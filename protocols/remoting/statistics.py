@@ -74,13 +74,14 @@ def progress(_client: Client, frame: Frame) -> Outcome:
 
 def _progress(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Progress)
-    return ticket.reply(codes.SUCCESS, body=_stats(client, event.queues, event.times, event.per_second))
+    return ticket.reply(codes.SUCCESS, body=_stats(client, event.queues, event.times, event.given, event.per_second))
 
 
 def _stats(
     client: Client,
     queues: Sequence[tuple[str, int, int, int]],
     times: Mapping[tuple[str, int], int],
+    given: Mapping[tuple[str, int], int],
     per_second: float,
 ) -> bytes:
     """A ConsumeStats bean."""
@@ -91,7 +92,7 @@ def _stats(
                 "brokerOffset": end,
                 "consumerOffset": position,
                 "lastTimestamp": times.get((name, queue_id), 0),
-                "pullOffset": position,
+                "pullOffset": given.get((name, queue_id), position),
             },
         )
         for name, queue_id, end, position in queues
@@ -107,12 +108,18 @@ def backlog(_client: Client, frame: Frame) -> Outcome:
 def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Backlog)
     behind = sum(end - position for queues in event.groups.values() for _, _, end, position in queues)
+    working = sum(
+        event.given.get(name, {}).get((topic, queue_id), position) - position
+        for name, queues in event.groups.items()
+        for topic, queue_id, _, position in queues
+    )
     groups = b",".join(
-        b"{" + fastjson.dumps(name) + b":[" + _stats(client, queues, event.times.get(name, {}), 0.0) + b"]}"
+        b"{%b:[%b]}" % (fastjson.dumps(name), _stats(client, queues, event.times.get(name, {}), event.given.get(name, {}), 0.0))
         for name, queues in sorted(event.groups.items())
     )
     address = fastjson.dumps(client.facts.address)
-    body = b'{"brokerAddr":%b,"consumeStatsList":[%b],"totalDiff":%d,"totalInflightDiff":0}' % (address, groups, behind)
+    text = b'{"brokerAddr":%b,"consumeStatsList":[%b],"totalDiff":%d,"totalInflightDiff":%d}'
+    body = text % (address, groups, behind, working)
     return ticket.reply(codes.SUCCESS, body=body)
 
 

@@ -14,7 +14,7 @@ from store.queue.queue import Queue
 
 @final
 class Look:
-    """domain/inspect.Outlook over the lease tables. Makes none, and changes none."""
+    """domain/outlook.Outlook over the lease tables. Makes none, and changes none."""
 
     __slots__ = ("_clock", "_index", "_ledger", "_source")
 
@@ -36,6 +36,16 @@ class Look:
             call = LeaseCall(self._index, self._source, "", now, 1, 0, None)
         queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
         return any(queue is not None and self._waits(group, queue, call) for queue in queues)
+
+    def given(self, group: str, topic: str, queue_id: int) -> int:
+        """Outlook.given."""
+        place = (group, topic, queue_id)
+        table = self._ledger.tables.live.get(place)
+        mark = self._ledger.marks.get(place)
+        queue = self._index.queue(topic, queue_id)
+        if queue is None:
+            return 0
+        return min(max(0 if table is None else table.head, 0 if mark is None else mark.end), queue.visible)
 
     def _waits(self, group: str, queue: Queue, call: LeaseCall) -> bool:
         self._index.refresh(queue)

@@ -31,8 +31,7 @@ __all__ = ["bench"]
 def place(bench: Bench) -> Bench:
     store = bench.store
     bench.handler.add(
-        Inspecting(store, store.outlook, store.metadata, bench.clock, store.figures),
-        TopicChanging(store.metadata, bench.handler.topics),
+        Inspecting(store, store.metadata, bench.clock, store.figures), TopicChanging(store.metadata, bench.handler.topics)
     )
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     return bench

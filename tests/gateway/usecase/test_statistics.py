@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from domain.command import CommitOffsets, Disconnected, Heartbeat, Membership, PutGroup, PutTopic, Subscription
+from domain.command import (
+    Acknowledge,
+    CommitOffsets,
+    Disconnected,
+    Heartbeat,
+    Membership,
+    Pull,
+    PutGroup,
+    PutTopic,
+    Receive,
+    Subscription,
+)
 from domain.errors import ErrorCode
-from domain.event import Done
+from domain.event import Done, Pulled, Received
 from domain.inspect import Progress, QueryProgress
 from domain.message import Message
 from domain.record import Record
@@ -91,6 +104,32 @@ def test_progress_with_times_and_backlogs(place: Bench) -> None:
     assert place.ask(QueryProgress(1, "g", times=True)) == [Progress(1, [("T", 0, 4, 3)], 0.0, {("T", 0): times[2]})]
     assert place.ask(QueryBacklog(1)) == [Backlog(1, {"g": [("T", 0, 4, 3)]}, {"g": {("T", 0): times[2]}})]
     assert place.ask(QueryBacklog(1, orderly=True)) == [Backlog(1, {})]
+
+
+def test_what_members_hold_lies_between_the_position_and_how_far_they_were_given(place: Bench) -> None:
+    assert given(place) == {}
+    place.ask(CommitOffsets(1, "g", [("T", 0, 0)]))
+    place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("T")])]), Ear())
+    [pulled] = place.ask(Pull(1, "g", "T", 0, 0, 3, 1_000_000, member="c"))
+    assert isinstance(pulled, Pulled)
+    assert given(place) == {("T", 0): 3}
+    place.ask(CommitOffsets(1, "g", [("T", 0, 3)]))
+    assert given(place) == {}
+    [received] = place.ask(Receive(1, "g", "T", 32, 60_000))
+    assert isinstance(received, Received)
+    assert given(place) == {("T", 0): 4}
+    place.ask(Acknowledge(1, "g", "T", [received.messages[0].receipt]))
+    assert given(place) == {}
+
+
+def given(place: Bench) -> Mapping[tuple[str, int], int]:
+    """What of g is under way."""
+    [event] = place.ask(QueryProgress(1, "g"))
+    assert isinstance(event, Progress)
+    [all_of_them] = place.ask(QueryBacklog(1))
+    assert isinstance(all_of_them, Backlog)
+    assert all_of_them.given.get("g", {}) == event.given
+    return event.given
 
 
 def test_times_of_a_queue_as_a_group_sees_it(place: Bench) -> None:

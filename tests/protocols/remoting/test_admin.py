@@ -104,10 +104,12 @@ def test_the_progress_of_a_group() -> None:
     command = one(conn, request(208, {"consumerGroup": "g"}))
     assert isinstance(command, QueryProgress)
     assert (command.group, command.topic) == ("g", "")
-    conn.answer(Progress(command.ticket, [("T", 1, 9, 5)]), 1)
+    conn.answer(Progress(command.ticket, [("T", 1, 9, 5), ("T", 2, 9, 5)], given={("T", 2): 8}), 1)
     assert reply(conn).body == (
         b'{"consumeTps":0.0,"offsetTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:'
-        b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":5}}}'
+        b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":5},'
+        b'{"brokerName":"b-a","queueId":2,"topic":"T"}:'
+        b'{"brokerOffset":9,"consumerOffset":5,"lastTimestamp":0,"pullOffset":8}}}'
     )
 
 
