@@ -60,10 +60,9 @@ def transaction(endpoint: str, topic: str, group: str) -> dict[str, Any]:
             elif kind == "rollback":
                 begun.rollback()
         checker.done.wait(80)
-        time.sleep(2)
+        return {"seen": drain(endpoint, topic, group, 13), "asked": checker.asked}
     finally:
         producer.shutdown()
-    return {"asked": checker.asked, "seen": drain(endpoint, topic, group, 13)}
 
 
 def recall(endpoint: str, topic: str, group: str) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from types import TracebackType
 from gateway.config import PORTS
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_S = 30.0
-STOP_S = 15.0
+READY_S = 90.0
+STOP_S = 45.0
 ATTEMPTS = 5
 RANGE = (12_000, 32_000)
 _CHANCE = random.SystemRandom()

@@ -39,7 +39,7 @@ anonymous = "guest"
 """
 
 
-def wait(wanted: Callable[[], bool], seconds: float = 8.0) -> None:
+def wait(wanted: Callable[[], bool], seconds: float = 30.0) -> None:
     """Until it is so, or fail."""
     end = time.monotonic() + seconds
     while not wanted():

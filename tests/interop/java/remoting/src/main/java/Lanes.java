@@ -23,6 +23,7 @@ public final class Lanes {
         String topic = arguments[1];
         DefaultMQProducer producer = new DefaultMQProducer("pg-" + topic);
         producer.setNamesrvAddr(arguments[0]);
+        producer.setSendMsgTimeout(15_000);
         producer.start();
         producer.createTopic("TBW102", topic, 8, Map.of());
         for (int member = 0; member < Integer.parseInt(arguments[2]); member++) {

@@ -27,6 +27,7 @@ public final class Lookup {
     private static void run(String nameserver, String topic) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("pg_" + UUID.randomUUID(), true, null);
         producer.setNamesrvAddr(nameserver);
+        producer.setSendMsgTimeout(15_000);
         producer.start();
         long before = System.currentTimeMillis();
         producer.send(new Message(topic, "A", "red blue", bytes("one")));

@@ -74,6 +74,7 @@ public final class Tools {
     private static DefaultMQProducer producer() throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("pg_" + topic);
         producer.setNamesrvAddr(nameserver);
+        producer.setSendMsgTimeout(15_000);
         producer.start();
         producer.createTopic("TBW102", topic, 4, Map.of());
         return producer;
@@ -200,6 +201,7 @@ public final class Tools {
         DefaultMQProducer producer = producer();
         DefaultMQProducer replier = new DefaultMQProducer("replier_" + topic);
         replier.setNamesrvAddr(nameserver);
+        replier.setSendMsgTimeout(15_000);
         replier.setInstanceName("replier");
         replier.start();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);

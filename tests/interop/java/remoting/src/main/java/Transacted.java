@@ -77,6 +77,7 @@ public final class Transacted {
     private static void transaction(String nameserver, String topic) throws Exception {
         TransactionMQProducer producer = new TransactionMQProducer("pg_" + topic);
         producer.setNamesrvAddr(nameserver);
+        producer.setSendMsgTimeout(15_000);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
@@ -155,6 +156,7 @@ public final class Transacted {
     private static void recall(String nameserver, String topic) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("pg_" + topic);
         producer.setNamesrvAddr(nameserver);
+        producer.setSendMsgTimeout(15_000);
         producer.start();
         producer.createTopic("TBW102", topic, 4, Map.of());
         consume(nameserver, topic);
