@@ -10,7 +10,7 @@ from domain import property as properties
 from domain.limits import BODY_BYTES_MAX
 from protocols.remoting import codes
 from protocols.remoting.header import FLAG_RESPONSE
-from tests.simulation.caller import bodies
+from tests.simulation.caller import Caller, bodies
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
 from tests.simulation.tool import Tool
@@ -76,12 +76,19 @@ def test_the_limit_of_a_body() -> None:
     assert len(record.body) == BODY_BYTES_MAX
 
 
+LONG = {
+    "a": "producerGroup", "b": "topic", "c": "defaultTopic", "d": "defaultTopicQueueNums", "e": "queueId", "f": "sysFlag",
+    "g": "bornTimestamp", "h": "flag", "i": "properties", "j": "reconsumeTimes", "k": "unitMode", "m": "batch",
+}  # fmt: skip
+"""Names of fields in requests of the first version."""
+
+
 class Service(Consumer):
     """Answers requests, or does not."""
 
-    def reply(self, queue: int, offset: int, text: bytes) -> int:
-        """Take the request at a place, and answer it -> the code of the answer to the reply."""
-        (request,) = self.drain(queue, offset)
+    def reply(self, queue: int, offset: int, text: bytes, old: bool = False) -> int:
+        """Take the request at a place, and answer it (`old`: by code 324) -> the code of the answer to the reply."""
+        request = self.drain(queue, offset)[0]
         asked = properties.decode(request.properties)
         told = properties.encode([
             ("CORRELATION_ID", asked["CORRELATION_ID"]), ("REPLY_TO_CLIENT", asked["REPLY_TO_CLIENT"]), ("MSG_TYPE", "reply"),
@@ -91,6 +98,8 @@ class Service(Consumer):
             "a": self.group, "b": f"{asked['CLUSTER']}_REPLY_TOPIC", "c": "TBW102", "d": "4", "e": "0", "f": "0",
             "g": str(self.clock.wall_ms()), "h": "0", "i": told.decode(), "j": "0", "k": "false", "m": "false",
         }  # fmt: skip
+        if old:
+            return self.call(codes.SEND_REPLY, {LONG[name]: value for name, value in fields.items()}, text).code
         return self.call(codes.SEND_REPLY_V2, fields, text).code
 
 
@@ -115,7 +124,7 @@ def test_a_reply_reaches_its_requester_alone_and_after_a_kill_of_the_node() -> N
     service = Service(world, "serves", "services", TOPIC)
     world.clock.run_for(100)
     ask(requester, 1)
-    assert service.reply(0, 0, b"a1") == 0
+    assert service.reply(0, 0, b"a1", old=True) == 0
     world.clock.run_for(100)
     assert replies(requester) == [("c1", b"a1")]
     ask(requester, 2)
@@ -138,3 +147,37 @@ def test_a_requester_that_is_gone() -> None:
     before = world.clock.monotonic_ns()
     assert service.reply(0, 0, b"late") != 0
     assert world.clock.monotonic_ns() - before < 11_000_000_000, "an answer, whoever is there"
+
+
+class Deaf(Sender):
+    """A requester that does not say that it has taken a reply; it hangs up instead, where it `leaves`."""
+
+    leaves = False
+
+    def received(self, data: bytes) -> None:
+        Caller.received(self, data)
+        if self.leaves and replies(self):
+            self.hang_up()
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["silent", "leaves"])
+def test_a_requester_that_does_not_take_its_reply_is_waited_for_three_seconds_at_most(leaves: bool) -> None:
+    """What nobody has taken is not stored either; the next reply, to somebody else, is none the worse."""
+    world = World(55)
+    world.start()
+    deaf, other = Deaf(world, "deaf"), Sender(world, "other")
+    deaf.leaves = leaves
+    service = Service(world, "serves", "services", TOPIC)
+    world.clock.run_for(100)
+    ask(deaf, 1)
+    ask(other, 2)
+    before = world.clock.monotonic_ns()
+    assert service.reply(0, 0, b"a1") != 0
+    took_s = (world.clock.monotonic_ns() - before) / 1e9
+    assert took_s < 0.1 if leaves else 3 <= took_s < 3.1
+    assert service.reply(0, 1, b"a2") == 0
+    world.clock.run_for(100)
+    assert replies(other) == [("c2", b"a2")]
+    world.again()
+    (kept,) = [record for queue in world.stored("DefaultCluster_REPLY_TOPIC", 1) for record in queue]
+    assert kept.body == b"a2"
