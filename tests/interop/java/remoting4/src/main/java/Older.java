@@ -30,6 +30,12 @@ public final class Older {
         scenes.put("transaction", Asking::transaction);
         scenes.put("request", Asking::request);
         scenes.put("trace", Asking::trace);
+        scenes.put("dead", Failing::dead);
+        scenes.put("dead-orderly", Failing::deadOrderly);
+        scenes.put("limit", Failing::limit);
+        scenes.put("query", Finding::query);
+        scenes.put("reset", Finding::reset);
+        scenes.put("spaces", Finding::spaces);
         return scenes;
     }
 
