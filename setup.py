@@ -155,6 +155,8 @@ class BuildGroups(build_ext):
             Path(self.build_lib, self.get_ext_filename(extension.name)).unlink(missing_ok=True)
         reason = "mypyc refuses the sources" if isinstance(error, SystemExit) else " ".join(str(error).split())
         reason = "the C compiler failed" if reason.startswith("Command '") else reason[:120]
+        if "No such file or directory: '" in reason:
+            reason = f"{reason.rpartition(': ')[2].strip(chr(39))} is not installed"
         if REQUIRED:
             raise SystemExit(f"headgate: {group} could not be compiled: {reason}") from error
         self.why[group] = reason
