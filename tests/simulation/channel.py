@@ -48,6 +48,7 @@ class Channel:
         self._http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
         self._http.initiate_connection()
         self._data: dict[int, bytes] = {}
+        self._owed: dict[int, tuple[bytes, bool]] = {}
         self._ended: set[int] = set()
         self._status: dict[int, int] = {}
         self._telemetry = 0
@@ -95,6 +96,8 @@ class Channel:
         return out
 
     def _flush(self) -> None:
+        for stream in list(self._owed):
+            self._pay(stream)
         data = self._http.data_to_send()
         if data and self.link is not None:
             self.link.send(data)
@@ -116,7 +119,19 @@ class Channel:
 
     def _put(self, stream: int, message: Proto, end: bool) -> None:
         body = message.SerializeToString()
-        self._http.send_data(stream, b"\x00" + len(body).to_bytes(4, "big") + body, end_stream=end)
+        before, _ = self._owed.get(stream, (b"", False))
+        self._owed[stream] = (before + b"\x00" + len(body).to_bytes(4, "big") + body, end)
+
+    def _pay(self, stream: int) -> None:
+        """Send of a stream's data what the peer has room for; less the streams that it has ended already."""
+        data, end = self._owed.pop(stream)
+        while data and stream not in self._ended:
+            room = min(self._http.local_flow_control_window(stream), self._http.max_outbound_frame_size)
+            if room <= 0:
+                self._owed[stream] = (data, end)
+                return
+            self._http.send_data(stream, data[:room], end_stream=end and len(data) <= room)
+            data = data[room:]
 
     def tell(self, command: pb.TelemetryCommand) -> None:
         """Say something on the Telemetry stream."""

@@ -162,3 +162,23 @@ def test_gzip_over_grpc_is_zlib_or_plain_for_the_others(power: bool) -> None:
     found = Consumer(world, "c", "pulls", TOPIC).drain(0)
     assert [zlib.decompress(record.body) if record.sys_flag & 1 else record.body for record in found] == [PLAIN, PLAIN]
     assert [message.body for message in Receiver(world, "r", "receives", TOPIC).receive()] == [PLAIN, PLAIN]
+
+
+def test_the_limit_over_grpc_in_its_own_words_also_for_what_grows_too_large() -> None:
+    world, _, _ = up(246)
+    publisher = Publisher(world, "g", TOPIC)
+
+    def send(body: bytes, encoding: int) -> int:
+        message = pb.Message(body=body)
+        message.topic.name = TOPIC
+        message.system_properties.message_id = "G" * 32
+        message.system_properties.body_encoding = encoding  # type: ignore[assignment]
+        message.system_properties.message_type = pb.NORMAL
+        answer = publisher.call("SendMessage", pb.SendMessageRequest(messages=[message]), pb.SendMessageResponse)
+        return int(answer.status.code)
+
+    assert send(b"x" * BODY_BYTES_MAX, pb.IDENTITY) == pb.OK
+    assert send(b"x" * (BODY_BYTES_MAX + 1), pb.IDENTITY) == pb.MESSAGE_BODY_TOO_LARGE
+    assert send(BOMB[1], pb.GZIP) != pb.OK
+    world.again()
+    assert [len(message.body) for message in Receiver(world, "r", "receives", TOPIC).receive()] == [BODY_BYTES_MAX]
