@@ -24,6 +24,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = ROOT / ".deps" / "tests"
+FRAME = Path(__file__).parent / "java" / "frame"
+"""What runs scenes in Java, whatever the SDK."""
 BUILD_S = 900
 """Downloads and compilers, on a machine that does other things as well."""
 JVM = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -31,6 +33,7 @@ JVM = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 UNREACHABLE = {
     "go": ("dial tcp", "lookup ", "toolchain"),
     "mvn": ("resolve", "transfer"),
+    "javac": (),
     "npm": ("ENOTFOUND", "ECONN", "EAI_AGAIN", "ETIMEDOUT", "network"),
     "cargo": ("failed to download", "failed to get", "failed to fetch"),
 }
@@ -87,16 +90,21 @@ def go_program(project: Path, what: str) -> Path:
 
 
 def java_classpath(project: Path, what: str) -> str:
-    """The class path of a Maven project of ours: its own classes, and the jars that Maven has fetched."""
+    """The class path of a Maven project of ours: its own classes with those of FRAME, and the jars that Maven has fetched."""
     need(what, "java", "javac", "mvn")
 
     def make(folder: Path) -> None:
-        names = (f"-Dbuild.folder={folder / 'build'}", f"-Dmdep.outputFile={folder / 'classpath'}")
-        options = {"MAVEN_OPTS": " ".join(JVM[1:])}
-        step(["mvn", "-q", "-B", *names, "compile", "dependency:build-classpath"], project, what, options)
+        wanted = folder / "classpath"
+        command = ["mvn", "-q", "-B", f"-Dmdep.outputFile={wanted}", f"-Dbuild.folder={folder / 'build'}"]
+        step([*command, "dependency:build-classpath"], project, what, {"MAVEN_OPTS": " ".join(JVM[1:])})
+        own = [str(path) for path in sorted(project.rglob("src/main/java/**/*.java"))]
+        if own:
+            frame = [str(path) for path in sorted(FRAME.glob("*.java"))]
+            classes = ["-encoding", "UTF-8", "-cp", wanted.read_text(), "-d", str(folder / "classes")]
+            step(["javac", "-J-XX:TieredStopAtLevel=1", "-nowarn", *classes, *own, *frame], project, what)
 
-    folder = made(f"java-{project.name}", [project], make)
-    return f"{folder / 'build' / 'classes'}:{(folder / 'classpath').read_text()}"
+    folder = made(f"java-{project.name}", [project, FRAME], make)
+    return f"{folder / 'classes'}:{(folder / 'classpath').read_text()}"
 
 
 def node_scripts(project: Path, what: str) -> Path:

@@ -105,7 +105,7 @@ final class GrpcFeatures {
     static void recall(GrpcStage stage) throws Exception {
         Producer producer = stage.producer(null);
         Set<String> wanted = new TreeSet<>();
-        long due = System.currentTimeMillis() + 8_000;
+        long due = System.currentTimeMillis() + 15_000;
         for (int number = 0; number < 10; number++) {
             SendReceipt receipt = producer.send(stage.message("timer" + number).setDeliveryTimestamp(due).build());
             if (number % 2 == 0) {

@@ -14,7 +14,7 @@ public final class GrpcLanes {
     }
 
     public static void main(String[] arguments) throws Exception {
-        GrpcStage stage = new GrpcStage(arguments[0], arguments[1], null, null);
+        GrpcStage stage = new GrpcStage(arguments[0], arguments[1], null);
         for (int member = 0; member < Integer.parseInt(arguments[2]); member++) {
             stage.push(FilterExpression.SUB_ALL, message -> {
                 report(message);

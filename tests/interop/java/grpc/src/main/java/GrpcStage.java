@@ -1,16 +1,10 @@
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Collections;
-import java.util.Deque;
 import java.util.List;
-import java.util.TreeSet;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
@@ -23,63 +17,19 @@ import org.apache.rocketmq.client.apis.producer.Producer;
 import org.apache.rocketmq.client.apis.producer.TransactionChecker;
 
 /** What one scenario of the official Java SDK has: a topic and a group of its own, which are there, and clients that end with it. */
-final class GrpcStage implements AutoCloseable {
+final class GrpcStage extends Performance {
     static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
 
     final ClientConfiguration configuration;
     final String topic;
     final String group;
-    private final CountDownLatch ready;
-    private final CountDownLatch back;
-    private final Deque<AutoCloseable> clients = new ArrayDeque<>();
-    private boolean paused;
 
-    GrpcStage(String endpoint, String name, CountDownLatch ready, CountDownLatch back) {
+    GrpcStage(String endpoint, String name, Kill kill) {
+        super(kill);
         this.configuration = ClientConfiguration.newBuilder().setEndpoints(endpoint).enableSsl(false)
             .setRequestTimeout(Duration.ofSeconds(10)).build();
         this.topic = "JavaGrpc-" + name;
         this.group = topic + "-group";
-        this.ready = ready;
-        this.back = back;
-    }
-
-    @Override
-    public void close() throws Exception {
-        while (!clients.isEmpty()) {
-            clients.pop().close();
-        }
-    }
-
-    /** Says that this scenario is ready for the node to be killed, once; later calls do nothing. */
-    void readyToBeKilled() {
-        if (!paused) {
-            paused = true;
-            ready.countDown();
-        }
-    }
-
-    /** Ready, and waits until the node has been killed and is there again. */
-    void killed() throws InterruptedException {
-        readyToBeKilled();
-        back.await();
-    }
-
-    boolean isBack() {
-        return back.getCount() == 0;
-    }
-
-    static void check(boolean holds, String what) {
-        if (!holds) {
-            throw new AssertionError(what);
-        }
-    }
-
-    static void until(String what, int seconds, BooleanSupplier holds) throws Exception {
-        long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!holds.getAsBoolean()) {
-            check(System.nanoTime() < limit, "not within " + seconds + " s: " + what);
-            Thread.sleep(20);
-        }
     }
 
     static String text(MessageView message) {
@@ -87,13 +37,6 @@ final class GrpcStage implements AutoCloseable {
         byte[] bytes = new byte[buffer.remaining()];
         buffer.get(bytes);
         return new String(bytes, StandardCharsets.UTF_8);
-    }
-
-    /** Exactly these, each once, whatever the order. */
-    static void same(Collection<String> seen, Collection<String> wanted) {
-        List<String> sorted = new ArrayList<>(seen);
-        Collections.sort(sorted);
-        check(sorted.equals(new ArrayList<>(new TreeSet<>(wanted))), "seen " + sorted + ", wanted " + new TreeSet<>(wanted));
     }
 
     MessageBuilder message(String body) {
@@ -106,14 +49,14 @@ final class GrpcStage implements AutoCloseable {
             ? PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build()
             : PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic)
                 .setTransactionChecker(checker).build();
-        clients.push(producer);
+        atEnd(producer);
         return producer;
     }
 
     PushConsumer push(FilterExpression filter, MessageListener listener) throws Exception {
         PushConsumer consumer = PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup(group)
             .setSubscriptionExpressions(Collections.singletonMap(topic, filter)).setMessageListener(listener).build();
-        clients.push(consumer);
+        atEnd(consumer);
         return consumer;
     }
 
@@ -121,7 +64,7 @@ final class GrpcStage implements AutoCloseable {
         SimpleConsumer consumer = PROVIDER.newSimpleConsumerBuilder().setClientConfiguration(configuration)
             .setConsumerGroup(ofGroup).setAwaitDuration(Duration.ofSeconds(5))
             .setSubscriptionExpressions(Collections.singletonMap(ofTopic, filter)).build();
-        clients.push(consumer);
+        atEnd(consumer);
         return consumer;
     }
 
