@@ -5,7 +5,7 @@ RocketMQ's SubscriptionGroupAttributes, TopicAttributes and AttributeUtil.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from domain.errors import ErrorCode, Failure
@@ -55,8 +55,15 @@ GROUP: Final[Mapping[str, Kind]] = {
     WILDCARD: Kind(),
 }
 """Attributes of a group that are looked at here; others are kept as text."""
-TOPIC: Final[Mapping[str, Kind]] = {EXPIRATION: Kind(-1, _MONTH_MINUTES)}
-"""Attributes of a topic that are looked at; others are kept as text."""
+TOPIC: Final[Mapping[str, Kind]] = {
+    EXPIRATION: Kind(-1, _MONTH_MINUTES),
+    "reserve.time": Kind(-1, _LONG_MAX),
+    "queue.type": Kind(words=("SimpleCQ", "BatchCQ")),
+    "cleanup.policy": Kind(words=("DELETE",)),
+}
+"""Attributes that a topic may have, besides its type and its durability. There are no compacted topics: whoever asks for one
+is told so, rather than finding out when the log has grown. Batches are stored message by message whatever the queue type; the
+reserve time is kept as it is said, for RocketMQ's brokers hand it to a tiered store alone."""
 
 
 def altered(known: Mapping[str, str], change: Mapping[str, str]) -> dict[str, str] | Failure:
@@ -72,6 +79,15 @@ def altered(known: Mapping[str, str], change: Mapping[str, str]) -> dict[str, st
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"attribute {name}: {value[:80]!r} {fault}")
         kept[name] = value
     return kept
+
+
+def unknown(names: Iterable[str]) -> Failure | None:
+    """The first of `names` that is no attribute of a topic: most likely one that is misspelt. ARGUMENT_ILLEGAL."""
+    for name in names:
+        if name not in TOPIC:
+            known = ", ".join(("message.type", "durability", *TOPIC))
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"unsupported key: {name[:80]}; a topic has {known}")
+    return None
 
 
 def faulty(attributes: Mapping[str, str]) -> Failure | None:

@@ -35,15 +35,19 @@ class Send(Command):
 
     wait=False: the client expects no answer (QoS 0, NON, oneway): none is given, the message is stored all the same.
     typed=True: the protocol declares message types, so the topic's must fit; TYPE_CONFLICT.
+    queues: of a topic made for them, at most the node's own number, which it is for 0.
     """
 
-    __slots__ = ("messages", "ticket", "typed", "wait")
+    __slots__ = ("messages", "queues", "ticket", "typed", "wait")
 
-    def __init__(self, ticket: object, messages: list[Message], wait: bool = True, typed: bool = False) -> None:
+    def __init__(
+        self, ticket: object, messages: list[Message], wait: bool = True, typed: bool = False, queues: int = 0
+    ) -> None:
         self.ticket = ticket
         self.messages = messages
         self.wait = wait
         self.typed = typed
+        self.queues = queues
 
 
 @dataclass(slots=True)
@@ -333,26 +337,6 @@ class LockQueues(Command):
     queues: list[tuple[str, str, int]]
     unlock: bool = False
     wait: bool = True
-
-
-@dataclass(slots=True)
-class SetRequestMode(Command):
-    """How members of `group` consume `topic`: PULL or POP (RocketMQ code 401) -> Done."""
-
-    ticket: object
-    group: str
-    topic: str
-    mode: str
-    pop_share_queues: int = 0
-
-
-@dataclass(slots=True)
-class QueryRequestMode(Command):
-    """The mode set by SetRequestMode, PULL when none -> RequestMode."""
-
-    ticket: object
-    group: str
-    topic: str
 
 
 @dataclass(slots=True)

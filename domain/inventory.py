@@ -27,6 +27,29 @@ class Waiting(Event):
 
 
 @dataclass(slots=True)
+class SetRequestMode(Command):
+    """How members of `group` consume `topic`: PULL or POP (RocketMQ code 401) -> Done.
+
+    Refused TOPIC_NOT_FOUND, GROUP_NOT_FOUND, and NOT_ALLOWED for retry topics.
+    """
+
+    ticket: object
+    group: str
+    topic: str
+    mode: str
+    pop_share_queues: int = 0
+
+
+@dataclass(slots=True)
+class QueryRequestMode(Command):
+    """The mode set by SetRequestMode, PULL when none -> RequestMode."""
+
+    ticket: object
+    group: str
+    topic: str
+
+
+@dataclass(slots=True)
 class ListModes(Command):
     """Which groups consume which topics by POP or by PULL, as far as somebody has said -> ModeList."""
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from domain import address, attribute
-from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup, QueryRequestMode, SetRequestMode
+from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused, RequestMode
-from domain.inventory import ListModes, ModeList
+from domain.inventory import ListModes, ModeList, QueryRequestMode, SetRequestMode
 from domain.ports import Clock, MessageStore, Metadata, State, StateChange
 from domain.topic import Group
 from gateway.session import Session
@@ -114,8 +114,8 @@ class Groups:
         self._store.drop_group(command.group, dropped)
 
     def _set_mode(self, session: Session, command: SetRequestMode) -> None:
-        if command.mode not in ("PULL", "POP") or command.topic.startswith(address.RETRY_PREFIX):
-            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.topic}: the mode is PULL or POP, and not for retry topics")
+        failure = self._unsettable(command)
+        if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
         value = json.dumps([command.mode, command.pop_share_queues]).encode()
@@ -123,7 +123,23 @@ class Groups:
         def put(result: None | Failure) -> None:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
-        self._state.put([StateChange(_MODES, _mode_key(command.group, command.topic), value)], put)
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                session.answer(Refused(command.ticket, group))
+            else:
+                self._state.put([StateChange(_MODES, _mode_key(command.group, command.topic), value)], put)
+
+        self.ensure(command.group, ready)
+
+    def _unsettable(self, command: SetRequestMode) -> Failure | None:
+        """Why there is nothing whose mode could be set: what is kept of it stays bounded by the topics and groups there are."""
+        if command.mode not in ("PULL", "POP"):
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"the mode is PULL or POP, not {command.mode[:40]!r}")
+        if command.topic.startswith(address.RETRY_PREFIX):
+            return Failure(ErrorCode.NOT_ALLOWED, "retry topic is not allowed to set mode")
+        if self._metadata.topic(command.topic) is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        return None
 
     def _mode(self, session: Session, command: QueryRequestMode) -> None:
         value = self._state.get(_MODES, _mode_key(command.group, command.topic))

@@ -82,7 +82,7 @@ class Offsets:
         def found(result: int | Failure) -> None:
             if not isinstance(result, Failure):
                 session.answer(Offset(command.ticket, result))
-            elif result.code is ErrorCode.OFFSET_NOT_FOUND and command.zero_if_absent and not self._by_time(session, command):
+            elif result.code is ErrorCode.OFFSET_NOT_FOUND and self._may_begin_at_zero(session, command):
                 self._store.is_hot(command.topic, command.queue_id, partial(zero, result))
             else:
                 session.answer(Refused(command.ticket, result))
@@ -96,6 +96,11 @@ class Offsets:
                 session.answer(Offset(command.ticket, 0))
 
         self._store.offset(command.group, command.topic, command.queue_id, found)
+
+    def _may_begin_at_zero(self, session: Session, command: QueryOffset) -> bool:
+        """True for a queue that exists, when whoever asks takes its beginning for an answer."""
+        wanted = command.zero_if_absent and self._illegal(command.topic, command.queue_id, 0) is None
+        return wanted and not self._by_time(session, command)
 
     def _by_time(self, session: Session, command: QueryOffset) -> bool:
         """True when the client itself looks for where to begin: told of a position, even 0, it would not."""

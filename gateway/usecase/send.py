@@ -52,17 +52,21 @@ class Sending:
                 else:
                     session.answer(Sent(command.ticket, result))
 
-            self.submit(command.messages, done)
+            self.submit(command.messages, done, queues=command.queues)
         else:
-            self.submit(command.messages, None)
+            self.submit(command.messages, None, queues=command.queues)
 
     def submit(
         self,
         messages: list[Message],
         done: Callable[[list[Placed] | Failure], None] | None,
         changes: list[StateChange] | None = None,
+        queues: int = 0,
     ) -> None:
-        """Accept and append `messages`, with `changes` of state in the same commit. All of them or none."""
+        """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
+
+        `queues`: of a topic that is made for them (`domain.command.Send`).
+        """
         missing = ""
         retained = RETAIN_NONE
         self._placement.turn()
@@ -78,7 +82,7 @@ class Sending:
                     done(failure)
                 return
         if missing:
-            self._make_topic(missing, messages, done, changes)
+            self._make_topic(missing, messages, done, changes, queues)
             return
         if retained != RETAIN_NONE:
             changes = list(changes or ())
@@ -111,14 +115,15 @@ class Sending:
         messages: list[Message],
         done: Callable[[list[Placed] | Failure], None] | None,
         changes: list[StateChange] | None,
+        queues: int,
     ) -> None:
         def made(result: Topic | Failure) -> None:
             if not isinstance(result, Failure):
-                self.submit(messages, done, changes)
+                self.submit(messages, done, changes, queues)
             elif done is not None:
                 done(result)
 
-        self._topics.ensure(name, made)
+        self._topics.ensure(name, made, queues)
 
     def _accept(self, topic: Topic, message: Message) -> Failure | None:
         """Check one message against its topic; stamp, name and place it. Accepting twice changes nothing."""

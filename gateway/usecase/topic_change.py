@@ -14,6 +14,7 @@ from domain.topic import PERM_READ_WRITE, Durability, Topic
 from gateway.session import Session
 from gateway.usecase.handler import UseCase, Verb
 
+_FIELDS = frozenset(("message.type", "durability"))
 TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
 
 
@@ -50,7 +51,7 @@ class TopicChanging:
         if known is not None and kind != known.type and "LITE" in (kind, known.type):
             text = f"topic {change.name} is of type {known.type}: to make it {kind}, delete it first, its queues are others"
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
-        fault = attribute.faulty(kept)
+        fault = attribute.unknown(name for name in change.attributes if name not in _FIELDS) or attribute.faulty(kept)
         if fault is not None:
             return fault
         durability = known.durability if known is not None else self._metadata.default_durability()

@@ -35,8 +35,11 @@ class Topics:
         """A topic that exists."""
         return self._metadata.topic(name)
 
-    def ensure(self, name: str, then: Then) -> None:
-        """Hand `then` the topic, made first when policy allows. TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or what the store refused."""
+    def ensure(self, name: str, then: Then, queues: int = 0) -> None:
+        """Hand `then` the topic, made first when policy allows. TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or what the store refused.
+
+        `queues`: what the one who names it wants, 0 nothing; it gets no more than policy has for everybody.
+        """
         topic = self._metadata.topic(name)
         if topic is not None:
             then(topic)
@@ -53,12 +56,13 @@ class Topics:
             waiting.append(then)
             return
         self._making[name] = [then]
-        queues = 1 if derived else self._policy.queues
+        most = self._policy.queues
+        count = 1 if derived else min(queues, most) if queues > 0 else most
         self._make(
             Topic(
                 name,
-                read_queues=queues,
-                write_queues=queues,
+                read_queues=count,
+                write_queues=count,
                 # Nobody said what it is for: every kind of message is welcome until somebody does.
                 type="NORMAL" if derived else "MIXED",
                 durability=self._metadata.default_durability(),

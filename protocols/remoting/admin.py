@@ -64,6 +64,8 @@ def _attributes(text: str) -> tuple[dict[str, str], list[str]]:
         if not each:
             continue
         key, equals, value = each[1:].partition("=")
+        if key in put or key in drop:
+            raise RequestError(codes.INVALID_PARAMETER, f"key duplication: {key[:80]}")
         if each[0] == "+" and key and equals:
             put[key] = value
         elif each[0] == "-" and key and not equals:

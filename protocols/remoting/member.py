@@ -12,13 +12,12 @@ from domain.command import (
     LockQueues,
     Membership,
     QueryMembers,
-    QueryRequestMode,
     QueryTopic,
-    SetRequestMode,
     Subscription,
 )
 from domain.event import Event, Locked, Members, MembersChanged, Refused, RequestMode, TopicFound
 from domain.filter.expression import TAG
+from domain.inventory import QueryRequestMode, SetRequestMode
 from protocols.remoting import assignment, bean, codes, fastjson
 from protocols.remoting.client import SEATS_MAX, Client
 from protocols.remoting.frame import Frame, encode

@@ -1,15 +1,24 @@
-"""Positions and bounds: codes 14, 15, 29 to 33."""
+"""Positions and bounds: codes 14, 15, 29 to 33.
+
+A queue that does not exist has nothing in it: its bounds are 0, its earliest message is of -1 (AdminBrokerProcessor).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from domain.command import CommitOffsets, QueryBounds, QueryOffset, SearchOffset, ViewMessage
-from domain.event import Bounds, Event, Offset, Viewed
+from domain.errors import ErrorCode
+from domain.event import Bounds, Event, Offset, Refused, Viewed
 from domain.inspect import Earliest, QueryEarliest
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.pull import without_origin
-from protocols.remoting.ticket import Arguments, Outcome, Ticket, done
+from protocols.remoting.status import response_code
+from protocols.remoting.ticket import Arguments, Join, Outcome, Ticket, done
+
+_NOWHERE = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.QUEUE_ILLEGAL)
 
 
 def query(_client: Client, frame: Frame) -> Outcome:
@@ -32,21 +41,24 @@ def update(_client: Client, frame: Frame) -> Outcome:
 def maximum(_client: Client, frame: Frame) -> Outcome:
     """30: the next offset to be written."""
     args = Arguments(frame)
-    return (QueryBounds(Ticket(frame, _bound, 2), args.text("topic"), max(0, args.number("queueId"))),)
+    join = Join(Ticket(frame, done, 2), 1, _bound)
+    return (QueryBounds(join.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
 def minimum(_client: Client, frame: Frame) -> Outcome:
     """31: the first offset that is still there."""
     args = Arguments(frame)
-    return (QueryBounds(Ticket(frame, _bound, 1), args.text("topic"), max(0, args.number("queueId"))),)
+    join = Join(Ticket(frame, done, 1), 1, _bound)
+    return (QueryBounds(join.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
 def search(_client: Client, frame: Frame) -> Outcome:
     """29: the offset at a time."""
     args = Arguments(frame)
     upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
+    join = Join(Ticket(frame, done), 1, _found)
     command = SearchOffset(
-        Ticket(frame, offset), args.text("topic"), args.number("queueId"), args.number("timestamp"), upper
+        join.part(0), args.text("topic"), args.number("queueId"), args.number("timestamp"), upper
     )
     return (command,)
 
@@ -54,7 +66,8 @@ def search(_client: Client, frame: Frame) -> Outcome:
 def earliest(_client: Client, frame: Frame) -> Outcome:
     """32: the store time of the first message that is still there, -1 when there is none."""
     args = Arguments(frame)
-    return (QueryEarliest(Ticket(frame, _earliest), args.text("topic"), args.number("queueId")),)
+    join = Join(Ticket(frame, done), 1, _earliest)
+    return (QueryEarliest(join.part(0), args.text("topic"), args.number("queueId")),)
 
 
 def view(_client: Client, frame: Frame) -> Outcome:
@@ -68,16 +81,34 @@ def offset(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, {"offset": str(event.offset)})
 
 
-def _bound(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _bound(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    event = events[0]
+    if isinstance(event, Refused):
+        return _said(ticket, event, "offset", 0)
     assert isinstance(event, Bounds)
     assert isinstance(ticket.about, int)
     found = event.queues[0][ticket.about] if event.queues else 0
     return ticket.reply(codes.SUCCESS, {"offset": str(found)})
 
 
-def _earliest(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _found(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    event = events[0]
+    return _said(ticket, event, "offset", 0) if isinstance(event, Refused) else offset(client, ticket, event)
+
+
+def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    event = events[0]
+    if isinstance(event, Refused):
+        return _said(ticket, event, "timestamp", -1)
     assert isinstance(event, Earliest)
     return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
+
+
+def _said(ticket: Ticket, event: Refused, name: str, nothing: int) -> bytes:
+    """What is said of a queue that does not exist; any other refusal as it is."""
+    if event.failure.code in _NOWHERE:
+        return ticket.reply(codes.SUCCESS, {name: str(nothing)}, remark=event.failure.text)
+    return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
 
 
 def _viewed(_client: Client, ticket: Ticket, event: Event) -> bytes:

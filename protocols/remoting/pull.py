@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.address import is_group
 from domain.command import Pull
 from domain.errors import Failure
 from domain.event import Event, Pulled
@@ -38,6 +39,8 @@ def read(client: Client, frame: Frame) -> Outcome:
     """A pull request -> Pull. Raises RequestError."""
     args = Arguments(frame)
     group = args.text("consumerGroup")
+    if not is_group(group):
+        raise RequestError(codes.GROUP_NOT_EXIST, f"subscription group [{group[:80]}] does not exist: it is no legal name")
     topic = args.text("topic")
     flags = args.number("sysFlag")
     bound = args.number("maxMsgBytes", 0)
@@ -57,7 +60,7 @@ def read(client: Client, frame: Frame) -> Outcome:
         group,
         topic,
         args.number("queueId"),
-        max(0, offset),
+        offset,
         max(1, args.number("maxMsgNums")),
         bound if bound > 0 else client.facts.config.pull_bytes_default,
         wait_ms=max(0, min(args.number("suspendTimeoutMillis", 0), WAIT_MS_MAX)) if flags & SUSPEND else 0,

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from domain import limits
 from domain import property as properties
-from domain.address import RETRY_PREFIX
+from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
 from domain.command import Send
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
@@ -33,8 +33,8 @@ _MSG_REGION: Final = b"MSG_REGION\x01" + REGION.encode() + b"\x02"
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
 _FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
 _V1: Final[dict[str, str]] = {
-    "producerGroup": "a", "topic": "b", "queueId": "e", "sysFlag": "f", "bornTimestamp": "g", "flag": "h",
-    "properties": "i", "reconsumeTimes": "j", "maxReconsumeTimes": "l", "batch": "m",
+    "producerGroup": "a", "topic": "b", "defaultTopicQueueNums": "d", "queueId": "e", "sysFlag": "f", "bornTimestamp": "g",
+    "flag": "h", "properties": "i", "reconsumeTimes": "j", "maxReconsumeTimes": "l", "batch": "m",
 }  # fmt: skip
 _ENTRY = struct.Struct(">iiiii")
 _REPLY = struct.Struct(">IIHBhiiii")
@@ -44,12 +44,13 @@ _REPLY = struct.Struct(">IIHBhiiii")
 class Head:
     """What stands before the born time: the fields that a producer repeats for one queue."""
 
-    __slots__ = ("queue_id", "sys_flag", "topic")
+    __slots__ = ("queue_id", "queues", "sys_flag", "topic")
 
-    def __init__(self, topic: str, queue_id: int, sys_flag: int) -> None:
+    def __init__(self, topic: str, queue_id: int, sys_flag: int, queues: int) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.sys_flag = sys_flag
+        self.queues = queues
 
 
 @final
@@ -75,21 +76,21 @@ class Shapes:
 def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
     """A send request -> Send. Raises RequestError."""
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
-        message = _quick(client, frame, shapes)
-        if message is not None:
-            return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
+        quick = _quick(client, frame, shapes)
+        if quick is not None:
+            return (quick,)
     fields = _fields(frame)
     message, batch = _long(client, frame, fields)
     if batch:
         messages = _batch(message)
-        return (Send(Ticket(frame, sent), messages, frame.flag & 2 == 0),)
+        return (Send(Ticket(frame, sent), messages, frame.flag & 2 == 0, False, _int(fields, "d")),)
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
         _learn(frame, message, fields, shapes)
     _finish(client, message)
     if message.topic.startswith(RETRY_PREFIX):
         group = message.topic[len(RETRY_PREFIX) :]
         return (Retry(Ticket(frame, sent), [message], group, _int(fields, "l", -1), frame.flag & 2 == 0),)
-    return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0),)
+    return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, _int(fields, "d")),)
 
 
 def single(client: Client, frame: Frame) -> Message:
@@ -114,8 +115,8 @@ def _answerable(client: Client, stored: bytes) -> bytes:
     return stored + b"CLUSTER\x01" + client.facts.cluster.encode() + b"\x02"
 
 
-def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
-    """The message of a header whose halves are known; None: take the long way."""
+def _quick(client: Client, frame: Frame, shapes: Shapes) -> Send | None:
+    """A send whose header has halves that are known; None: take the long way."""
     ext = frame.ext
     at = ext.find(_BORN)
     if at < 0:
@@ -142,7 +143,7 @@ def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
         message_id = stored[at + 9 : stored.find(b"\x02", at)].decode()
     else:
         message_id = properties.text(stored, "UNIQ_KEY")
-    return Message(
+    message = Message(
         head.topic,
         frame.body,
         stored,
@@ -152,6 +153,7 @@ def _quick(client: Client, frame: Frame, shapes: Shapes) -> Message | None:
         born_ms=int(born),
         born_host=client.peer.born_host,
     )
+    return Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, head.queues)
 
 
 def _learn(frame: Frame, message: Message, fields: dict[str, str], shapes: Shapes) -> None:
@@ -173,9 +175,10 @@ def _learn(frame: Frame, message: Message, fields: dict[str, str], shapes: Shape
     tail = split(ext[end:])
     if head is None or tail is None or set(head) | set(tail) | {b"g", b"h", b"i"} != {key.encode() for key in fields}:
         return
-    if set(head) & set(tail) or not {b"a", b"b", b"e", b"f"} <= set(head):
+    if set(head) & set(tail) or not {b"a", b"b", b"e", b"f"} <= set(head) or b"d" in tail:
         return
-    shapes.learn(ext[:at], Head(message.topic, message.queue_id, message.sys_flag), ext[end:])
+    made = Head(message.topic, message.queue_id, message.sys_flag, _int(fields, "d"))
+    shapes.learn(ext[:at], made, ext[end:])
 
 
 def _fields(frame: Frame) -> dict[str, str]:
@@ -193,6 +196,8 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
     topic = fields.get("b", "")
     if not topic:
         raise RequestError(codes.INVALID_PARAMETER, "the custom field <topic> is null")
+    if topic in UNSENDABLE_TOPICS:
+        raise RequestError(codes.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     sys_flag = whole("sysFlag", fields.get("f") or "0")
     stored = fields.get("i", "").encode("utf-8", "surrogatepass")
     prepared = b"TRAN_MSG" in stored and properties.find(stored, b"TRAN_MSG") == b"true"

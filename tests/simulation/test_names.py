@@ -53,7 +53,7 @@ def test_a_topic_has_a_route_as_soon_as_it_is_there_and_after_a_kill() -> None:
     for _ in range(3):
         found: Any = tool.route(TOPIC)
         assert [each["brokerAddrs"] for each in found["brokerDatas"]] == [{"0": "10.0.0.1:10911"}]
-        assert [(each["readQueueNums"], each["writeQueueNums"]) for each in found["queueDatas"]] == [(8, 8)]
+        assert [(each["readQueueNums"], each["writeQueueNums"]) for each in found["queueDatas"]] == [(4, 4)]
         world.again(power=True)
         world.clock.run_for(30_000)
 

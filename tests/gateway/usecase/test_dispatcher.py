@@ -143,6 +143,16 @@ def test_a_first_send_makes_the_topic_and_names_the_message(bench: Bench) -> Non
     assert found.topic.write_queues == 8
 
 
+@pytest.mark.parametrize(("wanted", "given"), [(0, 8), (1, 1), (4, 4), (16, 8), (-3, 8)])
+def test_a_topic_that_a_send_makes_has_the_queues_that_its_sender_wants_up_to_the_nodes_own(
+    bench: Bench, wanted: int, given: int
+) -> None:
+    bench.ask(Send(1, [Message("fresh", b"x")], queues=wanted))
+    (found,) = bench.ask(QueryTopic(2, "fresh"))
+    assert isinstance(found, TopicFound)
+    assert (found.topic.read_queues, found.topic.write_queues) == (given, given)
+
+
 def test_an_ordering_key_decides_the_queue(bench: Bench) -> None:
     places = [bench.send("t", "x", group="station-7").placed[0].queue_id for _ in range(5)]
     assert len(set(places)) == 1
@@ -183,6 +193,9 @@ def test_a_pull_out_of_range_is_told_where_to_go(bench: Bench) -> None:
     [event] = bench.ask(Pull(1, "g", "t", queue_id, 99, 32, 0, wait_ms=5000))
     assert isinstance(event, Pulled)
     assert (event.status, event.next_offset) == ("TOO_LARGE", 1)
+    [event] = bench.ask(Pull(1, "g", "t", queue_id, -1, 32, 0))
+    assert isinstance(event, Pulled)
+    assert (event.status, event.next_offset) == ("TOO_SMALL", 0)
     assert code(bench.ask(Pull(1, "g", "t", 8, 0, 32, 0))) is ErrorCode.QUEUE_ILLEGAL
     assert code(bench.ask(Pull(1, "g", "nowhere", 0, 0, 32, 0))) is ErrorCode.TOPIC_NOT_FOUND
 
@@ -279,6 +292,12 @@ def test_a_new_group_is_told_of_a_position_only_while_all_that_there_was_is_in_t
     bench.send("u", *["b" * 1_000] * 4)
     assert code(bench.ask(QueryOffset(1, "g", "t", queue_id))) is ErrorCode.OFFSET_NOT_FOUND
     assert bench.ask(QueryOffset(1, "g", "t", other)) == [Offset(1, 0)], "a queue that never had anything has nothing to skip"
+
+
+@pytest.mark.parametrize(("topic", "queue_id"), [("nosuch", 0), ("t", 99), ("t", -1)])
+def test_nobody_begins_at_zero_in_a_queue_that_does_not_exist(bench: Bench, topic: str, queue_id: int) -> None:
+    bench.ask(Send(1, [Message("t", b"x")]))
+    assert code(bench.ask(QueryOffset(2, "g", topic, queue_id))) is ErrorCode.OFFSET_NOT_FOUND
 
 
 def test_positions_are_kept_and_found(bench: Bench) -> None:

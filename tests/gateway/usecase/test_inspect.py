@@ -148,12 +148,20 @@ def test_figures_of_the_node(place: Bench) -> None:
 
 
 def test_what_a_change_does_not_name_stays(place: Bench) -> None:
-    made = TopicChange("F", 4, 4, 6, attributes={"message.type": "FIFO", "durability": "page", "k": "v", "old": "x"})
+    first = {"message.type": "FIFO", "durability": "page", "reserve.time": "9", "queue.type": "BatchCQ"}
+    made = TopicChange("F", 4, 4, 6, attributes=first)
     assert place.ask(ChangeTopic(1, made)) == [Done(1)]
-    assert place.ask(ChangeTopic(1, TopicChange("F", 8, 8, 7, attributes={"n": "m"}, dropped=["old"]))) == [Done(1)]
+    changed = TopicChange("F", 8, 8, 7, attributes={"cleanup.policy": "DELETE"}, dropped=["queue.type"])
+    assert place.ask(ChangeTopic(1, changed)) == [Done(1)]
     found = topic(place, "F")
     assert (found.type, found.durability, found.read_queues, found.perm) == ("FIFO", Durability.PAGE, 8, 6)
-    assert found.attributes == {"k": "v", "n": "m"}
+    assert found.attributes == {"reserve.time": "9", "cleanup.policy": "DELETE"}
+
+
+@pytest.mark.parametrize("attributes", [{"mesage.type": "FIFO"}, {"cleanup.policy": "COMPACTION"}, {"reserve.time": "long"}])
+def test_attributes_that_nothing_would_come_of_are_refused(place: Bench, attributes: dict[str, str]) -> None:
+    assert code(place.ask(ChangeTopic(1, TopicChange("F", 4, 4, 6, attributes=attributes)))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert code(place.ask(QueryTopic(2, "F"))) is ErrorCode.TOPIC_NOT_FOUND
 
 
 @pytest.mark.parametrize("attributes", [{"message.type": "LIGHT"}, {"durability": "magnetic"}])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from domain.command import PutTopic, Receive, SetRequestMode
+from domain.command import PutTopic, Receive
+from domain.errors import ErrorCode
 from domain.event import Done
-from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
+from domain.inventory import CountWaiting, ListModes, ModeList, SetRequestMode, Waiting
 from domain.topic import Topic
-from tests.gateway.usecase.test_dispatcher import Bench, bench
+from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 
@@ -22,6 +23,12 @@ def test_receives_that_wait_are_counted_by_group_topic_and_queue(bench: Bench) -
 
 def test_modes_are_what_was_set(bench: Bench) -> None:
     assert bench.ask(ListModes(1)) == [ModeList(1, [])]
+    assert code(bench.ask(SetRequestMode(1, "g", "a", "POP", 3))) is ErrorCode.TOPIC_NOT_FOUND
+    for name in ("a", "b"):
+        assert bench.ask(PutTopic(1, Topic(name, 4, 4))) == [Done(1)]
+    assert code(bench.ask(SetRequestMode(1, "bad name", "a", "POP", 3))) is ErrorCode.GROUP_ILLEGAL
+    assert code(bench.ask(SetRequestMode(1, "g", "%RETRY%g", "POP", 3))) is ErrorCode.NOT_ALLOWED
+    assert code(bench.ask(SetRequestMode(1, "g", "a", "PUSH", 3))) is ErrorCode.ARGUMENT_ILLEGAL
     for topic, group, mode in (("b", "g", "POP"), ("a", "g", "POP"), ("b", "g", "PULL")):
         assert bench.ask(SetRequestMode(1, group, topic, mode, 3)) == [Done(1)]
     assert bench.ask(ListModes(1)) == [ModeList(1, [("a", "g", "POP", 3), ("b", "g", "PULL", 3)])]

@@ -152,7 +152,7 @@ def test_too_many_unanswered_requests_stop_the_reading() -> None:
 
 def test_a_refusal_carries_its_code_and_text() -> None:
     conn = connection()
-    command = one(conn, request(30, {"topic": "T", "queueId": "0"}))
+    command = one(conn, request(351, {"topic": "T"}))
     conn.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, "topic T does not exist")), 1)  # type: ignore[attr-defined]
     frame = reply(conn)
     assert (frame.code, frame.remark) == (17, "topic T does not exist")

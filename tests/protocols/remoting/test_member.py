@@ -15,14 +15,13 @@ from domain.command import (
     Membership,
     Pull,
     QueryMembers,
-    QueryRequestMode,
     QueryTopic,
     SendBack,
-    SetRequestMode,
     Subscription,
 )
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Locked, Members, Refused, RequestMode, TopicFound
+from domain.inventory import QueryRequestMode, SetRequestMode
 from domain.topic import Topic
 from protocols.remoting import assignment
 from protocols.remoting.connection import RemotingConnection

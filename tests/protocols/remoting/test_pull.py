@@ -188,3 +188,17 @@ def test_a_missing_field_is_answered() -> None:
     (frame,) = replies(conn)
     assert frame.code == 29
     assert "consumerGroup" in frame.remark
+
+
+def test_a_group_that_cannot_be_one_does_not_pull() -> None:
+    conn = connection()
+    asked = {"consumerGroup": "bad name", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "1", "sysFlag": "4"}
+    assert conn.receive(request(11, asked), 1) == []
+    assert reply(conn).code == 26
+
+
+def test_an_offset_below_zero_is_one_that_is_too_small() -> None:
+    asked = {"consumerGroup": "g", "topic": "T", "queueId": "0", "queueOffset": "-1", "maxMsgNums": "1", "sysFlag": "4"}
+    command = one(connection(), request(11, asked))
+    assert isinstance(command, Pull)
+    assert command.offset == -1

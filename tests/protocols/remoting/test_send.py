@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain import property as properties
+from domain.address import UNSENDABLE_TOPICS
 from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
@@ -66,6 +67,7 @@ def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str,
         st.fixed_dictionaries(
             {
                 "b": st.sampled_from(["T1", "T2"]),
+                "d": st.sampled_from(["", "1", "4"]),
                 "e": st.integers(-1, 3).map(str),
                 "f": st.sampled_from(["0", "1", "769"]),
                 "g": st.integers(0, 1_900_000_000_000).map(str),
@@ -91,6 +93,22 @@ def test_the_quick_way_reads_what_the_long_way_reads(headers: list[dict[str, str
         assert isinstance(fresh, Send)
         for name in ("topic", "queue_id", "properties", "message_id", "sys_flag", "flag", "born_ms", "reconsume_times"):
             assert getattr(known.messages[0], name) == getattr(fresh.messages[0], name), name
+        assert known.queues == fresh.queues == int(header["d"] or "0")
+
+
+def test_the_older_header_says_how_many_queues_a_new_topic_has_too() -> None:
+    sent = {"producerGroup": "pg", "topic": "T", "defaultTopicQueueNums": "3", "queueId": "0"}
+    command = one(connection(), request(10, sent, b"x"))
+    assert isinstance(command, Send)
+    assert command.queues == 3
+
+
+@pytest.mark.parametrize("topic", sorted(UNSENDABLE_TOPICS))
+def test_topics_of_the_system_that_take_no_messages_are_forbidden(topic: str) -> None:
+    conn = connection()
+    assert conn.receive(request(310, {**V2, "b": topic}, b"x"), 1) == []
+    frame = reply(conn)
+    assert (frame.code, frame.remark) == (16, f"Sending message to topic[{topic}] is forbidden.")
 
 
 def test_what_a_sender_may_not_set_is_left_out() -> None:
