@@ -7,7 +7,7 @@ import pytest
 from gateway.config import Config
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
-from tests.simulation.caller import bodies
+from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Receiver, said
@@ -187,3 +187,38 @@ def test_a_receiver_that_waits_gets_what_a_reset_brings_back() -> None:
     clock.call_at(begun + 2_000_000_000, reset)
     assert [one.body for one in popper.pop(wait_ms=15_000)] == ["8", "9"]
     assert clock.monotonic_ns() - begun < 3_000_000_000
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_a_lite_pull_consumer_that_assigns_and_seeks_is_given_what_it_asks_for(faults: str) -> None:
+    """Code 361 by a client that is no member: back, forward, to the end and beyond it; its position is what it commits."""
+    world, sender, _, times = hourly(90)
+    reader = Consumer(world, "reader", "g", TOPIC, joins=False)
+    tool = Tool(world, "seeker")
+
+    def lite(offset: int, wait_ms: int = 0) -> tuple[int, list[str], int]:
+        fields = {
+            "consumerGroup": "g", "topic": TOPIC, "queueId": "0", "queueOffset": str(offset), "maxMsgNums": "4",
+            "sysFlag": "6" if wait_ms else "4", "commitOffset": "0", "suspendTimeoutMillis": str(wait_ms), "subscription": "*",
+            "subVersion": "0", "expressionType": "TAG",
+        }  # fmt: skip
+        answer = reader.call(codes.LITE_PULL, fields)
+        return answer.code, bodies(records(answer.body)), int((answer.fields() or {})["nextBeginOffset"])
+
+    assert lite(0) == (0, ["0", "1", "2", "3"], 4)
+    reader.commit(0, 4)
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert reader.position(0) == 4
+    assert lite(tool.search(TOPIC, 0, times[7])) == (0, ["7", "8", "9"], COUNT)
+    assert lite(1) == (0, ["1", "2", "3", "4"], 5)
+    assert lite(COUNT) == (codes.PULL_NOT_FOUND, [], COUNT)
+    assert lite(COUNT + 5) == (codes.PULL_OFFSET_MOVED, [], COUNT)
+    clock = world.clock
+    clock.call_at(clock.monotonic_ns() + 1_000_000_000, lambda: _begin(sender))
+    assert lite(COUNT, wait_ms=15_000) == (0, ["new"], COUNT + 1)
+    assert reader.position(0) == 4, "what is read is not what is committed"
+
+
+def _begin(sender: Sender) -> None:
+    sender.begin(TOPIC, b"new", 0)
