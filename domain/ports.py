@@ -278,7 +278,8 @@ class MessageStore(Protocol):
 
         Then it skips what others hold or have settled, and redelivered records carry RECONSUMETIMES patched. Its leases end by
         `report`, by `release`, when somebody else pulls from the queue, or when it has not shown that it lives for two minutes.
-        `retry_topic`: where messages go that came back behind its offset and that nobody leases, "" when it reads none.
+        `retry_topic`: where messages go that came back behind its offset and that nobody leases. "" when it reads none: then it
+        is given these itself, in a result of their own, whose next offset is where it was.
         """
 
     def report(
@@ -286,8 +287,8 @@ class MessageStore(Protocol):
     ) -> None:
         """`commit` for a member that pulls: where others lease, it settles what the member holds below, and never goes back."""
 
-    def renew(self, group: str, member: str) -> None:
-        """A member that pulls lives."""
+    def renew(self, group: str, member: str, anew: bool) -> None:
+        """A member that pulls lives. `anew`: on another connection, so that the last answer on the old one may be lost."""
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """A member does not pull any more, except from the topics `kept`: what it holds is free."""

@@ -272,9 +272,9 @@ class LogStore:
         """MessageStore.report."""
         self._core.sharing.report(group, offsets, done)
 
-    def renew(self, group: str, member: str) -> None:
+    def renew(self, group: str, member: str, anew: bool) -> None:
         """MessageStore.renew."""
-        self._core.sharing.renew(group, member)
+        self._core.sharing.renew(group, member, anew)
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """MessageStore.release."""

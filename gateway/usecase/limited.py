@@ -39,9 +39,7 @@ class Limited:
             if record.reconsume_times <= group.retry_max:
                 kept.append(data)
                 continue
-            offset = record.queue_offset
-            receipt = Receipt(offset, result.pop_ms, 0, 0, RETRY_NONE, "", command.queue_id, offset, record.physical_offset)
-            letters.append((command.topic, receipt, data))
+            letters.append((command.topic, leased(command, result, record), data))
         if not letters:
             then(result)
             return
@@ -58,3 +56,9 @@ def _before(left: ReadResult, stuck: list[Letter]) -> ReadResult:
     offset = stuck[0][1].queue_offset
     records = [data for data in left.records if Record(data).queue_offset < offset]
     return replace(left, records=records, status="FOUND" if records else "EMPTY", next_offset=offset)
+
+
+def leased(command: Pull, result: ReadResult, record: Record) -> Receipt:
+    """What names the lease of a message that a pull has leased."""
+    offset = record.queue_offset
+    return Receipt(offset, result.pop_ms, 0, 0, RETRY_NONE, "", command.queue_id, offset, record.physical_offset)

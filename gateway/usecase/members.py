@@ -143,7 +143,7 @@ class Registry:
             self._tell(membership.group)
             if known is not None and membership.subscriptions:
                 self._store.release(membership.group, command.client_id, _topics(membership))
-        self._store.renew(membership.group, command.client_id)
+        self._store.renew(membership.group, command.client_id, known is not None and known.session is not session)
 
     def enrol(self, session: Session, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
         """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""

@@ -10,10 +10,11 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Pulled, Refused, Viewed
 from domain.filter.expression import Expressions
 from domain.ports import Clock, MessageStore, ReadResult
+from domain.record import Record
 from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
-from gateway.usecase.limited import Limited
+from gateway.usecase.limited import Limited, leased
 from gateway.usecase.members import Registry
 from gateway.usecase.parking import Judge, Parking, Waiter
 from gateway.usecase.resets import Resets
@@ -138,6 +139,12 @@ class Pulling:
         """`then` gets what may still be delivered of leased messages."""
         self._limited.pulled(command, result, then)
 
+    def withdraw(self, command: Pull, result: ReadResult) -> None:
+        """What was found comes too late for an answer: if it was leased, the leases are over."""
+        if result.pop_ms and result.records:
+            receipts = [leased(command, result, Record(data)) for data in result.records]
+            self._store.withdraw(command.group, command.topic, receipts)
+
     def park(self, poll: _Poll) -> Waiter | None:
         """Park one poll under a key of its own, so that one reader never waits behind another."""
         self._polls += 1
@@ -200,12 +207,11 @@ class _Poll:
         self._pulling.read(self)
 
     def read(self, result: ReadResult | Failure) -> None:
-        if self._answered:
-            self._reading = False  # its time is over: the member asks for the same again
-        elif isinstance(result, Failure):
+        if isinstance(result, Failure):
             self._reading = False
-            self.answer(Refused(self.command.ticket, result))
-        elif result.pop_ms:
+            if not self._answered:
+                self.answer(Refused(self.command.ticket, result))
+        elif result.pop_ms and not self._answered:
             self._pulling.deliver(self.command, result, self._found)
         else:
             self._found(result)
@@ -214,6 +220,7 @@ class _Poll:
         command = self.command
         self._reading = False
         if self._answered:
+            self._pulling.withdraw(command, result)  # its time is over
             return
         if self._missed and not result.records:
             self._missed = False

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappush
 from typing import final
 
 from domain.ports import Clock
 from domain.receipt import Receipt
 from store.lease.ledger import Ledger
-from store.lease.table import Lease, LeaseTable
+from store.lease.table import LeaseTable
 
 
 @final
@@ -33,7 +32,7 @@ class Early:
         now = self._clock.wall_ms()
         places: dict[tuple[str, str], None] = {}
         for table, offset, pop_ms in left:
-            if not table.dropped and _end(table, offset, pop_ms, now) is not None:
+            if not table.dropped and table.end(offset, pop_ms, now) is not None:
                 places[table.group, table.topic] = None
         for group, topic in places:
             self._freed(group, topic)
@@ -45,19 +44,7 @@ class Early:
         now = self._clock.wall_ms()
         for receipt in receipts:
             table = self._ledger.tables.get((group, topic, receipt.queue_id))
-            lease = None if table is None else _end(table, receipt.queue_offset, receipt.pop_ms, now)
+            lease = None if table is None else table.end(receipt.queue_offset, receipt.pop_ms, now)
             if table is not None and lease is not None:
                 lease.attempts -= 1
-                table.changed[receipt.queue_offset] = None
                 self._ledger.changed(table)
-
-
-def _end(table: LeaseTable, offset: int, pop_ms: int, now: int) -> Lease | None:
-    """Free a lease; None when it is another one by now, or none."""
-    lease = table.leases.get(offset)
-    if lease is None or lease.free or lease.pop_ms != pop_ms:
-        return None
-    lease.free = True
-    lease.end_ms = now
-    heappush(table.returned, offset)
-    return lease

@@ -16,6 +16,7 @@ from domain.errors import Failure
 from domain.filter.filter import Filter
 from domain.ports import Clock, ReadResult
 from domain.record import Record, with_reconsume_times
+from store.lease import stray
 from store.lease.ledger import Ledger
 from store.lease.mark import HOLD_MS, Mark
 from store.lease.table import LeaseTable
@@ -26,7 +27,7 @@ from store.reading import READ_BYTES_MAX, Reading
 
 RENEW_MS: Final = 30_000
 STRAY_MS: Final = 30_000
-"""A message behind the puller that no receiver has taken for so long goes to the group's retry topic, which pullers read."""
+"""A message behind a puller that reads the group's retry topic goes there when no receiver has taken it for so long."""
 QUIET_MS: Final = 600_000
 """A group in which nobody has received for so long is one of pullers."""
 _STEP: Final = 64
@@ -97,13 +98,17 @@ class Sharing:
         freed = table.puller not in ("", member) and table.let_go(now)
         if table.puller != member:
             table.puller = member
+            table.asked = table.reported = 0
             table.renewed_ms = now
             ledger.marks.hold(member, place)
+        elif offset < table.asked:
+            freed = stray.went_back(table, now)
         elif now - table.renewed_ms >= RENEW_MS:
             table.renew(now, now + HOLD_MS)
         moved = bool(retry_topic) and self._move_strays(table, queue, offset, retry_topic, now)
         call = _Pull(self._index, self._source, table, queue, now)
-        result = call.run(offset, limit, max_bytes, wanted)
+        result = call.run(offset, limit, max_bytes, wanted, not retry_topic)
+        table.asked = result.next_offset
         if call.changed or freed or moved or result.pop_ms:
             ledger.changed(table, done, result)
         else:
@@ -114,14 +119,10 @@ class Sharing:
     def _move_strays(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
         """Messages that came back behind the puller, and that no receiver wants, go on in the group's retry topic."""
         table.expire(now)
-        if not table.returned or table.returned[0] >= offset or not self._source.has_topic(retry_topic):
+        if table.heard_ms + STRAY_MS > now or not self._source.has_topic(retry_topic):
             return False
-        strays = [
-            at
-            for at, lease in table.leases.items()
-            if at < offset and lease.free and lease.end_ms + STRAY_MS <= now and table.heard_ms + STRAY_MS <= now
-        ]
-        for at in sorted(strays)[:_STEP]:
+        strays = [at for at in stray.behind(table, offset, _STEP) if table.leases[at].end_ms + STRAY_MS <= now]
+        for at in strays:
             records = self._source.records(self._index.rows(queue, at, 1))
             if records:
                 self._source.move_on(table, at, records[0], retry_topic)
@@ -150,7 +151,8 @@ class Sharing:
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)
-        quiet = now - table.heard_ms >= QUIET_MS and not len(table.settled)
+        stray.handled(table, offset)
+        quiet = now - table.heard_ms >= QUIET_MS and not len(table.settled) and not table.strays
         if quiet and all(lease.pulled for lease in table.leases.values()):
             place = (table.group, table.topic, table.queue_id)
             mark = Mark(table.puller, table.floor, table.head)
@@ -159,14 +161,21 @@ class Sharing:
                 self._ledger.marks.put(place, mark)
         self._ledger.changed(table)
 
-    def renew(self, group: str, member: str) -> None:
+    def renew(self, group: str, member: str, anew: bool) -> None:
         """MessageStore.renew."""
         now = self._clock.wall_ms()
         for place in self._ledger.marks.held_by(group, member):
             table = self._ledger.tables.get(place)
-            if table is not None and table.shared and table.puller == member and now - table.renewed_ms >= RENEW_MS:
+            if table is None or not table.shared or table.puller != member:
+                continue
+            freed = anew and stray.take_back(table, now)
+            due = now - table.renewed_ms >= RENEW_MS
+            if due:
                 table.renew(now, now + HOLD_MS)
+            if due or freed:
                 self._ledger.changed(table)
+            if freed:
+                self._source.freed(group, place[1])
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """MessageStore.release."""
@@ -198,8 +207,11 @@ class _Pull:
         self._size = 0
         self.changed = False
 
-    def run(self, offset: int, limit: int, max_bytes: int, wanted: Filter | None) -> ReadResult:
-        """Lease from `offset` on what nobody else has; `pop_ms` is that of these leases, 0 when there are none."""
+    def run(self, offset: int, limit: int, max_bytes: int, wanted: Filter | None, backward: bool) -> ReadResult:
+        """Lease from `offset` on what nobody else has; `pop_ms` is that of these leases, 0 when there are none.
+
+        `backward`: first, and on its own, what came back before it (stray.py).
+        """
         table, queue = self._table, self._queue
         first, end = queue.first, queue.visible
         table.expire(self._now)
@@ -215,6 +227,10 @@ class _Pull:
         while table.head < at:
             # It was given out before anybody received here, or its reader says that it goes on behind it.
             self._hold(table.head, True)
+        if backward:
+            self._behind(offset, limit, max_bytes, wanted)
+            if self._records:
+                return ReadResult("FOUND", self._records, offset, first, end, self._pop_ms)
         following = self._again(at, limit, max_bytes, wanted)
         if following < 0:
             following = self._fresh(at, limit, max_bytes, wanted)
@@ -222,6 +238,26 @@ class _Pull:
         if self._records:
             return ReadResult("FOUND", self._records, following, first, end, self._pop_ms)
         return ReadResult("EMPTY" if blocked or following == offset else "NO_MATCH", [], following, first, end)
+
+    def _behind(self, offset: int, limit: int, max_bytes: int, wanted: Filter | None) -> None:
+        """What is free before `offset`, under a pop time of its own."""
+        table = self._table
+        strays = stray.behind(table, offset, limit)
+        if not strays:
+            return
+        self._pop_ms = table.next_pop(self._now)
+        taken: list[int] = []
+        for at in strays:
+            found = self._source.records(self._index.rows(self._queue, at, 1))
+            if not found or not (wanted is None or wanted.matches(Record(found[0]).properties)):
+                table.pass_by(at)
+                self.changed = True
+            elif self._add(found[0], at, True, max_bytes):
+                taken.append(at)
+            else:
+                break
+        if taken:
+            stray.given(table, taken)
 
     def _again(self, at: int, limit: int, max_bytes: int, wanted: Filter | None) -> int:
         """What is below the head, and free or the puller's own. Where to go on when that is enough, else -1."""

@@ -47,11 +47,13 @@ class LeaseTable:
     attempts   the pop times of the latest attempts that had a name, oldest first
     shared     receivers take part: members that pull lease what they read. `puller` is the one that pulls, "" unknown;
                `heard_ms`: when a receiver last asked; `renewed_ms`: when the puller last showed that it lives
+    strays     what the puller was given out of turn (stray.py); `asked`: where it goes on; `reported`: its latest report
     """
 
     __slots__ = (
-        "attempts", "changed", "dropped", "ends", "floor", "group", "head", "heard_ms", "keys", "leases", "ordered",
-        "pop_ms", "puller", "queue_id", "renewed_ms", "reset_since", "returned", "settled", "shared", "topic", "wake_ms",
+        "asked", "attempts", "changed", "dropped", "ends", "floor", "group", "head", "heard_ms", "keys", "leases", "ordered",
+        "pop_ms", "puller", "queue_id", "renewed_ms", "reported", "reset_since", "returned", "settled", "shared", "strays",
+        "topic", "wake_ms",
     )  # fmt: skip
 
     def __init__(self, group: str, topic: str, queue_id: int, floor: int) -> None:
@@ -68,6 +70,9 @@ class LeaseTable:
         self.puller = ""
         self.heard_ms = 0
         self.renewed_ms = 0
+        self.asked = 0
+        self.reported = 0
+        self.strays: dict[int, tuple[int, int, int]] = {}
         self.leases: dict[int, Lease] = {}
         self.settled = Ranges()
         self.ends: list[tuple[int, int]] = []
@@ -199,6 +204,18 @@ class LeaseTable:
         if len(self.returned) > bound:
             self.returned = sorted([offset for offset, lease in self.leases.items() if lease.free])
 
+    def end(self, offset: int, pop_ms: int, now: int) -> Lease | None:
+        """End a lease before its time; None when it is another one by now, or none."""
+        lease = self.leases.get(offset)
+        if lease is None or lease.free or lease.pop_ms != pop_ms:
+            return None
+        lease.free = True
+        lease.pulled = False
+        lease.end_ms = now
+        heappush(self.returned, offset)
+        self.changed[offset] = None
+        return lease
+
     def let_go(self, now: int) -> bool:
         """The puller has gone: what it holds is free. True when there was something."""
         found = [offset for offset, lease in self.leases.items() if lease.pulled]
@@ -210,6 +227,8 @@ class LeaseTable:
             heappush(self.returned, offset)
             self.changed[offset] = None
         self.puller = ""
+        self.reported = 0
+        self.strays.clear()
         return bool(found)
 
     def renew(self, now: int, end_ms: int) -> None:
@@ -222,11 +241,11 @@ class LeaseTable:
                 self.changed[offset] = None
 
     def report(self, offset: int) -> None:
-        """The puller has handled everything below `offset`: what it holds there is settled, what others hold is not.
+        """The puller has handled everything below `offset` that it was given in turn; what others hold is not settled.
 
         Below the floor it says nothing new: positions of a shared queue never go back by a report.
         """
-        for at in [at for at, lease in self.leases.items() if lease.pulled and at < offset]:
+        for at in [at for at, lease in self.leases.items() if lease.pulled and not lease.fleeting and at < offset]:
             self._retire(at)
         self.pass_to(offset)
 
@@ -268,6 +287,8 @@ class LeaseTable:
         self.returned.clear()
         self.attempts.clear()
         self.keys.clear()
+        self.strays.clear()
+        self.asked = self.reported = 0
         self.changed.clear()
         self.reset_since = True
 

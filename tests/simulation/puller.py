@@ -37,6 +37,10 @@ class Puller(RemotingClient):
         self._given: dict[int, set[int]] = {}
         self.got = 0
 
+    def subscribed(self) -> list[str]:
+        """Topics, the group's retry topic among them."""
+        return [self._topic, f"%RETRY%{self._group}"]
+
     def ready(self) -> None:
         self._life += 1
         self._next = {}
@@ -58,7 +62,7 @@ class Puller(RemotingClient):
         member = {
             "groupName": self._group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING",
             "subscriptionDataSet": [
-                {"topic": topic, "subString": "*", "expressionType": "TAG"} for topic in (self._topic, f"%RETRY%{self._group}")
+                {"topic": topic, "subString": "*", "expressionType": "TAG"} for topic in self.subscribed()
             ],
         }  # fmt: skip
         body = json.dumps({"clientID": self.name, "producerDataSet": [], "consumerDataSet": [member]}).encode()

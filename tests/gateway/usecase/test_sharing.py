@@ -230,17 +230,6 @@ def test_what_comes_back_behind_the_puller_goes_on_in_the_retry_topic(group: Ben
     assert position(group) == 10
 
 
-def test_a_puller_without_a_retry_topic_leaves_it_to_the_next(group: Bench) -> None:
-    receive(group, 2, invisible_ms=1_000)
-    puller = Puller(group, retries=False)
-    puller.pull()
-    puller.report(10)
-    group.clock.run_for(60 * SECOND)
-    puller.pull()
-    assert position(group) == 0
-    assert names(receive(group)) == ["0", "1"]
-
-
 def test_when_receivers_have_been_away_for_long_it_is_one_number_again(group: Bench) -> None:
     acknowledge(group, receive(group, 3))
     puller = Puller(group)
