@@ -1,0 +1,54 @@
+package org.apache.rocketmq.test.base;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.rocketmq.broker.BrokerController;
+import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.TopicAttributes;
+import org.apache.rocketmq.common.attribute.CQType;
+import org.apache.rocketmq.common.attribute.TopicMessageType;
+import org.apache.rocketmq.store.config.MessageStoreConfig;
+import org.apache.rocketmq.test.util.MQAdminTestUtils;
+
+/** Topics by the admin client. No broker is started here: the tests that ask for one are left out. */
+public class IntegrationTestBase {
+    private static final int CREATE_S = 30;
+
+    public static BrokerController createAndStartBroker(MessageStoreConfig store, BrokerConfig broker) {
+        throw new UnsupportedOperationException("brokers of this suite are outside of its process");
+    }
+
+    public static boolean initTopic(String topic, String nameserver, String place, CQType kind) {
+        return initTopic(topic, nameserver, place, BaseConf.QUEUE_NUMBERS, kind);
+    }
+
+    public static boolean initTopic(String topic, String nameserver, String place, TopicMessageType type) {
+        return initTopic(topic, nameserver, place, BaseConf.QUEUE_NUMBERS, CQType.SimpleCQ, type);
+    }
+
+    public static boolean initTopic(String topic, String nameserver, String place, int queues, CQType kind) {
+        return initTopic(topic, nameserver, place, queues, kind, TopicMessageType.NORMAL);
+    }
+
+    /** `place` is a topic whose brokers shall have the new one; clusters and brokers have topics of their names. */
+    public static boolean initTopic(
+            String topic, String nameserver, String place, int queues, CQType kind, TopicMessageType type) {
+        Map<String, String> attributes = new HashMap<>();
+        if (kind != CQType.SimpleCQ) {
+            attributes.put("+" + TopicAttributes.QUEUE_TYPE_ATTRIBUTE.getName(), kind.toString());
+        }
+        if (type != TopicMessageType.NORMAL) {
+            attributes.put("+" + TopicAttributes.TOPIC_MESSAGE_TYPE_ATTRIBUTE.getName(), type.toString());
+        }
+        return MQAdminTestUtils.createTopic(nameserver, place, topic, queues, attributes, CREATE_S);
+    }
+
+    public static void initMQAdmin(String nameserver) {
+        try {
+            MQAdminTestUtils.startAdmin(nameserver);
+        } catch (MQClientException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+}
