@@ -17,11 +17,17 @@ from tests.interop.node import Node
 
 SUITE_S: Final = 600
 OLD: Final = "github.com/apache/rocketmq-clients/golang"
+RENAMED: Final = {
+    OLD: f"{OLD}/v5",
+    "rmq_client.WithAwaitDuration": "rmq_client.WithSimpleAwaitDuration",
+    "rmq_client.WithSubscriptionExpressions": "rmq_client.WithSimpleSubscriptionExpressions",
+}
+"""What the suite calls, and its name since version 5.1 of the client."""
 PROJECT: Final = Path(__file__).with_name("golang.xml")
 
 
 def run(checkout: Path, folder: Path, verdict: Verdict, client: str | None = None) -> None:
-    """Compile the module and run all its tests on one node. A client of version 5 has another import path than the suite's."""
+    """Compile the module and run all its tests on one node."""
     shutil.rmtree(folder, ignore_errors=True)
     copy = folder / "golang"
     shutil.copytree(checkout / "golang", copy)
@@ -61,13 +67,15 @@ def outcomes(lines: str) -> Iterator[Outcome]:
 
 
 def _exchange(copy: Path, client: str) -> None:
-    """Have the copy use another version of the client, of its present import path."""
-    new = f"{OLD}/v5" if client.startswith("v5.") else OLD
+    """Have the copy use another version of the client, v5.1.0 or later, by its present names."""
     for source in copy.rglob("*.go"):
-        source.write_text(source.read_text().replace(OLD, new))
+        text = source.read_text()
+        for old, new in RENAMED.items():
+            text = text.replace(old, new)
+        source.write_text(text)
     for command in (
         ["go", "mod", "edit", f"-droprequire={OLD}"],
-        ["go", "mod", "edit", f"-require={new}@{client}"],
+        ["go", "mod", "edit", f"-require={OLD}/v5@{client}"],
         ["go", "mod", "tidy"],
     ):
         _must(command, copy)

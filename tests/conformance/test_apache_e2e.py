@@ -1,0 +1,63 @@
+"""How the outcomes of Apache's end-to-end suite are read and judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.apache_e2e import expected, golang, report
+from tests.conformance.apache_e2e.report import Outcome
+
+JUNIT = """<testsuite>
+<testcase name="good()" classname="org.apache.A" time="1.5"/>
+<testcase name="bad(String)[2]" classname="org.apache.A" time="0.1">
+<failure message="no">no\n\tat java.base/X\n\tat org.apache.rocketmq.A</failure></testcase>
+<testcase name="left()" classname="org.apache.A" time="0"><skipped/></testcase>
+</testsuite>"""
+GO = """
+{"Action":"output","Package":"e2e/normal","Test":"TestA","Output":"wrong"}
+{"Action":"fail","Package":"e2e/normal","Test":"TestA","Elapsed":2}
+{"Action":"pass","Package":"e2e/normal","Test":"TestB","Elapsed":1}
+{"Action":"fail","Package":"e2e/normal"}
+{"Action":"pass","Package":"e2e/fifo"}
+no event"""
+
+
+def test_reports_of_junit_are_read(tmp_path: Path) -> None:
+    (tmp_path / "TEST-one.xml").write_text(JUNIT)
+    bad, good, left = report.outcomes(tmp_path)
+    assert (good.name, good.seconds, good.trouble, good.skipped) == ("A#good", 1.5, "", False)
+    assert (bad.name, bad.trouble) == ("A#bad", "no\n\tat org.apache.rocketmq.A")
+    assert left.skipped
+
+
+def test_events_of_go_are_read() -> None:
+    found = [(each.name, each.trouble) for each in golang.outcomes(GO)]
+    assert found == [("normal#TestA", "wrong"), ("normal#TestB", ""), ("normal#package", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "surprises"),
+    [
+        (Outcome("A#b", 1.0, "", False), 0),
+        (Outcome("A#b", 1.0, "wrong", False), 1),
+        (Outcome("A#known", 1.0, "wrong", False), 0),
+        (Outcome("A#known", 1.0, "", False), 1),
+        (Outcome("A#known", 1.0, "", True), 0),
+    ],
+    ids=["passes", "fails", "fails as expected", "passes unexpectedly", "is not run"],
+)
+def test_what_is_not_expected_is_counted(
+    outcome: Outcome, surprises: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "expected.toml"
+    place.write_text('[grpc]\n"A#known" = "a reason"\n')
+    monkeypatch.setattr(expected, "EXPECTED", place)
+    verdict = expected.Verdict("grpc")
+    verdict.take(outcome)
+    assert verdict.close() == surprises
+
+
+def test_a_module_without_a_test_is_a_surprise() -> None:
+    assert expected.Verdict("grpc").close() == 1
