@@ -9,9 +9,11 @@ import pytest
 
 from domain.command import Send
 from domain.message import Message
+from protocols.grpc.messages import messaging_pb2 as pb
 from tests.simulation.caller import bodies, records
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
+from tests.simulation.simple import Receiver
 from tests.simulation.test_interests import GROUP as LITE_GROUP
 from tests.simulation.test_interests import PARENT, Subscriber, up
 from tests.simulation.tool import Tool
@@ -139,3 +141,40 @@ def test_a_lite_topic_stands_still_until_its_dead_letter_is_written(faults: str)
         client.has("stuck", "free")
     assert got == ["next in stuck"]
     assert bodies(world.stored(f"%DLQ%{LITE_GROUP}", 1)[0]) == ["poison"]
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+def test_giving_up_by_hand_is_refused_until_there_is_room(faults: str) -> None:
+    """Sent back with no attempts left, and forwarded over gRPC: whoever asks hears of it, and asks again."""
+    world = World(254)
+    world.start()
+    Tool(world, "tool").topic(TOPIC, 1)
+    for text in (b"sent back", b"forwarded"):
+        Sender(world, "p").send(TOPIC, text, 0)
+    consumer, receiver = Consumer(world, "c", GROUP, TOPIC), Receiver(world, "r", "receivers", TOPIC)
+    record, _ = consumer.drain(0)
+    _, message = receiver.receive(invisible_ms=3_600_000)
+    fill(world, FULL)
+    assert consumer.give_back(record, level=-1) != 0
+    assert forward(receiver, message) != pb.OK
+    assert receiver.receive() == [], "it is leased as before"
+    if faults != "none":
+        world.again(power=faults == "power")
+    fill(world, ROOM)
+    assert consumer.give_back(record, level=-1) == 0
+    assert forward(receiver, message) == pb.OK
+    if faults != "none":
+        world.again(power=faults == "power")
+    assert bodies(world.stored(f"%DLQ%{GROUP}", 1)[0]) == ["sent back"]
+    assert bodies(world.stored("%DLQ%receivers", 1)[0]) == ["forwarded"]
+
+
+def forward(receiver: Receiver, message: pb.Message) -> int:
+    """ForwardMessageToDeadLetterQueue -> the code."""
+    system = message.system_properties
+    request = pb.ForwardMessageToDeadLetterQueueRequest(
+        receipt_handle=system.receipt_handle, message_id=system.message_id, delivery_attempt=1, max_delivery_attempts=1
+    )
+    request.group.name, request.topic.name = receiver.group, receiver.topic
+    answer = receiver.call("ForwardMessageToDeadLetterQueue", request, pb.ForwardMessageToDeadLetterQueueResponse)
+    return int(answer.status.code)
