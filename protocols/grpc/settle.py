@@ -14,7 +14,7 @@ from protocols.grpc import lite, status, translate_in, wire
 from protocols.grpc.call import Call, Desk, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 
-_UNREADABLE = "the receipt handle cannot be read, or has expired"
+_UNREADABLE = "INVALID_RECEIPT_HANDLE: the receipt handle cannot be read, or has expired"
 _ENTRY_OK = wire.text(b"\x1a", status.content(pb.OK))
 
 

@@ -76,7 +76,9 @@ def test_a_handle_is_good_for_as_long_as_its_message_is_invisible(engine: Engine
             stage.give(Settled(command.ticket, [None]))
         elif isinstance(command, Extend):
             stage.give(Extended(command.ticket, [*command.receipts]))
-    assert pb.AckMessageResponse.FromString(stage.messages(ack)[0]).status.code == code
+    told = pb.AckMessageResponse.FromString(stage.messages(ack)[0]).status
+    assert told.code == code
+    assert code == pb.OK or "INVALID_RECEIPT_HANDLE" in told.message, "there are clients that look for the code's name"
     assert pb.ChangeInvisibleDurationResponse.FromString(stage.messages(change)[0]).status.code == code
 
 
