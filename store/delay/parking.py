@@ -23,8 +23,8 @@ LEVELS_MS: Final = (
     1_200_000, 1_800_000, 3_600_000, 7_200_000,
 )  # fmt: skip
 _TIMER_KEYS = (properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_DELIVER_MS)
-_PLACE_KEYS = (properties.DELAY, properties.REAL_TOPIC, properties.REAL_QID)
-_ALL_KEYS = (*_PLACE_KEYS, *_TIMER_KEYS, TIMER_OUT_MS)
+_TIMES = (*_TIMER_KEYS, TIMER_OUT_MS)
+_PLACE_KEYS = (properties.REAL_TOPIC, properties.REAL_QID)
 
 
 def may_be_parked(stored: bytes) -> bool:
@@ -117,12 +117,20 @@ def message_of(record: Record, topic: str, queue_id: int, stored: bytes) -> Mess
 def delivered(data: bytes) -> Message:
     """A parked record -> the message as it goes to its real topic.
 
-    What its sender said of a time stays: consumers are told when it was to come. Of levels and of retries nothing stays.
+    What its sender said stays, a level or times: consumers are told (ScheduleMessageService, TimerMessageStore). Of retries,
+    whose delay is the broker's, nothing stays.
     """
     record = Record(data)
     stored = record.properties
     topic = properties.text(stored, properties.REAL_TOPIC)
     queue_id = _number(properties.find(stored, b"REAL_QID")) or 0
-    timed = record.topic == TIMER_TOPIC and not topic.startswith(RETRY_PREFIX)
-    timed = timed and any(properties.find(stored, key.encode()) for key in _TIMER_KEYS)
-    return message_of(record, topic, queue_id, properties.without(stored, _PLACE_KEYS if timed else _ALL_KEYS))
+    return message_of(record, topic, queue_id, properties.without(stored, _gone(topic, stored)))
+
+
+def _gone(topic: str, stored: bytes) -> tuple[str, ...]:
+    """What a message loses on its way to its real topic."""
+    if topic.startswith(RETRY_PREFIX):
+        return (*_PLACE_KEYS, properties.DELAY, *_TIMES)
+    if properties.find(stored, b"DELAY"):
+        return (*_PLACE_KEYS, *_TIMES)
+    return _PLACE_KEYS if any(properties.find(stored, key.encode()) for key in _TIMER_KEYS) else (*_PLACE_KEYS, TIMER_OUT_MS)

@@ -208,6 +208,6 @@ class MessageStoreContract:
         assert driver.bounds("t") == (0, 0)
         driver.clock.run_for(100)
         record = Record(driver.read("t").records[0])
-        told = b"" if delay.startswith(b"DELAY") else delay + b"TIMER_OUT_MS\x01%d\x02" % due
+        told = delay if delay.startswith(b"DELAY") else delay + b"TIMER_OUT_MS\x01%d\x02" % due
         assert (record.body, record.properties) == (b"late", b"KEYS\x01k\x02" + told)
         assert record.store_ms >= due
