@@ -144,3 +144,18 @@ def test_attempts_are_limited_for_them_too(group: Bench) -> None:
     [event] = group.ask(Pull(1, "dead", "%DLQ%g", 0, 0, 32, 0))
     assert isinstance(event, Pulled)
     assert len(event.records) == 2
+
+
+def test_a_report_that_went_back_for_one_sets_nobody_back_after_a_start(group: Bench) -> None:
+    """What receivers have acknowledged stays so, though nobody receives by then."""
+    acknowledge(group, receive(group))
+    assert position(group) == 10
+    table = group.store._core.ledger.tables.get(("g", "t", 0))
+    assert table is not None
+    table.shared = False  # as it is after a start, when nothing is out
+    puller = Puller(group, retries=False)
+    puller.report(4)
+    assert position(group) == 10
+    send(group, "new")
+    puller.report(11)
+    assert position(group) == 11
