@@ -80,13 +80,13 @@ def step(command: Sequence[str], folder: Path, what: str, environment: Mapping[s
 
 
 def go_program(project: Path, what: str) -> Path:
-    """The program that a Go module of ours makes."""
+    """The program that a Go module of ours makes, with the module `frame` beside it."""
     need(what, "go")
 
     def make(folder: Path) -> None:
         step(["go", "build", "-o", f"{folder}/program", "."], project, what)
 
-    return made(f"go-{project.name}", [project], make) / "program"
+    return made(f"go-{project.name}", [project, project.parent / "frame"], make) / "program"
 
 
 def java_classpath(project: Path, what: str) -> str:

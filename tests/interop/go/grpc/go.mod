@@ -38,3 +38,7 @@ require (
 	google.golang.org/grpc v1.72.0 // indirect
 	google.golang.org/protobuf v1.36.6 // indirect
 )
+
+require headgate/interop/frame v0.0.0
+
+replace headgate/interop/frame => ../frame

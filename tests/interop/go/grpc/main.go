@@ -14,6 +14,8 @@ import (
 
 	client "github.com/apache/rocketmq-clients/golang/v5"
 	"github.com/apache/rocketmq-clients/golang/v5/credentials"
+
+	"headgate/interop/frame"
 )
 
 const (
@@ -170,6 +172,14 @@ func (b *bag) all() []*client.MessageView {
 	return append([]*client.MessageView{}, b.seen...)
 }
 
+func (b *bag) bodies() []string {
+	found := []string{}
+	for _, message := range b.all() {
+		found = append(found, string(message.GetBody()))
+	}
+	return found
+}
+
 // pushed starts a push consumer. It ends with the process: its GracefulStop waits for a long poll of 20 s.
 func pushed(listener func(*client.MessageView) client.ConsumerResult) error {
 	consumer, err := client.NewPushConsumer(
@@ -183,16 +193,7 @@ func pushed(listener func(*client.MessageView) client.ConsumerResult) error {
 	return consumer.Start()
 }
 
-func until(holds func() bool) error { return within(patience, holds) }
-
-func within(limit time.Duration, holds func() bool) error {
-	for end := time.Now().Add(limit); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			return fmt.Errorf("not within %v", limit)
-		}
-	}
-	return nil
-}
+func until(holds func() bool) error { return frame.Within("what was wanted", patience, holds) }
 
 // push fails one message once and gets it again; every other comes once.
 func push() error {

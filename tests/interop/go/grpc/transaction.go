@@ -9,6 +9,8 @@ import (
 	"time"
 
 	client "github.com/apache/rocketmq-clients/golang/v5"
+
+	"headgate/interop/frame"
 )
 
 // transact commits two messages, rolls two back, and leaves two to be asked about, of which it commits one.
@@ -57,7 +59,7 @@ func transact() error {
 	if err != nil {
 		return err
 	}
-	err = within(100*time.Second, func() bool {
+	err = frame.Within("the decided and the asked about", 100*time.Second, func() bool {
 		lock.Lock()
 		defer lock.Unlock()
 		return len(asked) >= 2 && len(seen.all()) >= 3

@@ -8,6 +8,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2"
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"headgate/interop/frame"
 )
 
 const retries = 1
@@ -57,7 +59,7 @@ func dead() error {
 	if _, err = p.SendSync(context.Background(), message("TagA", "k", "poison")); err != nil {
 		return err
 	}
-	if err = until("the last attempt", 60*time.Second, func() bool { return len(attempts.all()) > retries }); err != nil {
+	if err = frame.Within("the last attempt", 60*time.Second, func() bool { return len(attempts.all()) > retries }); err != nil {
 		return fmt.Errorf("%w, seen %v", err, attempts.all())
 	}
 	time.Sleep(2 * time.Second)
@@ -69,7 +71,7 @@ func dead() error {
 		return err
 	}
 	defer undertaker.Shutdown()
-	if err = until("the dead letter", 60*time.Second, func() bool { return len(letters.all()) > 0 }); err != nil {
+	if err = frame.Within("the dead letter", 60*time.Second, func() bool { return len(letters.all()) > 0 }); err != nil {
 		return err
 	}
 	if err = same(letters.all(), []string{"poison of " + topic}); err != nil {
@@ -108,7 +110,7 @@ func broadcast() error {
 		}
 	}
 	for _, mine := range seen {
-		if err := until("everything", 60*time.Second, func() bool { return len(mine.all()) >= len(wanted) }); err != nil {
+		if err := frame.Within("everything", 60*time.Second, func() bool { return len(mine.all()) >= len(wanted) }); err != nil {
 			return err
 		}
 		if err := same(mine.all(), append([]string{}, wanted...)); err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
+
+	"headgate/interop/frame"
 )
 
 // later sends with a delay level, and with the properties of timers, for which this client has no methods: never early.
@@ -60,7 +62,7 @@ func later() error {
 		defer lock.Unlock()
 		return len(came)
 	}
-	if err = until("all that is due", 60*time.Second, func() bool { return count() >= len(due) }); err != nil {
+	if err = frame.Within("all that is due", 60*time.Second, func() bool { return count() >= len(due) }); err != nil {
 		return err
 	}
 	for body, at := range due {
@@ -184,7 +186,7 @@ func sql() error {
 			return err
 		}
 	}
-	if err = until("what the filter wants", 60*time.Second, func() bool { return len(seen.all()) >= 3 }); err != nil {
+	if err = frame.Within("what the filter wants", 60*time.Second, func() bool { return len(seen.all()) >= 3 }); err != nil {
 		return err
 	}
 	time.Sleep(time.Second)
@@ -229,7 +231,7 @@ func trace() error {
 	if err != nil {
 		return err
 	}
-	return until("traces of sending and of consuming", 60*time.Second, func() bool {
+	return frame.Within("traces of sending and of consuming", 60*time.Second, func() bool {
 		text := strings.Join(found.all(), "\n")
 		return strings.Contains(text, "Pub\x01") && strings.Contains(text, "SubAfter\x01") && strings.Contains(text, result.MsgID)
 	})
@@ -272,7 +274,7 @@ func spaces() error {
 		for number := 0; number < 4; number++ {
 			wanted = append(wanted, fmt.Sprint(topic, " ", space, number))
 		}
-		if err := until("all of namespace "+space, 60*time.Second, func() bool { return len(seen[space].all()) >= len(wanted) }); err != nil {
+		if err := frame.Within("all of namespace "+space, 60*time.Second, func() bool { return len(seen[space].all()) >= len(wanted) }); err != nil {
 			return fmt.Errorf("%w: %v", err, seen[space].all())
 		}
 		if err := same(seen[space].all(), wanted); err != nil {

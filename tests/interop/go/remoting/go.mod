@@ -26,3 +26,7 @@ require (
 	gopkg.in/natefinch/lumberjack.v2 v2.0.0 // indirect
 	stathat.com/c/consistent v1.0.0 // indirect
 )
+
+require headgate/interop/frame v0.0.0
+
+replace headgate/interop/frame => ../frame

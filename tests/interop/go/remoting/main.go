@@ -16,6 +16,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
+
+	"headgate/interop/frame"
 )
 
 var nameserver, topic string
@@ -74,17 +76,6 @@ func (b *bag) all() []string {
 	b.Lock()
 	defer b.Unlock()
 	return append([]string{}, b.bodies...)
-}
-
-func until(what string, limit time.Duration, holds func() bool) error {
-	end := time.Now().Add(limit)
-	for !holds() {
-		if time.Now().After(end) {
-			return fmt.Errorf("not within %v: %s", limit, what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return nil
 }
 
 func same(got, wanted []string) error {
@@ -185,7 +176,7 @@ func send() error {
 		return err
 	}
 	defer c.Shutdown()
-	if err := until("all consumed", 40*time.Second, func() bool { return len(seen.all()) >= len(wanted) }); err != nil {
+	if err := frame.Within("all consumed", 40*time.Second, func() bool { return len(seen.all()) >= len(wanted) }); err != nil {
 		return err
 	}
 	return same(seen.all(), wanted)
@@ -227,7 +218,7 @@ func push() error {
 		return nil
 	}
 	// Members find each other by the notice of a change, or by the next balance after 20 s.
-	err = until("both members get messages", 60*time.Second, func() bool {
+	err = frame.Within("both members get messages", 60*time.Second, func() bool {
 		err = send(24)
 		time.Sleep(500 * time.Millisecond)
 		return err != nil || (len(seen[0].all()) > 0 && len(seen[1].all()) > 0)
@@ -236,7 +227,7 @@ func push() error {
 		return err
 	}
 	total := func() []string { return append(seen[0].all(), seen[1].all()...) }
-	if err := until("all consumed", 40*time.Second, func() bool { return len(total()) >= len(wanted) }); err != nil {
+	if err := frame.Within("all consumed", 40*time.Second, func() bool { return len(total()) >= len(wanted) }); err != nil {
 		return err
 	}
 	distinct := map[string]bool{}
@@ -274,7 +265,7 @@ func retry() error {
 	if _, err := p.SendSync(context.Background(), message("TagA", "k", "again")); err != nil {
 		return err
 	}
-	if err := until("a second delivery", 60*time.Second, func() bool { return len(seen.all()) >= 2 }); err != nil {
+	if err := frame.Within("a second delivery", 60*time.Second, func() bool { return len(seen.all()) >= 2 }); err != nil {
 		return fmt.Errorf("%v, seen %v", err, seen.all())
 	}
 	return same(seen.all(), []string{"again0", "again1"})
@@ -312,7 +303,7 @@ func orderly() error {
 	defer c.Shutdown()
 	for lane := 0; lane < 3; lane++ {
 		mine := seen[fmt.Sprint("lane", lane)]
-		if err := until("a lane consumed", 60*time.Second, func() bool { return len(mine.all()) >= 20 }); err != nil {
+		if err := frame.Within("a lane consumed", 60*time.Second, func() bool { return len(mine.all()) >= 20 }); err != nil {
 			return err
 		}
 		for at, body := range mine.all() {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"headgate/interop/frame"
 )
 
 // request asks three questions and wants each one's own answer.
@@ -44,7 +46,7 @@ func request() error {
 		return string(answer.Body), nil
 	}
 	// This client tells brokers who it is every 30 s, and not before its first request.
-	err = until("the broker knows the requester", 60*time.Second, func() bool {
+	err = frame.Within("the broker knows the requester", 60*time.Second, func() bool {
 		_, err := ask("early")
 		return err == nil
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/consumer"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
+
+	"headgate/interop/frame"
 )
 
 // decider leaves open what begins with "open"; asked about it, it commits what ends in an even digit.
@@ -80,7 +82,7 @@ func transact() error {
 			}
 		}
 	}
-	if err := until("all that commits", 90*time.Second, func() bool { return len(seen.all()) >= len(wanted) }); err != nil {
+	if err := frame.Within("all that commits", 90*time.Second, func() bool { return len(seen.all()) >= len(wanted) }); err != nil {
 		return fmt.Errorf("%w: seen %v, asked %v", err, seen.all(), judge.asked)
 	}
 	time.Sleep(2 * time.Second)

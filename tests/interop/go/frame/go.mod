@@ -1,0 +1,3 @@
+module headgate/interop/frame
+
+go 1.21
