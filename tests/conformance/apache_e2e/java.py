@@ -23,6 +23,10 @@ LAUNCHER: Final = "org.junit.platform.console.ConsoleLauncher"
 PARALLEL: Final = "junit.jupiter.execution.parallel.config"
 
 
+ADMIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
+SPRING_TOPICS: Final = tuple(f"topic-{kind}-spring-test" for kind in ("normal", "order", "delay", "trans"))
+
+
 @dataclass(frozen=True, slots=True)
 class Module:
     """A project of ours that compiles one folder of the suite, and the properties by which its tests find the node."""
@@ -35,13 +39,15 @@ class Module:
     """Tests of one class at once, whatever the machine: nearly all of them sleep nearly all of the time."""
     alone: tuple[str, ...] = ()
     """Classes whose tests take turns, as they share a client."""
+    topics: tuple[str, ...] = ()
+    """What has to be there before, as its consumers begin before it makes them, and look again after half a minute."""
     environment: dict[str, str] = field(default_factory=dict)
 
 
 MODULES: Final = {
     "grpc": Module("grpc.xml", "java/e2e", "namesrvAddr", "endPoint", environment={"HEADGATE_POLICY_CREATE_TOPICS": "false"}),
     "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr", alone=("NormalMessageSizeTest",)),
-    "spring": Module("spring.xml", "java/e2e-spring", "rocketmq.name-server", at_once=1),
+    "spring": Module("spring.xml", "java/e2e-spring", "rocketmq.name-server", at_once=1, topics=SPRING_TOPICS),
 }
 """Apache's proxy makes no topic for who asks for its route, and that is tested. The tests of `spring` share their listeners."""
 
@@ -54,6 +60,22 @@ def run(
     folder.mkdir(parents=True)
     classpath = build(checkout, folder, module, client)
     with Node(folder / "node", "--durability", "page", environment=module.environment) as node:
+        for topic in module.topics:
+            nameserver = f"127.0.0.1:{node.port('nameserver')}"
+            make = [
+                *java(folder),
+                "-cp",
+                classpath,
+                ADMIN,
+                "updateTopic",
+                "-n",
+                nameserver,
+                "-c",
+                "DefaultCluster",
+                "-t",
+                topic,
+            ]
+            subprocess.run(make, stdout=subprocess.DEVNULL, timeout=CLASS_S, check=True)
         for name in classes(checkout / module.folder, folder / "build/test-classes"):
             if wanted and name.rpartition(".")[2] not in wanted:
                 continue
@@ -88,15 +110,18 @@ def options(module: Module, node: Node) -> list[str]:
     return [*found, f"-D{module.endpoint}=127.0.0.1:{node.port('grpc')}"] if module.endpoint else found
 
 
+def java(folder: Path) -> list[str]:
+    """The beginning of a command line; the home is in `folder`, where clients write their logs."""
+    return ["java", "-Xmx512m", f"-Duser.home={folder / 'home'}", f"-Drocketmq.home.dir={folder / 'home'}"]
+
+
 def run_class(module: Module, checkout: Path, folder: Path, properties: list[str], name: str) -> list[Outcome]:
     """One class in a process of its own; one that does not end is asked for its threads and ended."""
     reports = folder / "reports" / name
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
     short = name.rpartition(".")[2]
     at_once = 1 if short in module.alone else module.at_once
     command = [
-        "java", "-Xmx512m", f"-Duser.home={home}", *properties, LAUNCHER, f"--select-class={name}",
+        *java(folder), *properties, LAUNCHER, f"--select-class={name}",
         f"--reports-dir={reports}", "--disable-banner", "--details=none",
         f"--config={PARALLEL}.strategy=fixed", f"--config={PARALLEL}.fixed.parallelism={at_once}",
     ]  # fmt: skip
