@@ -141,7 +141,7 @@ class Sharing:
         for topic, queue_id, offset in offsets:
             table = ledger.tables.get((group, topic, queue_id))
             if table is None or not table.shared:
-                # Where somebody has received once, a report that goes back is of a message that came back, or of before a start.
+                # Where somebody has received once, a report that goes back is of a message that came back, or of old.
                 if table is None or not table.pop_ms or offset > table.floor:
                     plain.append((topic, queue_id, offset))
             elif failure is None:
