@@ -1,0 +1,126 @@
+"""Clients of the remoting protocol that teams use besides Java's and Go's own, unmodified, all on one node at once:
+
+- Spring Boot's starter `rocketmq-spring-boot-starter` 2.3.5, which brings the Java client 5.3.2. Its requests are not
+  tried: that client gives up waiting for a reply as soon as a request is sent (apache/rocketmq issue 9319).
+- `ali-ons` 3.12.0 for Node.js.
+- the client for C++, in the package `rocketmq` 0.4.4 of PyPI for Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.grpc_setup import make_topic
+from tests.interop.node import Node
+from tests.interop.test_java_scenes import scenes
+from tests.interop.workshop import JVM, java_classpath, made, node_scripts
+
+pytestmark = pytest.mark.interop
+HERE = Path(__file__).parent
+CPP = "rocketmq==0.4.4"
+RUN_S = 150
+SPRING = ("convert", "orderly", "delayed", "transaction", "pulled")
+BODIES = ("sync", "oneway", "batch0", "batch1", "batch2", "x" * 10, "again", "late")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Each client's process, or why there is none."""
+
+    spring: Future[subprocess.CompletedProcess[str]] | str
+    ons: Future[subprocess.CompletedProcess[str]] | str
+    cpp: Future[subprocess.CompletedProcess[str]] | str
+
+
+def cpp_package() -> Path:
+    """The package and its library for Linux on x86-64, apart from the SDK whose module has the same name."""
+
+    def make(folder: Path) -> None:
+        options = ("-q", "--no-deps", "--only-binary=:all:", "--target", str(folder))
+        command = [sys.executable, "-m", "pip", "install", *options, CPP]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"pip could not get {CPP}: the client for C++ was not run: {done.stderr[-300:]}")
+
+    return made("python-cpp", [CPP], make)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    home = tmp_path_factory.mktemp("home")
+    environment = {**os.environ, "HOME": str(home)}
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, cwd=home, env=environment)
+
+    def begin(pool: ThreadPoolExecutor, command: Callable[[], list[str]]) -> Future[subprocess.CompletedProcess[str]] | str:
+        try:
+            return pool.submit(run, command())
+        except pytest.skip.Exception as absent:
+            return str(absent)
+
+    with Node(tmp_path_factory.mktemp("node")) as node, ThreadPoolExecutor() as pool:
+        for scene in SPRING:
+            make_topic(node, f"Spring-{scene}", "MIXED")
+        for topic in ("Ons", "Cpp", "Cpp-orderly"):
+            make_topic(node, topic, "MIXED")
+        server = f"127.0.0.1:{node.port('nameserver')}"
+
+        def spring() -> list[str]:
+            classes = java_classpath(HERE / "java" / "spring", "the starter for Spring Boot")
+            return [*JVM, f"-Duser.home={home}", "-cp", classes, "shop.Shop", server, "Spring"]
+
+        def ons() -> list[str]:
+            return ["node", str(node_scripts(HERE / "nodejs_ons", "ali-ons") / "client.js"), server, "Ons"]
+
+        def cpp() -> list[str]:
+            return [sys.executable, str(HERE / "remoting_cpp.py"), str(cpp_package()), server, "Cpp"]
+
+        yield Told(begin(pool, spring), begin(pool, ons), begin(pool, cpp))
+
+
+def ended(run: Future[subprocess.CompletedProcess[str]] | str) -> str:
+    """What a client printed; it has ended well."""
+    if isinstance(run, str):
+        pytest.skip(run)
+    done = run.result()
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("scene", SPRING)
+def test_the_starter_for_spring_boot(told: Told, scene: str) -> None:
+    found = scenes(ended(told.spring))
+    assert found.get(scene, "nothing was said") == f"OK {scene}", found.get(scene)
+
+
+def test_ali_ons_sends_and_consumes_by_tag_by_sql_and_all_of_it(told: Told) -> None:
+    found: dict[str, Any] = json.loads(ended(told.ons).splitlines()[-1])
+    assert found["sent"] == ["SEND_OK"] * 4
+    tagged = sorted((each["body"], each["times"]) for each in found["tagged"])
+    assert tagged == [("again", 0), ("again", 1), ("one", 0), ("two", 0), ("x" * 10, 0)]
+    assert {each["size"] for each in found["tagged"] if each["body"] == "x" * 10} == {100_000}
+    assert all((each["keys"], each["place"]) == (f"key-{each['body']}", "Zürich") for each in found["tagged"])
+    assert sorted(each["body"] for each in found["weighed"]) == ["again", "again", "other"]
+    for each in found["everywhere"]:
+        assert sorted(one["body"] for one in each) == ["again", "one", "other", "two", "x" * 10]
+
+
+def test_the_client_for_cpp_sends_in_each_way_consumes_and_pulls(told: Told) -> None:
+    """A refusal is one of all messages that its library has taken up together, so others may come again with `again`."""
+    found: dict[str, Any] = json.loads(ended(told.cpp).splitlines()[-1])
+    assert {each["body"] for each in found["push"]} == set(BODIES)
+    assert sorted(each["times"] for each in found["push"] if each["body"] == "again") == [0, 1]
+    assert all((each["keys"], each["tag"], each["place"]) == (f"key-{each['body']}", "A", "Zürich") for each in found["push"])
+    assert found["orderly"] == [f"m{at}" for at in range(20)]
+    assert found["pull"] == [f"m{at}" for at in range(20)]
