@@ -78,11 +78,13 @@ class Failure:
     """One refusal: a code, and a sentence for a person that says what, where and what to do.
 
     word    a number of the protocol's own that a rule of access wants it said by, 0: what the protocol's table has
+    denied  True: no policy grants it to whoever asks; NOT_ALLOWED without it is nobody's to do
     """
 
     code: ErrorCode
     text: str = ""
     word: int = 0
+    denied: bool = False
 
     @property
     def retry(self) -> Retry:

@@ -20,7 +20,7 @@ from gateway.access.authority import Access
 from gateway.access.book import Book
 from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
-from gateway.access.start import start as start_access
+from gateway.access.start import start
 from gateway.config import Config, nearest
 from gateway.guard.config import LimitsConfig
 from gateway.guard.proxies import Proxies
@@ -143,7 +143,7 @@ def compose(
     store.listen(watches)
     store.transactions.listen(deciding)
     store.listen(sessions)
-    book, access = start_access(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms)
+    book, access = start(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
     handler.add(Administration(book))
     gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
     entry = channels.handler = throttle or gate

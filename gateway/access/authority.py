@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from domain.access import Credentials, Exchange, Need, Password, Signature
+from domain.access import CLUSTER, Credentials, Exchange, Need, Password, Signature
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
@@ -33,8 +33,10 @@ class Access:
     `refused`   refusals since the start, by their cause, for /metrics
     """
 
-    def __init__(self, book: Book, config: AccessConfig, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, book: Book, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster") -> None:
+        """`cluster`: the name by which policies mean what is the whole node's."""
         self.book = book
+        self._cluster = cluster
         self.refused = {"not-authenticated": 0, "not-allowed": 0}
         self._wall_ms = wall_ms
         self._principals: dict[tuple[str, str, object, int], Principal] = {}
@@ -185,8 +187,9 @@ class Access:
         try:
             return verdicts[need]
         except KeyError:
-            allowed = self.book.entries(principal.user).allow(need.kind, need.name, need.actions, principal.host)
-            found = None if allowed else self._denial(principal, need.actions[0], f"{need.kind}:{need.name}")
+            name = self._cluster if need.kind == CLUSTER else need.name
+            allowed = self.book.entries(principal.user).allow(need.kind, name, need.actions, principal.host)
+            found = None if allowed else self._denial(principal, need.actions[0], f"{need.kind}:{name}")
             if len(verdicts) >= VERDICTS_MAX:
                 verdicts.clear()
             verdicts[need] = found
@@ -212,4 +215,4 @@ class Access:
 
     def _denial(self, principal: Principal, action: str, what: str, word: int = 0) -> Failure:
         text = f"User:{principal.user} has no permission for {action} on {what} from {principal.host}"
-        return Failure(ErrorCode.NOT_ALLOWED, text, word)
+        return Failure(ErrorCode.NOT_ALLOWED, text, word, denied=True)

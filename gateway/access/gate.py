@@ -96,7 +96,7 @@ class Gate:
         wanted = needs.TABLE.get(type(command))
         if wanted is None:
             text = f"User:{principal.user}: {type(command).__name__} is for Super users"
-            self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text))
+            self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))
             return
         failure = self._access.first(principal, wanted(command), session.client_id)
         if failure is None:
@@ -198,7 +198,8 @@ class Gate:
         failure = None
         if not principal.privileged:
             if self._transactions is None:
-                failure = Failure(ErrorCode.NOT_ALLOWED, f"User:{principal.user}: transactions are for Super users")
+                text = f"User:{principal.user}: transactions are for Super users"
+                failure = Failure(ErrorCode.NOT_ALLOWED, text, denied=True)
             else:
                 topic = self._transactions.topic(command.group, command.message_id, command.offset)
                 if topic:

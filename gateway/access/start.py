@@ -13,9 +13,12 @@ from gateway.access.config import read, split
 
 
 def start(
-    table: Mapping[str, object], admin: str, controlled: bool, state: State, wall_ms: Callable[[], int]
+    table: Mapping[str, object], admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
 ) -> tuple[Book, Access | None]:
-    """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError."""
+    """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError.
+
+    `cluster`: what policies call the node's cluster.
+    """
     config = read(table)
     book = Book(state, config.grants)
     if admin:
@@ -29,4 +32,4 @@ def start(
         return book, None
     if not book.users and not config.names_somebody:
         raise ConfigError("access is controlled and nobody is known: name a first user by --admin NAME:PASSWORD")
-    return book, Access(book, config, wall_ms)
+    return book, Access(book, config, wall_ms, cluster)

@@ -155,7 +155,7 @@ class GrpcApplication:
             self.fail(call, framing.INTERNAL, "the request ends inside a message")
             return ()
         if call.verb.streaming:
-            self._finish(call)
+            self.close(call)
             return ()
         request, call.request = call.request, None
         if request is None:
@@ -282,7 +282,8 @@ class GrpcApplication:
         else:
             self._reply.respond(call.stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
 
-    def _finish(self, call: Call) -> None:
+    def close(self, call: Call) -> None:
+        """The end of a stream, with nothing wrong below the service."""
         del self._calls[call.stream_id]
         self._reply.trailers(call.stream_id, _TRAILERS_OK)
 
@@ -299,7 +300,7 @@ class GrpcApplication:
         """An answer that is nothing but its status, before the request is looked at."""
         if call.verb.streaming:
             self.push(call, told)
-            self._finish(call)
+            self.close(call)
         else:
             self.reply(call, told)
 

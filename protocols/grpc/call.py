@@ -82,6 +82,9 @@ class Desk(Protocol):
     def push(self, call: Call, message: bytes) -> None:
         """One more message on an open stream."""
 
+    def close(self, call: Call) -> None:
+        """End an open stream; what was wrong, if anything, it has been told."""
+
     def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
         """End the call with a grpc-status, for what is wrong below the service. `counted`: the gateway has refused it."""
 

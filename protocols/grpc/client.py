@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
+from domain.access import GROUP, PUB, SUB, TOPIC, Ask, Need
 from domain.command import Command, Extend, Leave, QueryGroup
-from domain.event import Event, GroupFound, Refused
+from domain.event import Done, Event, GroupFound, Refused
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
 from protocols.grpc.call import Call, Desk, Verb
@@ -41,23 +42,42 @@ def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
         desk.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
         return ()
     heartbeat = client.heartbeat(desk.ticket(call), wait=False)
-    if kind == "publishing":
+    asked: tuple[Command, ...] = ()
+    if desk.setting.authority is not None:
+        asked = (Ask(desk.ticket(call), _needs(client)),)
+    if kind == "publishing" and not asked:
         desk.push(call, _told(settings.for_producer(sent)))
         return (heartbeat,)
     if call.state is None:
         call.state = []
     cast(list[tuple[Client, pb.Settings]], call.state).append((client, sent))
-    return (heartbeat, QueryGroup(desk.ticket(call), client.group))
+    if kind == "publishing":
+        return (heartbeat, *asked)
+    return (heartbeat, *asked, QueryGroup(desk.ticket(call), client.group))
+
+
+def _needs(client: Client) -> list[Need]:
+    """What settings say that the client is going to do (RocketMQ's DefaultAuthorizationContextBuilder)."""
+    wanted = [Need(TOPIC, topic, (PUB,)) for topic in client.topics]
+    wanted += [Need(TOPIC, each.topic, (SUB,)) for each in client.subscriptions]
+    return [Need(GROUP, client.group, (SUB,)), *wanted] if client.group else wanted
 
 
 def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
-    """GroupFound -> merged settings, for the oldest settings that wait."""
-    if not isinstance(event, GroupFound | Refused):
-        return
+    """GroupFound, or Done for what a producer may do -> merged settings, for the oldest settings that wait."""
     waiting = cast(list[tuple[Client, pb.Settings]], call.state)
+    if not isinstance(event, Done | GroupFound | Refused) or (isinstance(event, Done) and waiting[0][0].group):
+        return  # what a consumer may do: its group's answer follows
     client, sent = waiting.pop(0)
     if isinstance(event, Refused):
-        desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
+        if event.failure.denied:
+            desk.push(call, status.status(*status.of(event.failure)))
+            desk.close(call)
+        else:
+            desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
+        return
+    if isinstance(event, Done):
+        desk.push(call, _told(settings.for_producer(sent)))
         return
     group: Group = event.group
     client.fifo = group.orderly

@@ -78,8 +78,9 @@ def status(code: int, text: str = "") -> bytes:
 
 
 def of(failure: Failure) -> tuple[int, str]:
-    """Code and text of a failure."""
-    return CODES[failure.code], failure.text or failure.code.value
+    """Code and text of a failure. What no policy grants is UNAUTHORIZED, like a wrong signature (ResponseBuilder)."""
+    code = pb.UNAUTHORIZED if failure.denied else CODES[failure.code]
+    return code, failure.text or failure.code.value
 
 
 STATUS_OK: Final = status(pb.OK)

@@ -81,4 +81,6 @@ BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
 
 def response_code(failure: Failure, request: int) -> int:
     """The response code of a refusal of `request`. DRAINING is 14, not GO_AWAY: every client retries that elsewhere."""
+    if failure.denied:
+        return codes.NO_PERMISSION
     return BY_REQUEST.get((request, failure.code), TABLE[failure.code])

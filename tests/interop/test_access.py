@@ -193,7 +193,7 @@ def test_the_python_sdk_signs_its_calls(
         python_client(node, "send", "openGrpc", "readersGrpc", tmp_path)
 
 
-def test_grpc_says_unauthorized_and_forbidden(node: Node, alice: str) -> None:
+def test_grpc_says_unauthorized_of_users_and_of_rights(node: Node, alice: str) -> None:
     def send(topic: str, user: str, password: str) -> int:
         date = "20261121T101010Z"
         mac = hmac.digest(password.encode(), date.encode(), "sha1").hex().upper()
@@ -214,7 +214,7 @@ def test_grpc_says_unauthorized_and_forbidden(node: Node, alice: str) -> None:
     assert send("openGrpc", "alice", "wrong") == pb.UNAUTHORIZED
     assert send("openGrpc", "nobody", alice) == pb.UNAUTHORIZED
     assert send("openGrpc", "", "") == pb.UNAUTHORIZED
-    assert send("closed", "alice", alice) == pb.FORBIDDEN
+    assert send("closed", "alice", alice) == pb.UNAUTHORIZED
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2-prior-knowledge"])

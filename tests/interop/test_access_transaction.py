@@ -104,7 +104,7 @@ def end(node: Node, user: str, transaction: str, topic: str = TOPIC) -> int:
 
 def test_grpc_decisions_need_pub_on_the_topic_of_the_half_message(node: Node) -> None:
     transaction = prepare(node, "A" * 32)
-    assert end(node, "reader", transaction) == pb.FORBIDDEN
+    assert end(node, "reader", transaction) == pb.UNAUTHORIZED
     assert end(node, "root", transaction) == pb.OK
 
 

@@ -106,19 +106,19 @@ def test_grpc_sends_and_receives_what_is_granted_from_where_it_is_granted(faults
         if faults != "none":
             rights.world.again(power=faults == "power")
 
-    assert (alice.send(), alice.receive()) == (pb.FORBIDDEN, pb.FORBIDDEN)
+    assert (alice.send(), alice.receive()) == (pb.UNAUTHORIZED, pb.UNAUTHORIZED)
     rights.grant([ELSEWHERE], f"Topic:{TOPIC}", f"Group:{GROUP}")
     again()
-    assert (alice.send(), alice.receive()) == (pb.FORBIDDEN, pb.FORBIDDEN), "not from here"
+    assert (alice.send(), alice.receive()) == (pb.UNAUTHORIZED, pb.UNAUTHORIZED), "not from here"
     rights.grant([ELSEWHERE, f"{HERE}/32"], f"Topic:{TOPIC}", f"Group:{GROUP}", code=codes.UPDATE_ACL)
     again()
     assert (alice.send(), alice.receive()) == (pb.OK, pb.OK)
     rights.revoke(f"Group:{GROUP}")
     again()
-    assert (alice.send(), alice.receive()) == (pb.OK, pb.FORBIDDEN)
+    assert (alice.send(), alice.receive()) == (pb.OK, pb.UNAUTHORIZED)
     rights.revoke(f"Topic:{TOPIC}")
     again()
-    assert alice.send() == pb.FORBIDDEN
+    assert alice.send() == pb.UNAUTHORIZED
     alice.password = "guess"
     assert alice.send() == pb.UNAUTHORIZED
     assert rights.world.end(TOPIC, 0) == 2
@@ -129,7 +129,7 @@ def test_a_poll_that_overtakes_its_settings_needs_the_topic_too() -> None:
     rights = Rights(122)
     rights.grant([], f"Topic:{TOPIC}", f"Group:{GROUP}")
     alice = Alice(rights.world, "alice")
-    assert alice.receive("other") == pb.FORBIDDEN
+    assert alice.receive("other") == pb.UNAUTHORIZED
     assert alice.receive() == pb.MESSAGE_NOT_FOUND
 
 
@@ -140,7 +140,7 @@ def test_a_grpc_poll_ends_with_the_right_to_it(what: str) -> None:
     alice = Alice(rights.world, "alice")
     rights.revoke_later(what)
     begun = rights.world.clock.monotonic_ns()
-    assert alice.receive(wait_s=20) == pb.FORBIDDEN
+    assert alice.receive(wait_s=20) == pb.UNAUTHORIZED
     assert rights.world.clock.monotonic_ns() - begun < 4_000 * MILLISECOND_NS
 
 

@@ -38,23 +38,23 @@ def test_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize("admin", ["root", ":s3cret", "root:", "a b:s3cret", "a/b:s3cret"])
 def test_what_is_no_admin_is_refused_without_its_password(admin: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        start({}, admin, True, MemoryState(), lambda: 0)
+        start({}, admin, True, MemoryState(), lambda: 0, "c1")
     assert "s3cret" not in str(refused.value)
 
 
 def test_access_without_anybody_is_refused() -> None:
     with pytest.raises(ConfigError, match="nobody is known"):
-        start({}, "", True, MemoryState(), lambda: 0)
+        start({}, "", True, MemoryState(), lambda: 0, "c1")
 
 
 def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
     state = MemoryState()
-    start({}, ADMIN, True, state, lambda: 0)
-    book, access = start({}, "root:other", True, state, lambda: 0)
+    start({}, ADMIN, True, state, lambda: 0, "c1")
+    book, access = start({}, "root:other", True, state, lambda: 0, "c1")
     assert access is not None
     assert book.users["root"].password == "other"
     assert book.users["root"].privileged
-    again, none = start({}, "", False, state, lambda: 0)
+    again, none = start({}, "", False, state, lambda: 0, "c1")
     assert none is None
     assert again.users == book.users
 

@@ -1,0 +1,154 @@
+"""Every call of gRPC, from those who have no right to it: UNAUTHORIZED in the answer's own status, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
+
+from protocols.grpc.application import VERBS
+from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.remoting import codes
+from tests.simulation.channel import Channel
+from tests.simulation.test_forbidden import GROUP, RECEIPT, TOPIC, Scene
+
+NOT_OURS = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"}
+"""Not served: UNIMPLEMENTED for everybody."""
+STREAMED = {"ReceiveMessage", "Telemetry"}
+HANDLE = f"{RECEIPT} 0"
+
+
+def topic(name: str = TOPIC) -> pb.Resource:
+    return pb.Resource(name=name)
+
+
+def message() -> pb.Message:
+    made = pb.Message(topic=topic(), body=b"body")
+    made.system_properties.message_id = "0" * 16
+    made.system_properties.message_type = pb.NORMAL
+    return made
+
+
+def receive() -> pb.ReceiveMessageRequest:
+    made = pb.ReceiveMessageRequest(group=topic(GROUP), batch_size=1)
+    made.message_queue.topic.name, made.message_queue.id = TOPIC, -1
+    made.filter_expression.expression = "*"
+    made.invisible_duration.seconds, made.long_polling_timeout.seconds = 30, 1
+    return made
+
+
+def extension() -> pb.ChangeInvisibleDurationRequest:
+    made = pb.ChangeInvisibleDurationRequest(group=topic(GROUP), topic=topic(), receipt_handle=HANDLE, message_id="m")
+    made.invisible_duration.seconds = 30
+    return made
+
+
+def consumer() -> pb.TelemetryCommand:
+    made = pb.TelemetryCommand()
+    made.settings.client_type = pb.SIMPLE_CONSUMER
+    made.settings.subscription.group.name = GROUP
+    made.settings.subscription.subscriptions.add().topic.name = TOPIC
+    return made
+
+
+CALLS: dict[str, Callable[[], Proto]] = {
+    "QueryRoute": lambda: pb.QueryRouteRequest(topic=topic()),
+    "Heartbeat": lambda: pb.HeartbeatRequest(group=topic(GROUP), client_type=pb.SIMPLE_CONSUMER),
+    "SendMessage": lambda: pb.SendMessageRequest(messages=[message()]),
+    "QueryAssignment": lambda: pb.QueryAssignmentRequest(topic=topic(), group=topic(GROUP)),
+    "ReceiveMessage": receive,
+    "AckMessage": lambda: pb.AckMessageRequest(
+        group=topic(GROUP), topic=topic(), entries=[pb.AckMessageEntry(message_id="m", receipt_handle=HANDLE)]
+    ),
+    "ForwardMessageToDeadLetterQueue": lambda: pb.ForwardMessageToDeadLetterQueueRequest(
+        group=topic(GROUP), topic=topic(), receipt_handle=HANDLE, message_id="m", delivery_attempt=1, max_delivery_attempts=1
+    ),
+    "Telemetry": consumer,
+    "NotifyClientTermination": lambda: pb.NotifyClientTerminationRequest(group=topic(GROUP)),
+    "ChangeInvisibleDuration": extension,
+    "RecallMessage": lambda: pb.RecallMessageRequest(
+        topic=topic(), recall_handle="djEgc2ltIGJyb2tlci1hIDE3MDAwMDAwMDAwMDEgdQ=="
+    ),
+    "SyncLiteSubscription": lambda: pb.SyncLiteSubscriptionRequest(
+        action=pb.PARTIAL_ADD, topic=topic(), group=topic(GROUP), lite_topic_set=["l"]
+    ),
+}
+OPEN = {"EndTransaction"}
+"""Asked of the half message's own topic, where there is one (`tests/gateway/access/test_transaction.py`)."""
+AFTER_SETTINGS = {"Heartbeat", "NotifyClientTermination"}
+"""What a client says that is known by its settings. Without them there is nothing that could be done, whoever asks."""
+USERS = {
+    "nobody": ("", ""),
+    "a stranger": ("mallory", "mallory"),
+    "one with a wrong signature": ("root", "wanderlust"),
+    "one without rights": ("alice", "alice"),
+    "one with other rights": ("bert", "bert"),
+    "one from elsewhere": ("carol", "carol"),
+    "one who is disabled": ("dave", "dave"),
+}
+
+
+def channel(scene: Scene, name: str, user: tuple[str, str], settings: pb.Settings | None = None) -> Channel:
+    class Signed(Channel):
+        pass
+
+    Signed.user, Signed.password = user
+    return Signed(scene.world, name, settings)
+
+
+def statuses(there: Channel, name: str) -> set[int]:
+    """The codes that a call is answered by. A Telemetry stream is told its own."""
+    if name == "Telemetry":
+        there.world.clock.run_for(2_000)
+        return {each.status.code for each in there.told}
+    kind: Any = getattr(pb, f"{name}Response")
+    told = there.stream(name, CALLS[name](), kind)
+    return {each.status.code for each in told if name not in STREAMED or each.HasField("status")}
+
+
+def test_every_call_is_in_the_table() -> None:
+    served = {path.rpartition(b"/")[2].decode() for path in VERBS}
+    assert set(CALLS) | OPEN == served
+    assert not served & NOT_OURS
+
+
+@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("name", CALLS)
+def test_whoever_has_no_right_is_unauthorized_and_nothing_is_changed(who: str, name: str) -> None:
+    scene = Scene()
+    before = scene.state()
+    settings = consumer().settings if name == "Telemetry" else None
+    wanted = {pb.UNAUTHORIZED, pb.UNRECOGNIZED_CLIENT_TYPE} if name in AFTER_SETTINGS else {pb.UNAUTHORIZED}
+    found = statuses(channel(scene, "client", USERS[who], settings), name)
+    assert len(found) == 1
+    assert found <= wanted
+    assert scene.state() == before
+
+
+@pytest.mark.parametrize("name", sorted(AFTER_SETTINGS))
+def test_a_client_whose_settings_were_refused_stays_outside(name: str) -> None:
+    scene = Scene()
+    there = channel(scene, "client", USERS["one without rights"], consumer().settings)
+    scene.world.clock.run_for(2_000)
+    assert [each.status.code for each in there.told] == [pb.UNAUTHORIZED]
+    assert statuses(there, name) == {pb.UNAUTHORIZED}
+    assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": GROUP}).code == 1, "there is nobody in the group"
+
+
+def test_a_producer_hears_when_it_makes_itself_known_that_it_may_not_send() -> None:
+    scene = Scene()
+    wanted = pb.Settings(client_type=pb.PRODUCER)
+    wanted.publishing.topics.add().name = TOPIC
+    denied = channel(scene, "producer", USERS["one without rights"], wanted)
+    granted = channel(scene, "other", ("root", "wonderland"), wanted)
+    scene.world.clock.run_for(2_000)
+    assert [each.status.code for each in denied.told] == [pb.UNAUTHORIZED]
+    assert [(each.status.code, each.HasField("settings")) for each in granted.told] == [(pb.OK, True)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_administrator_is_not(name: str) -> None:
+    there = channel(Scene(), "client", ("root", "wonderland"), consumer().settings)
+    assert pb.UNAUTHORIZED not in statuses(there, name)
