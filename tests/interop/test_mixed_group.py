@@ -1,4 +1,4 @@
-"""One group, one ledger: a push consumer of rocketmq-client-go and a receiver over HTTP share the messages of a topic."""
+"""One group, one ledger: consumers of RocketMQ clients that pull, and a receiver over HTTP, share the messages of a topic."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node import Node
+from tests.interop.remoting_java import JavaClient, build
 from tests.interop.test_remoting_go import client
 
 __all__ = ["client"]
@@ -92,6 +93,45 @@ def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, 
     assert [body for body, times in Counter(pushed + receiver.got).items() if times > 1] == []
     assert set(pushed) - {f"early{number}" for number in range(20)}, "the push consumer had its share"
     assert receiver.got, "and so had the receiver"
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
+    return build(tmp_path_factory.mktemp("java"))
+
+
+def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaClient, node: Node, tmp_path: Path) -> None:
+    """A receiver takes some, and is never seen again; the consumer is far beyond them when their leases end."""
+    command = [*java.command("MixedLite"), f"127.0.0.1:{node.port('nameserver')}", "Mixed", "cg_Mixed"]
+    wanted = [f"m{number}" for number in range(60)]
+    for body in wanted[:20]:
+        post(node, "/v1/topics/Mixed/messages", body.encode())
+    pulled: list[str] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(tmp_path)}
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        said = (line.split()[1] for line in process.stdout if line.startswith("got "))
+        reader = threading.Thread(target=lambda: pulled.extend(said), daemon=True)
+        reader.start()
+        until(lambda: set(wanted[:20]) <= set(pulled), 60)
+        taken: list[str] = []
+        for body in wanted[20:]:
+            post(node, "/v1/topics/Mixed/messages", body.encode())
+            if len(taken) < 4:
+                answer = post(node, "/v1/groups/cg_Mixed/topics/Mixed:receive?max=4&wait_ms=0&invisible_ms=20000", b"")
+                taken += [base64.b64decode(each["body"]).decode() for each in json.loads(answer)["messages"]] if answer else []
+        assert taken, "the receiver had some"
+        until(lambda: set(wanted) - set(taken) <= set(pulled), 60)
+        until(lambda: set(wanted) <= set(pulled), 60)
+        for number in range(24):
+            post(node, "/v1/topics/Mixed/messages", f"last{number}".encode())
+        until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 60)
+        process.stdin.write("\n")
+        process.stdin.close()
+        process.wait(30)
+        reader.join(10)
 
 
 def until(condition: Callable[[], bool], seconds: float) -> None:
