@@ -23,6 +23,7 @@ LAUNCHER: Final = "org.junit.platform.console.ConsoleLauncher"
 PARALLEL: Final = "junit.jupiter.execution.parallel.config"
 
 
+ATTEMPTS: Final = 10
 ADMIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
 SPRING_TOPICS: Final = tuple(f"topic-{kind}-spring-test" for kind in ("normal", "order", "delay", "trans"))
 
@@ -61,21 +62,7 @@ def run(
     classpath = build(checkout, folder, module, client)
     with Node(folder / "node", "--durability", "page", environment=module.environment) as node:
         for topic in module.topics:
-            nameserver = f"127.0.0.1:{node.port('nameserver')}"
-            make = [
-                *java(folder),
-                "-cp",
-                classpath,
-                ADMIN,
-                "updateTopic",
-                "-n",
-                nameserver,
-                "-c",
-                "DefaultCluster",
-                "-t",
-                topic,
-            ]
-            subprocess.run(make, stdout=subprocess.DEVNULL, timeout=CLASS_S, check=True)
+            make_topic(folder, classpath, node, topic)
         for name in classes(checkout / module.folder, folder / "build/test-classes"):
             if wanted and name.rpartition(".")[2] not in wanted:
                 continue
@@ -113,6 +100,18 @@ def options(module: Module, node: Node) -> list[str]:
 def java(folder: Path) -> list[str]:
     """The beginning of a command line; the home is in `folder`, where clients write their logs."""
     return ["java", "-Xmx512m", f"-Duser.home={folder / 'home'}", f"-Drocketmq.home.dir={folder / 'home'}"]
+
+
+def make_topic(folder: Path, classpath: str, node: Node, topic: str) -> None:
+    """By mqadmin, which ends with 0 whether or not its patience of three seconds was enough."""
+    words = ("updateTopic", "-n", f"127.0.0.1:{node.port('nameserver')}", "-c", "DefaultCluster", "-t", topic)
+    for _ in range(ATTEMPTS):
+        done = subprocess.run(
+            [*java(folder), "-cp", classpath, ADMIN, *words], capture_output=True, text=True, timeout=CLASS_S, check=True
+        )
+        if "success" in done.stdout:
+            return
+    raise SystemExit(done.stdout + done.stderr)
 
 
 def run_class(module: Module, checkout: Path, folder: Path, properties: list[str], name: str) -> list[Outcome]:
