@@ -85,8 +85,8 @@ def killed_in_between(command: Sequence[str]) -> tuple[Members, int]:
 def judge(lines: list[tuple[int, int, str, int]], killed: int, *, handed_over: bool = False) -> int:
     """Each key's messages in order, whoever had them. Again come only those that the killed one had; how many did.
 
-    Clients that own queues may hand one over while they still work on its last message: `handed_over` lets a key's last come
-    again.
+    Clients that own queues may hand one over while they still work on its last message, and report no position for a queue
+    that they have dropped (ConsumeMessageOrderlyService.processConsumeResult): `handed_over` lets a key's last come again.
     """
     keys: dict[str, list[tuple[int, int]]] = {}
     for _, process, key, number in lines:
