@@ -1,4 +1,4 @@
-"""kill -9 of the node under clients that work: Java (remoting and gRPC), Go (remoting and gRPC), Python (gRPC), with one kill.
+"""kill -9 of the node, once, under clients that work: Java (remoting of two versions, gRPC), Go (both), Python and Node.
 
 Producers and consumers reconnect by themselves; transactions are decided over it, or asked about after it; timers keep time.
 """
@@ -17,10 +17,11 @@ import pytest
 from tests.interop.grpc_java import compiled
 from tests.interop.grpc_setup import make_topic
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import PROJECT, JavaClient, build
 from tests.interop.test_grpc_go import client as grpc_go
 from tests.interop.test_java_scenes import scenes
 from tests.interop.test_remoting_go import client as remoting_go
+from tests.interop.workshop import node_scripts
 
 pytestmark = pytest.mark.interop
 __all__ = ["grpc_go", "remoting_go"]
@@ -30,7 +31,7 @@ ALL = (
     *(f"java-remoting:{scene}" for scene in ("stream", "stream-pop", "timers", "transactions", "between")),
     *(f"java-grpc:{scene}" for scene in ("stream", "transactions", "between")),
     "go-remoting:stream", "go-remoting:transactions", "go-grpc:stream", "go-grpc:transactions",
-    "python-grpc:stream", "python-grpc:transactions",
+    "python-grpc:stream", "python-grpc:transactions", "node-grpc:stream", "java4-remoting:stream",
 )  # fmt: skip
 KINDS = {"transactions": "TRANSACTION", "between": "TRANSACTION"}
 
@@ -102,8 +103,11 @@ def told(
 ) -> Iterator[dict[str, str]]:
     """`client:scene` -> what was said of it."""
     grpc = compiled(tmp_path_factory.mktemp("grpc"))
+    java4 = build(tmp_path_factory.mktemp("java4"), PROJECT.parent / "remoting4")
+    node_grpc = node_scripts(Path(__file__).parent / "nodejs", "the gRPC SDK for Node")
     script = Path(__file__).with_name("grpc_python_crash.py")
     with Node(tmp_path_factory.mktemp("node")) as node:
+        make_topic(node, "NodeGrpc-stream", "NORMAL")
         for client in ("JavaGrpc", "GoGrpc", "PythonGrpc"):
             for scene in ("stream", "transactions", "between"):
                 make_topic(node, f"{client}-{scene}", KINDS.get(scene, "NORMAL"))
@@ -115,6 +119,8 @@ def told(
             "go-remoting": ([str(remoting_go), "crash", nameserver, "GoCrash", broker], {}),
             "go-grpc": ([str(grpc_go), "crash", endpoint, "GoGrpc", "GoGrpc-group"], clear),
             "python-grpc": ([sys.executable, str(script), endpoint, "PythonGrpc"], {}),
+            "node-grpc": (["node", str(node_grpc / "crash.js"), endpoint, "NodeGrpc-stream"], {}),
+            "java4-remoting": ([*java4.command("Killed"), nameserver, "Java4-stream"], {}),
         }
         clients: dict[str, Client] = {}
         try:

@@ -120,7 +120,36 @@ async function spaces() {
   return { seen };
 }
 
-const scenarios = { transaction, recall, sql, dead, spaces };
+// Two members, one message, and a listener that works on it for longer than a lease: it is handed out once.
+async function slow() {
+  const attempts = [];
+  let done = false;
+  const messageListener = {
+    async consume(message) {
+      attempts.push(message.deliveryAttempt);
+      await sleep(66_000);
+      done = true;
+      return ConsumeResult.SUCCESS;
+    },
+  };
+  for (let member = 0; member < 2; member++) {
+    await new PushConsumer({ ...common, consumerGroup: group, subscriptions: new Map([[topic, '*']]), messageListener }).startup();
+  }
+  const producer = await producing();
+  await producer.send({ topic, body: Buffer.from('slow') });
+  await until(() => done);
+  await sleep(4000);
+  return { attempts };
+}
+
+// Sent and received over TLS; the environment names the certificate that is trusted.
+async function tls() {
+  const producer = await producing({ sslEnabled: true });
+  await producer.send({ topic, body: Buffer.from('over TLS') });
+  return { seen: await drain(1, '*', { sslEnabled: true }) };
+}
+
+const scenarios = { slow, tls, transaction, recall, sql, dead, spaces };
 scenarios[scenario]().then((found) => {
   process.stdout.write(`${JSON.stringify(found)}\n`, () => process.exit(0));
 }, (error) => {

@@ -88,6 +88,36 @@ func dead() error {
 	return err
 }
 
+// slow has two members, one message, and a listener that works on it for longer than a lease: it is handed out once.
+func slow() error {
+	var seen bag
+	done := make(chan struct{})
+	for member := 0; member < 2; member++ {
+		err := pushed(func(message *client.MessageView) client.ConsumerResult {
+			seen.add(message)
+			time.Sleep(66 * time.Second)
+			close(done)
+			return client.SUCCESS
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := produce(1, nil); err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-time.After(110 * time.Second):
+		return fmt.Errorf("not consumed, %d deliveries", len(seen.all()))
+	}
+	time.Sleep(4 * time.Second)
+	if len(seen.all()) != 1 {
+		return fmt.Errorf("%d deliveries", len(seen.all()))
+	}
+	return nil
+}
+
 // spaces has the same names in two namespaces and in none: what is sent in one is seen there alone.
 func spaces() error {
 	for _, space := range []string{"", "shop", "yard"} {

@@ -1,0 +1,94 @@
+"""Listeners of Python, Node and Go that work longer than a lease, and TLS where it is not an SDK's own choice; all at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop import certificates
+from tests.interop.grpc_setup import make_topic
+from tests.interop.node import Node
+from tests.interop.workshop import go_program, node_scripts
+
+pytestmark = pytest.mark.interop
+HERE = Path(__file__).parent
+RUN_S = 170
+SCENES = ("python-slow", "python-tls", "node-slow", "node-tls", "go-slow")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Scene -> its process; or why it was not run."""
+
+    runs: dict[str, Future[subprocess.CompletedProcess[str]] | str]
+
+    def of(self, scene: str) -> subprocess.CompletedProcess[str]:
+        """A scene that has ended well."""
+        run = self.runs[scene]
+        if isinstance(run, str):
+            pytest.skip(run)
+        done = run.result()
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        return done
+
+    def found(self, scene: str) -> dict[str, Any]:
+        """What a scene printed last."""
+        seen: dict[str, Any] = json.loads(self.of(scene).stdout.splitlines()[-1])
+        return seen
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = certificates.write(folder, 1)
+    trusted = {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certificate), "NODE_EXTRA_CA_CERTS": str(certificate)}
+
+    def program(scene: str) -> list[str]:
+        client, _, scenario = scene.partition("-")
+        if client == "python":
+            return [sys.executable, str(HERE / "grpc_python_corners.py"), endpoint, scenario]
+        if client == "node":
+            return ["node", str(node_scripts(HERE / "nodejs", "the gRPC SDK for Node") / "features.js"), scenario, endpoint]
+        return [str(go_program(HERE / "go" / "grpc", "the gRPC SDK for Go")), scenario, endpoint]
+
+    def begin(pool: ThreadPoolExecutor, scene: str) -> Future[subprocess.CompletedProcess[str]] | str:
+        home = tmp_path_factory.mktemp(scene)
+        more = {"HOME": str(home), "rocketmq.client.logRoot": str(home), "rocketmq.client.enableSsl": "false"}
+        try:
+            command = [*program(scene), scene, f"{scene}-group"]
+        except pytest.skip.Exception as absent:
+            return str(absent)
+        return pool.submit(
+            subprocess.run, command, capture_output=True, text=True, timeout=RUN_S, check=False, cwd=home,
+            env={**os.environ, **trusted, **more},
+        )  # fmt: skip
+
+    pair = ("--certificate", str(certificate), "--key", str(key))
+    with Node(tmp_path_factory.mktemp("node"), *pair) as node, ThreadPoolExecutor() as pool:
+        endpoint = f"127.0.0.1:{node.port('grpc')}"
+        for scene in SCENES:
+            make_topic(node, scene, "NORMAL")
+        yield Told({scene: begin(pool, scene) for scene in SCENES})
+
+
+@pytest.mark.parametrize("scene", ["python-slow", "node-slow"])
+def test_a_message_stays_with_who_works_on_it_longer_than_its_lease(told: Told, scene: str) -> None:
+    assert told.found(scene) == {"attempts": [1]}
+
+
+def test_a_message_stays_with_a_go_listener_that_works_longer_than_its_lease(told: Told) -> None:
+    assert "OK slow" in told.of("go-slow").stdout
+
+
+@pytest.mark.parametrize("scene", ["python-tls", "node-tls"])
+def test_an_sdk_that_is_told_to_uses_tls(told: Told, scene: str) -> None:
+    assert told.found(scene) == {"seen": ["over TLS"]}
