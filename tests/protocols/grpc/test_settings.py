@@ -98,6 +98,7 @@ def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, poli
     [
         pb.Settings(client_type=pb.PRODUCER),
         pb.Settings(client_type=pb.PULL_CONSUMER, subscription=pb.Subscription(group=pb.Resource(name="g"))),
+        pb.Settings(client_type=pb.LITE_SIMPLE_CONSUMER, subscription=pb.Subscription(group=pb.Resource(name="g"))),
         pb.Settings(client_type=pb.PRODUCER, publishing=pb.Publishing(topics=[pb.Resource(name="a b")])),
         consumer(group="no group"),
         consumer(topic="no topic"),
