@@ -103,7 +103,7 @@ def test_settings_tell_the_retry_policy_of_the_group(engine: EngineFactory, poli
         consumer(group="no group"),
         consumer(topic="no topic"),
     ],
-    ids=["neither", "pull", "topic", "group", "subscription"],
+    ids=["neither", "pull", "lite simple", "topic", "group", "subscription"],
 )
 def test_wrong_settings_end_the_stream(engine: EngineFactory, sent: pb.Settings) -> None:
     stage = Stage(engine)
