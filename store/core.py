@@ -59,6 +59,7 @@ class Core:
         self.listeners: list[StoreListener] = []
         self.flushed_default = config.durability is Durability.FLUSHED
         self._full: Failure | None = None
+        self.free = 1.0
         self._draining: Failure | None = None
         self._closed = False
         self.held: list[Callable[[], None]] | None = []
@@ -132,7 +133,7 @@ class Core:
         return self._full
 
     def _look_at_space(self) -> None:
-        free = self._disk.free_ratio()
+        free = self.free = self._disk.free_ratio()
         self._full = None
         if free < self.config.free_ratio_min:
             text = f"only {free:.1%} of the volume is free, {self.config.free_ratio_min:.0%} are needed to take messages"
@@ -177,8 +178,7 @@ class Core:
         self.state.apply(item, base)
         if item.space == TOPIC:
             topic = self.metadata.apply(item)
-            entry = self.index.entry(item.key.decode())
-            entry.become(topic, self.flushed_default)
+            self.index.configure(item.key.decode(), topic)
         elif item.space == GROUP:
             self.metadata.apply(item)
 
@@ -191,7 +191,7 @@ class Core:
         if item.space == DROPPED and item.value is not None:
             topic = item.key.decode()
             self.index.drop_topic(topic, int(item.value.split(b" ")[0]))
-            self.index.entry(topic).become(self.metadata.topic(topic), self.flushed_default)
+            self.index.configure(topic, self.metadata.topic(topic))
 
     def _before_write(self) -> None:
         self.ledger.journal(self.commit.base)
@@ -341,6 +341,7 @@ class Core:
         self._draining = Failure(ErrorCode.DRAINING, "the store is closed")
         if self._timer is not None:
             self._timer.cancel()
+        self.retention.stop()
         self.ledger.stop()
         self.wheel.stop()
         self.book.stop()

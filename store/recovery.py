@@ -143,6 +143,7 @@ class Recovery:
         """The messages up to `offset` are gone."""
         if offset > queue.next:
             self._index.trim(queue, queue.next)
+            self._index.forget_tail(queue)
             queue.first = queue.next = queue.tail_first = offset
 
     def _light_row(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Sequence
 from typing import Protocol, final
 
 from domain.errors import Failure, StoreError
@@ -17,11 +15,12 @@ from store.checkpoint import Checkpointer
 from store.config import StoreConfig
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
 from store.log.commit import Done, GroupCommit
-from store.log.segment import Segment, Segments
+from store.log.segment import Segments
 from store.queue.index import QueueIndex
-from store.queue.queue import Queue, TopicEntry
 from store.queue.row import Row
 from store.transaction.book import Book
+from store.trimming import Trimming
+from store.turns import Turns
 
 
 class Host(Protocol):
@@ -59,6 +58,8 @@ class Retention:
         self._clock = clock
         self._config = config
         self._host = host
+        self._trimming = Trimming(index, config)
+        self._turns = Turns(clock)
         self._running = False
         self._last_ns = clock.monotonic_ns()
         self.deleted = 0
@@ -72,106 +73,51 @@ class Retention:
             return
         self._last_ns = now
         wall_ms = self._clock.wall_ms()
-        self._trim_topics(wall_ms)
-        self._look(wall_ms)
+        self._running = True
+        self._turns.run(self._trimming.steps(wall_ms), lambda: self._look(wall_ms), self._trimming_failed)
+
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        self._turns.stop()
+
+    def _trimming_failed(self) -> None:
+        self._trimming.forget()
+        self._running = False
 
     def _look(self, wall_ms: int) -> None:
-        if not self._may_go(self._segments.all[0], wall_ms):
+        segment = self._segments.all[0]
+        total = self._segments.end - self._segments.first
+        age = wall_ms - segment.newest_ms
+        bound = self._config.retention_bytes
+        if segment.end == segment.base:
+            self._running = False
+        elif bound and total - (segment.end - segment.base) >= bound:
+            self._go()
+        elif age < self._config.retention_ms:
+            self._running = False
+        else:
+            self._turns.run(self._trimming.holders(segment.end, age), self._unless_held, self._trimming_failed)
+
+    def _unless_held(self) -> None:
+        if self._trimming.held:
+            self._running = False
+        else:
+            self._go()
+
+    def _go(self) -> None:
+        """The oldest segment may go."""
+        if self._commit.broken is not None:
+            self._running = False
             return
         if len(self._segments.all) == 1:
             self._commit.roll()
+            self._running = False
             return
         base = self._segments.all[1].base
-        self._running = True
         if min(self._checkpointer.last.position, self._checkpointer.last.state) >= base:
             self._begin(base)
         else:
             self._checkpointer.begin(True, lambda: self._begin(base))
-
-    def _may_go(self, segment: Segment, wall_ms: int) -> bool:
-        if segment.end == segment.base:
-            return False
-        total = self._segments.end - self._segments.first
-        if self._config.retention_bytes and total - (segment.end - segment.base) >= self._config.retention_bytes:
-            return True
-        age = wall_ms - segment.newest_ms
-        if age < self._config.retention_ms:
-            return False
-        return not any(
-            topic.topic is not None
-            and topic.topic.retention_ms > age
-            and any(self._reaches(queue, segment.end) for queue in topic.queues.values())
-            for topic in self._index.topics.values()
-        )
-
-    def _reaches(self, queue: Queue, end: int) -> bool:
-        """True when `queue` has messages before `end` of the log."""
-        self._index.refresh(queue)
-        rows = self._index.rows(queue, queue.first, 1) if queue.first < queue.visible else []
-        return bool(rows) and rows[0][0] < end
-
-    def _trim_topics(self, wall_ms: int) -> None:
-        """Topics that keep less than the store: their oldest messages go out of sight before their segments do."""
-        for entry in self._index.topics.values():
-            topic = entry.topic
-            if topic is None:
-                continue
-            if topic.retention_ms and topic.retention_ms < self._config.retention_ms:
-                oldest_ms = wall_ms - topic.retention_ms
-                for queue in entry.queues.values():
-                    self._trim_before(queue, oldest_ms)
-            if topic.retention_bytes and entry.light:
-                self._trim_together(entry, topic.retention_bytes)
-            elif topic.retention_bytes:
-                self._trim_bytes(entry, topic.retention_bytes)
-
-    def _trim_before(self, queue: Queue, oldest_ms: int) -> None:
-        """Messages stored before `oldest_ms` are gone, from light queues too when these are next looked at."""
-        end = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
-        if queue.entry.light and end > queue.first:
-            rows = self._index.rows(queue, end - 1, 1)
-            if rows:
-                queue.entry.cut = max(queue.entry.cut, rows[0][0] + 1)
-        self._index.trim(queue, end)
-
-    def _trim_bytes(self, entry: TopicEntry, bound: int) -> None:
-        """Every queue of the topic keeps its share of `bound`, newest messages first."""
-        used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
-        for queue in used:
-            left = bound // len(used)
-            offset = queue.visible
-            while offset > queue.first and left >= 0:
-                start = max(offset - 512, queue.first)
-                rows = self._index.rows(queue, start, offset - start)
-                for row in reversed(rows):
-                    left -= row[1]
-                    if left < 0:
-                        break
-                    offset -= 1
-                if len(rows) < 1:
-                    break
-            self._index.trim(queue, offset)
-
-    def _trim_together(self, entry: TopicEntry, bound: int) -> None:
-        """A topic with light queues keeps its newest `bound` bytes, whichever queue they are in: these are cut by position."""
-        used = [self._newest(queue) for queue in entry.queues.values() if queue.first < queue.visible]
-        left = bound
-        for place, size, *_ in merge(*used, key=itemgetter(0), reverse=True):
-            left -= size
-            if left < 0:
-                entry.cut = max(entry.cut, place + 1)
-                break
-        for queue in entry.queues.values():
-            self._index.trim(queue, self._index.search(queue, queue.first, queue.visible, lambda row: row[0] >= entry.cut))
-
-    def _newest(self, queue: Queue) -> Iterator[Row]:
-        """The rows of a queue that can be read, newest first."""
-        offset = queue.visible
-        while offset > queue.first:
-            start = max(offset - 512, queue.first)
-            rows = self._index.rows(queue, start, offset - start)
-            yield from reversed(rows)
-            offset = start if rows else queue.first
 
     def _begin(self, base: int) -> None:
         if not self._wheel.hold():
@@ -244,6 +190,7 @@ class Retention:
             self._commit.stop("deleting of index files", error)
         self._end()
         if self._commit.broken is None:
+            self._running = True
             self._look(self._clock.wall_ms())
 
     def _end(self) -> None:

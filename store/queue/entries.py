@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from domain import lite
+from domain.topic import Topic
 from store.queue.queue import Queue, TopicEntry
 
 
 class TopicEntries:
-    """Entries of topics; `flushed_default`: the level of a topic that has no configuration."""
+    """Entries of topics; `flushed_default`: the level of a topic that has no configuration.
+
+    own     those of topics that say themselves how long, or how much of them, is kept
+    """
 
     def __init__(self, flushed_default: bool) -> None:
         self._flushed_default = flushed_default
         self.topics: dict[str, TopicEntry] = {}
+        self.own: dict[str, TopicEntry] = {}
 
     def entry(self, topic: str) -> TopicEntry:
         """The entry of `topic`, made when there is none."""
@@ -19,6 +24,23 @@ class TopicEntries:
         if found is None:
             found = self.topics[topic] = TopicEntry(topic, None, self._flushed_default, 0)
         return found
+
+    def configure(self, name: str, topic: Topic | None) -> None:
+        """Give a topic's entry its configuration, None when it has none any more."""
+        entry = self.entry(name)
+        entry.become(topic, self._flushed_default)
+        if topic is not None and (topic.retention_ms or topic.retention_bytes):
+            self.own[name] = entry
+        else:
+            self.own.pop(name, None)
+
+    def holds(self, queue: Queue) -> bool:
+        """True as long as a queue has not been dropped."""
+        entry = queue.entry
+        if self.topics.get(entry.name) is not entry:
+            return False
+        known = (entry.lights or {}).get(queue.lite) if queue.lite else entry.queues.get(queue.id)
+        return known is queue
 
     def light(self, name: str) -> Queue | None:
         """A light queue by its name."""

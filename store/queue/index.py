@@ -194,10 +194,15 @@ class QueueIndex(TopicEntries):
                 del starts[:keep]
                 del places[:keep]
                 self.blocks -= keep
-        if queue.tail is not None and first >= queue.next:
-            self._forget_tail(queue)
+        tail = queue.tail
+        # Rows of records that the log still has are written although nobody reads them: they say where the queue goes on.
+        if tail is not None and first >= queue.next and ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0] < self.oldest:
+            self.forget_tail(queue)
 
-    def _forget_tail(self, queue: Queue) -> None:
+    def forget_tail(self, queue: Queue) -> None:
+        """Rows that are in memory alone are needed no more: their records are gone, or the whole queue is."""
+        if queue.tail is None:
+            return
         self.tail_rows -= queue.tail_rows()
         queue.tail = None
         queue.tail_first = queue.next
@@ -206,6 +211,7 @@ class QueueIndex(TopicEntries):
     def drop_topic(self, topic: str, epoch: int) -> None:
         """Forget a topic's queues; records before `epoch` are no more."""
         old = self.topics.pop(topic, None)
+        self.own.pop(topic, None)
         if old is not None:
             for queue in old.every():
                 self.drop(queue)
@@ -213,8 +219,7 @@ class QueueIndex(TopicEntries):
 
     def drop(self, queue: Queue) -> None:
         """Forget a queue."""
-        if queue.tail is not None:
-            self._forget_tail(queue)
+        self.forget_tail(queue)
         self.blocks -= len(queue.starts or ())
         if not queue.lite:
             queue.entry.queues.pop(queue.id, None)
@@ -255,8 +260,7 @@ class QueueIndex(TopicEntries):
         if starts is None or queue.places is None:
             starts, queue.places = array("q"), array("q")
             queue.starts = starts
-        if queue.tail is not None:
-            self._forget_tail(queue)
+        self.forget_tail(queue)
         while starts and starts[-1] >= found.first:
             starts.pop()
             queue.places.pop()

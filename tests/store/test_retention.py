@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from domain.errors import ErrorCode
 from domain.message import Message
 from domain.ports import StateChange
@@ -129,6 +133,26 @@ def test_topics_keep_less_or_more_than_the_store() -> None:
     driver.clock.step_wall(3_600_000)
     fill(driver, "noise", 3)
     assert driver.bounds("long") == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["NORMAL", "LITE"])
+@pytest.mark.parametrize("own", [{"retention_ms": 5_000}, {"retention_bytes": 1}])
+def test_a_topic_that_keeps_nothing_gives_no_offset_twice(kind: str, own: dict[str, Any]) -> None:
+    """What is trimmed is still in the log: a checkpoint afterwards has to say where the queues go on."""
+    driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=2_000))
+    driver.topic("t", type=kind, **own)
+    marks = b"__LITE_TOPIC\x01a\x02INNER_MULTI_DISPATCH\x01%LMQ%$t$a\x02" if kind == "LITE" else b""
+    driver.send("t", b"0", b"1", b"2", properties=marks)
+    driver.call(driver.store.commit, "g", [("t", 0, 3)])
+    driver.clock.run_for(8_000)
+    assert driver.bounds("t") == (3, 3)
+    for expected, after in enumerate((driver.killed(), driver.powered_off(), driver.restarted())):
+        assert after.bounds("t")[1] == 3, expected
+        assert after.send("t", b"3", properties=marks)[0].queue_offset == 3
+        assert after.call(after.store.offset, "g", "t", 0) == 3
+        if kind == "LITE":
+            assert after.bounds("%LMQ%$t$a")[1] == 4
+            assert after.killed().bounds("%LMQ%$t$a")[1] == 4
 
 
 def test_deleted_topics_are_forgotten_when_nothing_knows_of_them_any_more() -> None:

@@ -1,0 +1,101 @@
+"""Topics that keep less, or for longer, than the store: messages go out of sight before their segments do, or hold these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, final
+
+from store.config import StoreConfig
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue, TopicEntry
+from store.queue.window import Window
+
+_TOGETHER: Final = -1
+_SEARCH_ROWS: Final = 32
+
+
+@final
+class Trimming:
+    """Looks at topics that say something of their own, and at no others. What it knows of bytes it can find again.
+
+    held    some topic keeps messages of the segment that was last asked about
+    """
+
+    def __init__(self, index: QueueIndex, config: StoreConfig) -> None:
+        self._index = index
+        self._config = config
+        self._windows: dict[TopicEntry, dict[int, Window]] = {}
+        self.held = False
+
+    def forget(self) -> None:
+        """Count all bytes anew the next time."""
+        self._windows.clear()
+
+    def steps(self, wall_ms: int) -> Iterator[int]:
+        """Trim all that is too old or too much; yields what each step has cost, in rows. Raises OSError."""
+        own = self._index.own
+        for gone in [entry for entry in self._windows if own.get(entry.name) is not entry or not _bound(entry)]:
+            del self._windows[gone]
+        for entry in list(own.values()):
+            topic = entry.topic
+            if topic is not None and 0 < topic.retention_ms < self._config.retention_ms:
+                for queue in list(entry.queues.values()):
+                    yield self._trim_before(queue, wall_ms - topic.retention_ms)
+            if own.get(entry.name) is entry and _bound(entry):
+                yield from self._trim_bytes(entry, _bound(entry))
+            yield 1
+
+    def holders(self, end: int, age_ms: int) -> Iterator[int]:
+        """Set `held` when a topic that keeps messages for longer than `age_ms` has some before `end` of the log."""
+        self.held = False
+        for entry in list(self._index.own.values()):
+            topic = entry.topic
+            yield 1
+            for queue in list(entry.queues.values()) if topic is not None and topic.retention_ms > age_ms else ():
+                if self._reaches(queue, end):
+                    self.held = True
+                    return
+                yield _SEARCH_ROWS
+
+    def _reaches(self, queue: Queue, end: int) -> bool:
+        """True when `queue` has messages before `end` of the log."""
+        if not self._index.holds(queue):
+            return False
+        self._index.refresh(queue)
+        rows = self._index.rows(queue, queue.first, 1) if queue.first < queue.visible else []
+        return bool(rows) and rows[0][0] < end
+
+    def _trim_before(self, queue: Queue, oldest_ms: int) -> int:
+        """Messages stored before `oldest_ms` are gone, from light queues too when these are next looked at."""
+        if not self._index.holds(queue) or queue.first == queue.visible:
+            return 1
+        self._index.refresh(queue)
+        oldest = self._index.rows(queue, queue.first, 1)
+        if oldest and oldest[0][3] >= oldest_ms:
+            return 1
+        end = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
+        if queue.entry.light and end > queue.first:
+            rows = self._index.rows(queue, end - 1, 1)
+            if rows:
+                queue.entry.cut = max(queue.entry.cut, rows[0][0] + 1)
+        self._index.trim(queue, end)
+        return _SEARCH_ROWS
+
+    def _trim_bytes(self, entry: TopicEntry, bound: int) -> Iterator[int]:
+        """Every queue of the topic keeps its share of `bound`; with light queues all share it, and these are cut by place."""
+        windows = self._windows.setdefault(entry, {})
+        used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
+        if entry.light:
+            window = windows.setdefault(_TOGETHER, Window(self._index))
+            cut = yield from window.steps(used, bound)
+            entry.cut = max(entry.cut, cut)
+            return
+        for queue in used:
+            window = windows.setdefault(queue.id, Window(self._index))
+            yield from window.steps([queue], bound // len(used))
+            yield 1
+
+
+def _bound(entry: TopicEntry) -> int:
+    """Bytes that a topic keeps, 0 for no bound."""
+    return 0 if entry.topic is None else entry.topic.retention_bytes

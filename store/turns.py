@@ -1,0 +1,48 @@
+"""Work that is too long for one turn of the loop, done in pieces with time between them for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, final
+
+from domain.errors import StoreError
+from domain.ports import Clock, Timer
+
+COST_MAX: Final = 4_096
+"""What the steps of one turn may cost together: rows read, or things looked at. It is about a millisecond."""
+_PAUSE_NS: Final = 1_000_000
+
+
+@final
+class Turns:
+    """One piece of work at a time. The first turn is at once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._stopped = False
+
+    def run(self, steps: Iterator[int], done: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Take `steps`, each of which yields what it has cost, to their end; then `done`. `failed`: the disk did not answer."""
+        if self._stopped:
+            return
+        self._timer = None
+        cost = 0
+        try:
+            for each in steps:
+                cost += each
+                if cost >= COST_MAX:
+                    again = self._clock.monotonic_ns() + _PAUSE_NS
+                    self._timer = self._clock.call_at(again, lambda: self.run(steps, done, failed))
+                    return
+        except (OSError, StoreError):
+            failed()
+            return
+        done()
+
+    def stop(self) -> None:
+        """Leave what is under way as it is."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
