@@ -21,6 +21,7 @@ def figures(core: Core) -> dict[str, float]:
         "log_flush_behind_bytes": commit.written - commit.synced,
         "log_waiting_bytes": commit.waiting_bytes(),
         "log_broken": 0 if commit.broken is None else 1,
+        "disk_used_ratio": 1.0 - core.free,
         "disk_reads_total": core.reader.disk_reads,
         "queues": sum(len(entry.queues) for entry in core.index.topics.values()),
         "index_tail_rows": core.index.tail_rows,

@@ -9,6 +9,7 @@ from domain import limits
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
+from domain.ports import Metadata
 from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from domain.transaction import Questions
 from gateway.session import Session
@@ -29,9 +30,10 @@ _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 class Governing:
     """ChangePolicy, QueryPolicy."""
 
-    def __init__(self, policy: Policy, questions: Questions) -> None:
+    def __init__(self, policy: Policy, questions: Questions, metadata: Metadata) -> None:
         self._policy = policy
         self._questions = questions
+        self._metadata = metadata
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Both of them."""
@@ -40,6 +42,7 @@ class Governing:
     def _query(self, session: Session, command: QueryPolicy) -> None:
         values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}
         values.update((name, str(getattr(self._questions, field))) for name, (field, _) in QUESTIONS.items())
+        values["durability"] = self._metadata.default_durability().value
         session.answer(PolicyFound(command.ticket, values))
 
     def _change(self, session: Session, command: ChangePolicy) -> None:

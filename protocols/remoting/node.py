@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from domain.event import Event
 from domain.inspect import Figures, QueryFigures
+from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
 from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from protocols.remoting import codes, fastjson
-from protocols.remoting.client import Client
+from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import VERSION
 from protocols.remoting.ticket import Outcome, RequestError, Ticket, done
@@ -25,7 +27,36 @@ CHANGEABLE: Final[Mapping[str, str]] = {
     "transactionCheckMax": "transaction_checks_max",
 }
 """Names of Apache's BrokerConfig, and one of our own, -> our policy's."""
+FIXED: Final[Mapping[str, str]] = {
+    "maxMessageSize": str(BODY_BYTES_MAX),
+    "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "timerWheelEnable": "true",
+    "timerPrecisionMs": "1",
+    "timerMaxDelaySec": str(DELAY_MS_MAX // 1000),
+    "recallMessageEnable": "true",
+    "rejectTransactionMessage": "false",
+    "longPollingEnable": "true",
+    "litePullMessageEnable": "true",
+    "enablePropertyFilter": "true",
+    "enableMixedMessageType": "true",
+    "serverLoadBalancerEnable": "true",
+    "defaultMessageRequestMode": "PULL",
+    "traceOn": "true",
+    "traceTopicEnable": "true",
+    "msgTraceTopicName": "RMQ_SYS_TRACE_TOPIC",
+    "brokerTopicEnable": "true",
+    "clusterTopicEnable": "true",
+    "slaveReadEnable": "false",
+    "enableControllerMode": "false",
+    "coldDataFlowControlEnable": "false",
+    "regionId": REGION,
+}
+"""What is so on every node, under the names that tools look for (ExportConfigsCommand, BrokerConfig, MessageStoreConfig)."""
 CHANGES_BYTES_MAX: Final = 65_536
+_CONTINUED: Final = re.compile(r"(?<!\\)\\\r?\n[ \t\f]*")
+_ENTRY: Final = re.compile(r"(?![#!])((?:[^\\=:\s]|\\.)+)[ \t\f]*[=:]?[ \t\f]*(.*)")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_LETTERS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def configuration(_client: Client, frame: Frame) -> Outcome:
@@ -36,11 +67,14 @@ def configuration(_client: Client, frame: Frame) -> Outcome:
 def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, PolicyFound)
     facts = client.facts
+    controlled = str(facts.authority is not None).lower()
     text = (
         f"brokerName={facts.broker}\nbrokerClusterName={facts.cluster}\nbrokerId=0\nbrokerIP1={facts.host}\n"
         f"listenPort={facts.port}\nnamesrvAddr={facts.namesrv}\nbrokerRole=ASYNC_MASTER\nbrokerPermission=6\n"
-        "longPollingEnable=true\nenablePropertyFilter=true\n"
+        f"flushDiskType={'SYNC_FLUSH' if 'flushed' in event.values['durability'] else 'ASYNC_FLUSH'}\n"
+        f"authenticationEnabled={controlled}\nauthorizationEnabled={controlled}\n"
     )
+    text += "".join(f"{name}={value}\n" for name, value in FIXED.items())
     text += "".join(f"{name}={event.values[ours]}\n" for name, ours in CHANGEABLE.items())
     version = fastjson.dumps({"counter": 0, "stateVersion": 0, "timestamp": 0}).decode()
     return ticket.reply(codes.SUCCESS, {"version": version}, text.encode())
@@ -59,16 +93,22 @@ def configure(_client: Client, frame: Frame) -> Outcome:
 
 
 def properties(body: bytes) -> dict[str, str]:
-    """Java properties as tools write them: key=value or key:value lines, # and ! begin comments. Raises RequestError."""
+    """Java properties (java.util.Properties, load): `key=value`, `key:value` or `key value`, comments after # and !. A backslash
+    before the end of a line goes on with the next, before another character it is that character. Raises RequestError.
+    """
     if len(body) > CHANGES_BYTES_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"{len(body)} bytes of properties, {CHANGES_BYTES_MAX} are allowed")
     found: dict[str, str] = {}
-    for line in body.decode("utf-8", "replace").splitlines():
-        text = line.strip()
-        if text and text[0] not in "#!":
-            at = min((text.find(sign) for sign in "=:" if sign in text), default=len(text))
-            found[text[:at].strip()] = text[at + 1 :].strip()
+    text = _CONTINUED.sub("", body.decode("utf-8", "replace"))
+    for line in text.splitlines():
+        whole = _ENTRY.match(line.lstrip())
+        if whole is not None:
+            found[_unescaped(whole[1])] = _unescaped(whole[2])
     return found
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _LETTERS.get(found[2], found[2]), text).strip()
 
 
 def clean(_client: Client, frame: Frame) -> Outcome:
@@ -111,7 +151,10 @@ def _table(event: Figures, now_ms: int) -> Mapping[str, str]:
         "timerEnqueueTps": "0.0",
         "timerDequeueTps": "0.0",
         "earliestMessageTimeStamp": _whole(values, "log_oldest_ms"),
-        "commitLogDiskRatio": str(values.get("disk_used_ratio", 0.0)),
+        "commitLogDiskRatio": f"{values.get('disk_used_ratio', 0.0):.4f}",
+        "consumeQueueDiskRatio": f"{values.get('disk_used_ratio', 0.0):.4f}",
+        "commitLogMinOffset": str(int(values.get("log_end", 0) - values.get("log_bytes", 0))),
+        "commitLogMaxOffset": _whole(values, "log_end"),
         "startAcceptSendRequestTimeStamp": str(event.started_ms),
     }
     for name in (

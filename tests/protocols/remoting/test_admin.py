@@ -14,6 +14,7 @@ from domain.inspect import Figures, Progress, QueryFigures, QueryProgress
 from domain.retry import RetryPolicy
 from domain.statistics import PolicyFound, QueryPolicy, QueryTopicState, TopicState
 from domain.topic import Durability, Group, Topic
+from protocols.remoting.node import properties
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
 
 CREATE = {
@@ -180,17 +181,38 @@ def test_the_broker_about_itself() -> None:
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
     policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky",
-              "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15"}
+              "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15", "durability": "flushed"}
     conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
     assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\n" in frame.body
     assert b"transactionTimeOut=6000\ntransactionCheckInterval=30000\ntransactionCheckMax=15\n" in frame.body
+    told = properties(frame.body)
+    assert (told["flushDiskType"], told["maxMessageSize"], told["authorizationEnabled"]) == ("SYNC_FLUSH", "4194304", "false")
+    assert told["messageDelayLevel"].split()[-1] == "2h"
     assert json.loads(fields(frame)["version"])["counter"] == 0
     command = one(conn, request(28))
     assert isinstance(command, QueryFigures)
-    conn.answer(Figures(command.ticket, 1_699_999_999_000, {"put_total": 7.0, "put_per_second_60s": 1.5}), 1)
+    figures = {"put_total": 7.0, "put_per_second_60s": 1.5, "disk_used_ratio": 0.25, "log_end": 900.0, "log_bytes": 300.0}
+    conn.answer(Figures(command.ticket, 1_699_999_999_000, figures), 1)
     table = json.loads(reply(conn).body)["table"]
     assert (table["brokerActive"], table["msgPutTotalTodayNow"], table["runtime"]) == ("true", "7", "1000 ms")
     assert table["putTps"] == "0.00 1.50 0.00"
+    assert (table["commitLogDiskRatio"], table["consumeQueueDiskRatio"]) == ("0.2500", "0.2500")
+    assert (table["commitLogMinOffset"], table["commitLogMaxOffset"]) == ("600", "900")
     assert all(isinstance(value, str) for value in table.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a=1\nb:2\nc 3\n", {"a": "1", "b": "2", "c": "3"}),
+        ("#a=1\n!b=2\n\n  c = 3  \r\n", {"c": "3"}),
+        ("long=one,\\\n    two\n", {"long": "one,two"}),
+        ("k\\=x=y\\:z\nu=\\u0041\n", {"k=x": "y:z", "u": "A"}),
+        ("empty=\nalone\n=nothing\n", {"empty": "", "alone": ""}),
+        ("list=a=b:c", {"list": "a=b:c"}),
+    ],
+)
+def test_properties_are_those_of_java(text: str, found: dict[str, str]) -> None:
+    assert properties(text.encode()) == found
