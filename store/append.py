@@ -7,7 +7,7 @@ from typing import final
 
 from domain import lite, recall
 from domain import property as properties
-from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
+from domain.address import TIMER_TOPIC
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
 from domain.ports import StateChange
@@ -104,16 +104,14 @@ class Appender:
         arrivals = (open_batch.flushed if flushed else open_batch.page).arrivals
         parts, places = open_batch.parts, open_batch.places
         end = open_batch.end
-        host, store_ms = self._host, open_batch.store_ms
+        # Not the batch's: it may have been opened long ago, and what is stored after an instant has to be found from it on.
+        host, store_ms = self._host, self._commit.stamp()
         pack = ROW.pack
         index = self._index
         placed: list[Placed] = []
         for message, queue in zip(messages, queues, strict=True):
             offset = queue.next
             light = self._light(queue.entry, message) if queue.entry.light else None
-            if queue.entry.name == SCHEDULE_TOPIC:
-                # A level counts from here: the batch may have been opened long ago in this turn.
-                store_ms = self._commit.stamp()
             record = encode(message, offset, end, store_ms, host)
             size = len(record)
             stored = message.properties

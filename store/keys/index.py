@@ -66,8 +66,8 @@ class KeyIndex:
 
     # Adding
 
-    def add(self, messages: Sequence[Message], places: Sequence[int], store_ms: int, batch_base: int) -> None:
-        """The keys of messages that the log now holds: their positions, ascending, and where their batch begins."""
+    def add(self, messages: Sequence[Message], places: Sequence[int], first_ms: int, last_ms: int, batch_base: int) -> None:
+        """The keys of messages that the log now holds: their positions, ascending; no store time is outside the two given."""
         if len(self._tail) >= self._chunk_rows and batch_base > self._begin:
             self._seal(batch_base)
             if len(self._chunks) >= CHUNKS_MAX:
@@ -76,14 +76,14 @@ class KeyIndex:
         start = last - last % SPAN_BYTES
         if places[0] < start:
             cut = bisect_left(places, start)
-            self.add(messages[:cut], places[:cut], store_ms, batch_base)
-            self.add(messages[cut:], places[cut:], store_ms, batch_base)
+            self.add(messages[:cut], places[:cut], first_ms, last_ms, batch_base)
+            self.add(messages[cut:], places[cut:], first_ms, last_ms, batch_base)
             return
         if self._begin < start:
             self._seal(start)
         if not self._tail:
-            self._first_ms = store_ms
-        self._last_ms = store_ms
+            self._first_ms = first_ms
+        self._last_ms = last_ms
         self._end = last + 1
         seeds = self._seeds
         crc32 = zlib.crc32
@@ -320,7 +320,7 @@ class KeyIndex:
             if at != header.state_at and header.position + at >= begin:
                 record = Record(data[at : at + size])
                 message = Message(record.topic, b"", record.properties)
-                self.add((message,), (header.position + at,), record.store_ms, header.position)
+                self.add((message,), (header.position + at,), record.store_ms, record.store_ms, header.position)
             at += size
 
     def close(self) -> None:

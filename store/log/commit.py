@@ -58,15 +58,17 @@ class Effects:
 
 @final
 class OpenBatch:
-    """The batch that appends go into. `end`: where the next record will stand; `reserved`: for the state record."""
+    """The batch that appends go into. `end`: where the next record will stand; `reserved`: for the state record; `first_ms`: no
+    record of it is older.
+    """
 
     __slots__ = (
-        "asked_ns", "base", "changes", "end", "flushed", "messages", "page", "parts", "places", "reserved", "store_ms",
+        "asked_ns", "base", "changes", "end", "first_ms", "flushed", "messages", "page", "parts", "places", "reserved",
     )  # fmt: skip
 
-    def __init__(self, base: int, store_ms: int, asked_ns: int) -> None:
+    def __init__(self, base: int, first_ms: int, asked_ns: int) -> None:
         self.base = base
-        self.store_ms = store_ms
+        self.first_ms = first_ms
         self.asked_ns = asked_ns
         self.end = base + batch.HEADER_BYTES
         self.parts: list[bytes] = []
@@ -91,7 +93,8 @@ class OpenBatch:
 class GroupCommit:
     """Writes and syncs. `reached(effects)` is called when a level holds, in log order within a level.
 
-    `keyed(messages, places, store ms, base)` is called once for each batch that has been written, while its sync is under way.
+    `keyed(messages, places, first ms, last ms, base)` is called once for each batch that has been written, while its sync is
+    under way.
 
     After a failed write or sync nothing is written any more: what a failed fsync left on the disk is not known, and asking
     again would be told a lie. `broken` says what happened; what waited is failed; reading goes on.
@@ -99,7 +102,7 @@ class GroupCommit:
 
     def __init__(
         self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
-        before_write: Callable[[], None], keyed: Callable[[Sequence[Message], Sequence[int], int, int], None],
+        before_write: Callable[[], None], keyed: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
     ) -> None:  # fmt: skip
         self._segments = segments
         self._cache = cache
@@ -251,7 +254,7 @@ class GroupCommit:
             self._flush_later(self._clock.monotonic_ns())
         for current in written:
             if current.messages:
-                self._keyed(current.messages, current.places, current.store_ms, current.base)
+                self._keyed(current.messages, current.places, current.first_ms, self.store_ms, current.base)
 
     def _write(self, current: OpenBatch | None) -> None:
         if current is None:

@@ -194,6 +194,28 @@ def test_too_much_that_waits_is_refused() -> None:
     assert len(answers) == 20
 
 
+def test_what_joins_a_batch_that_waits_for_a_sync_is_of_its_own_time() -> None:
+    """A reset to an instant brings back all that was sent after it: a batch may have been opened long before."""
+    driver = Driver()
+    driver.topic("t")
+    driver.disk.hold_syncs = True
+    answers: list[list[Placed] | Failure] = []
+    for body in (b"syncs", b"opens", b"joins"):
+        if body == b"joins":
+            between_ms = driver.clock.wall_ms() + 1
+            driver.clock.run_for(4_000)
+        driver.store.append([Message("t", body, b"UNIQ_KEY\x01%b\x02" % body, queue_id=0)], answers.append)
+        driver.clock.run_for(10)
+    assert answers == []
+    driver.disk.release()
+    driver.clock.run_for(10)
+    assert driver.call(driver.store.search, "t", 0, between_ms, False) == 2
+    for after in (driver, driver.powered_off()):
+        for key, earlier, later in (("opens", 1, 0), ("joins", 0, 1)):
+            for begin_ms, end_ms, count in ((0, between_ms, earlier), (between_ms, between_ms + 9_000, later)):
+                assert len(after.call(after.store.find, "t", key, begin_ms, end_ms, 10, 1 << 20, True)) == count
+
+
 def test_segments_follow_each_other_without_holes_and_no_record_spans_two() -> None:
     driver = Driver(StoreConfig(segment_bytes=5_000))
     driver.topic("t")

@@ -253,7 +253,7 @@ class Loose:
         """Messages with one key, one a batch."""
         for _ in range(count):
             place = self.end
-            self.index.add([Message("t", b"", message_id=key)], [place], place // 1_000, place)
+            self.index.add([Message("t", b"", message_id=key)], [place], place // 1_000, place // 1_000, place)
             self.naive.setdefault(key, []).append(place)
             self.end += step
 
@@ -303,7 +303,7 @@ def test_one_batch_across_the_border_of_a_span() -> None:
     border = index.SPAN_BYTES
     loose.index._begin = border - 1_000
     places = [border - 200, border - 100, border, border + 100]
-    loose.index.add([Message("t", b"", message_id="k")] * 4, places, 1, border - 240)
+    loose.index.add([Message("t", b"", message_id="k")] * 4, places, 1, 1, border - 240)
     loose.naive["k"] = places
     loose.check()
     loose.end = border + 10_000
