@@ -85,7 +85,7 @@ class Dispatcher:
             Relaying(self.registry, self.topics, store, self.sending, clock),
             Connecting(store, metadata, self.registry),
             Progressing(store, metadata, self.tally),
-            Governing(policy, questions),
+            Governing(policy, questions, metadata),
             self.tally,
             Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
             locks,
