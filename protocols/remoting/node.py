@@ -93,8 +93,9 @@ def configure(_client: Client, frame: Frame) -> Outcome:
 
 
 def properties(body: bytes) -> dict[str, str]:
-    """Java properties (java.util.Properties, load): `key=value`, `key:value` or `key value`, comments after # and !. A backslash
-    before the end of a line goes on with the next, before another character it is that character. Raises RequestError.
+    """Java properties (java.util.Properties, load): `key=value`, `key:value` or `key value`, comments after # and !.
+
+    A backslash before the end of a line goes on with the next, before another character it is that one. Raises RequestError.
     """
     if len(body) > CHANGES_BYTES_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"{len(body)} bytes of properties, {CHANGES_BYTES_MAX} are allowed")

@@ -181,7 +181,8 @@ def test_the_broker_about_itself() -> None:
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
     policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky",
-              "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15", "durability": "flushed"}
+              "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15",
+              "durability": "flushed"}
     conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
