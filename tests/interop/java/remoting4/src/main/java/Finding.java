@@ -69,10 +69,8 @@ final class Finding {
                 wanted.put(round + i, round.equals("since") ? 2 : 1);
             }
             Stage.until("what was sent " + round, 60, () -> seen.containsKey(round + "9") && seen.size() % 10 == 0);
-            // A message has the time at which its batch was begun, which is a sync ago at most.
-            Thread.sleep(500);
+            Thread.sleep(2);
             middle = middle == 0 ? System.currentTimeMillis() : middle;
-            Thread.sleep(500);
         }
         MQClientInstance client = producer.getDefaultMQProducerImpl().getmQClientFactory();
         String broker = client.findBrokerAddressInPublish(producer.fetchPublishMessageQueues(stage.topic).get(0).getBrokerName());
