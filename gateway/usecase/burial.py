@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Final, final
+from typing import Final
 
 from domain import lite
 from domain import property as properties
@@ -12,6 +11,7 @@ from domain.errors import Failure
 from domain.receipt import Receipt
 from domain.record import Record
 from gateway.usecase.deadletter import DeadLetters
+from gateway.usecase.round import Round
 
 Letter = tuple[str, Receipt, bytes]
 """A message whose attempts are used up: the topic that was asked for, its lease, its record."""
@@ -25,29 +25,20 @@ def lane(record: bytes) -> bytes:
     return lite.name_in(stored).encode() + b"\x00" + properties.find(stored, _KEY)
 
 
-@final
-class Burial:
-    """Calls `done` once with the lanes of the letters that could not be stored: nothing may overtake those.
+def bury_all(
+    dead_letters: DeadLetters, group: str, letters: Sequence[Letter], done: Callable[[set[bytes]], None]
+) -> None:
+    """Bury `letters`; `done` gets, once, the lanes of those that could not be stored: nothing may overtake them.
 
     Their leases end in their own time; then they come again, and what is left out for their sake behind them.
     """
 
-    __slots__ = ("_done", "_left", "_stuck")
+    def bury(at: int, buried: Callable[[None | Failure], None]) -> None:
+        topic, receipt, record = letters[at]
+        dead_letters.bury(group, topic, receipt, record, buried)
 
-    def __init__(self, done: Callable[[set[bytes]], None]) -> None:
-        self._done = done
-        self._left = 0
-        self._stuck: set[bytes] = set()
+    def over(buried: dict[tuple[int], None], failure: Failure | None) -> None:
+        stuck = range(len(letters)) if failure is not None else ()
+        done({lane(letters[at][2]) for at in stuck if (at,) not in buried})
 
-    def run(self, dead_letters: DeadLetters, group: str, letters: Sequence[Letter]) -> None:
-        """Bury all of `letters`, at least one."""
-        self._left = len(letters)
-        for topic, receipt, record in letters:
-            dead_letters.bury(group, topic, receipt, record, partial(self._buried, record))
-
-    def _buried(self, record: bytes, result: None | Failure) -> None:
-        if result is not None:
-            self._stuck.add(lane(record))
-        self._left -= 1
-        if self._left == 0:
-            self._done(self._stuck)
+    Round(bury, over).start([(at,) for at in range(len(letters))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from domain.command import Command, Subscription
@@ -21,6 +21,7 @@ from domain.statistics import (
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.members import Registry
+from gateway.usecase.round import Round
 
 POSITIONS_MAX: Final = 65_536
 
@@ -90,28 +91,13 @@ class Connecting:
         members = self._registry.members(command.group).values()
         topics = {each.topic for member in members for each in member.membership.subscriptions}
         places = [
-            (topic.name, queue_id)
+            (command.group, topic.name, queue_id)
             for topic in self._metadata.topics()
             if topic.name not in topics
             for queue_id in range(max(topic.read_queues, topic.write_queues))
         ][:POSITIONS_MAX]
-        # One more than there are places, so that answers which come at once do not end it early.
-        left = len(places) + 1
 
-        def over() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                session.answer(Consumed(command.ticket, sorted(topics)))
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            session.answer(Consumed(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
 
-        def positioned(topic: str) -> Callable[[int | Failure], None]:
-            def take(position: int | Failure) -> None:
-                if not isinstance(position, Failure):
-                    topics.add(topic)
-                over()
-
-            return take
-
-        for topic, queue_id in places:
-            self._store.offset(command.group, topic, queue_id, positioned(topic))
-        over()
+        Round(self._store.offset, positioned).start(places)

@@ -10,7 +10,7 @@ from domain.command import Pull
 from domain.ports import ReadResult
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
-from gateway.usecase.burial import Burial, Letter, lane
+from gateway.usecase.burial import Letter, bury_all, lane
 from gateway.usecase.deadletter import DeadLetters
 from gateway.usecase.groups import Groups
 
@@ -48,7 +48,7 @@ class Limited:
         def buried(stuck: set[bytes]) -> None:
             then(_before(left, [letter for letter in letters if lane(letter[2]) in stuck]) if stuck else left)
 
-        Burial(buried).run(self._dead_letters, command.group, letters)
+        bury_all(self._dead_letters, command.group, letters, buried)
 
 
 def _before(left: ReadResult, stuck: list[Letter]) -> ReadResult:

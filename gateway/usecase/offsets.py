@@ -14,6 +14,7 @@ from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.members import Registry
 from gateway.usecase.resets import Resets
+from gateway.usecase.round import Round
 from gateway.usecase.topics import Topics
 
 
@@ -119,25 +120,14 @@ class Offsets:
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
             session.answer(Refused(command.ticket, failure))
             return
-        found: dict[int, tuple[int, int]] = {}
-        failed: list[Failure] = []
 
-        def one(queue_id: int, result: tuple[int, int] | Failure) -> None:
-            if isinstance(result, Failure):
-                failed.append(result)
+        def bounded(found: dict[tuple[str, int], tuple[int, int]], failure: Failure | None) -> None:
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
             else:
-                found[queue_id] = result
-            if len(found) + len(failed) < len(wanted):
-                return
-            if failed:
-                session.answer(Refused(command.ticket, failed[0]))
-            else:
-                session.answer(Bounds(command.ticket, [(queue, *found[queue]) for queue in wanted]))
+                session.answer(Bounds(command.ticket, [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]))
 
-        if not wanted:
-            session.answer(Bounds(command.ticket, []))
-        for queue_id in wanted:
-            self._store.bounds(command.topic, queue_id, partial(one, queue_id))
+        Round(self._store.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
 
     def _search(self, session: Session, command: SearchOffset) -> None:
         failure = self._illegal(command.topic, command.queue_id, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
@@ -26,12 +26,17 @@ from domain.statistics import (
 )
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.round import Round
 from gateway.usecase.tally import Tally
 
 QUEUES_MAX: Final = 65_536
 PEEK_QUEUES_MAX: Final = 64
 """Queues that one Peek of any queue looks into."""
 
+Queue = tuple[str, int]
+"""(topic, queue id)."""
+Spot = tuple[str, int, int]
+"""(topic, queue id, offset)."""
 Place = tuple[str, str, int]
 """(group, topic, queue id)."""
 Position = tuple[str, str, int, int, int]
@@ -63,14 +68,43 @@ class Progressing:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
         return None
 
-    def _queues_of(self, name: str) -> list[tuple[str, int]]:
+    def _queues_of(self, name: str) -> list[Queue]:
         topics = [topic for topic in self._metadata.topics() if name in ("", topic.name)]
         every = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
         return list(islice(every, QUEUES_MAX))
 
-    def _given(self, found: list[Position]) -> dict[str, dict[tuple[str, int], int]]:
+    def _look(self, places: Iterable[Place], then: Callable[[list[Position]], None]) -> None:
+        """`then` gets where groups have a position, and the ends of those queues."""
+
+        def positioned(positions: dict[Place, int], _: Failure | None) -> None:
+            def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
+                known = [(place, position) for place, position in positions.items() if place[1:] in bounds]
+                then(sorted((*place, bounds[place[1:]][1], position) for place, position in known))
+
+            Round(self._store.bounds, bounded).start([place[1:] for place in positions])
+
+        Round(self._store.offset, positioned).start(places)
+
+    def _times(self, wanted: Iterable[Spot], then: Callable[[dict[Spot, int]], None]) -> None:
+        """`then` gets when messages were stored, of those that are there."""
+        Round(self._stored_ms, lambda times, _: then(times)).start([spot for spot in wanted if spot[2] >= 0])
+
+    def _stored_ms(self, topic: str, queue_id: int, offset: int, done: Callable[[int | Failure], None]) -> None:
+        def read(result: ReadResult | Failure) -> None:
+            if isinstance(result, Failure):
+                done(result)
+                return
+            record = Record(result.records[0]) if result.records else None
+            if record is None or record.queue_offset != offset:
+                done(Failure(ErrorCode.MESSAGE_NOT_FOUND, f"{topic} has no message {offset} in queue {queue_id}"))
+            else:
+                done(record.store_ms)
+
+        self._store.read(topic, queue_id, offset, 1, 1, None, read)
+
+    def _given(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
         """How far groups were given messages, where that is beyond their position."""
-        given: dict[str, dict[tuple[str, int], int]] = {}
+        given: dict[str, dict[Queue, int]] = {}
         for group, topic, queue_id, _, position in found:
             reached = self._store.outlook.given(group, topic, queue_id)
             if reached > position:
@@ -90,36 +124,35 @@ class Progressing:
             if not command.times:
                 session.answer(Progress(command.ticket, queues, rate, given=given))
                 return
-            wanted = [(topic, queue_id, position - 1) for topic, queue_id, _, position in queues if position > 0]
 
-            def timed(times: list[int]) -> None:
-                known = {(topic, queue_id): ms for (topic, queue_id, _), ms in zip(wanted, times, strict=True) if ms >= 0}
+            def timed(times: dict[Spot, int]) -> None:
+                known = {spot[:2]: ms for spot, ms in times.items()}
                 session.answer(Progress(command.ticket, queues, rate, known, given))
 
-            _Times(self._store, wanted, timed).start()
+            self._times([(topic, queue_id, position - 1) for topic, queue_id, _, position in queues], timed)
 
-        _Look(self._store, looked).start([(command.group, *each) for each in self._queues_of(command.topic)])
+        self._look([(command.group, *each) for each in self._queues_of(command.topic)], looked)
 
     def _backlog(self, session: Session, command: QueryBacklog) -> None:
         def looked(found: list[Position]) -> None:
             groups: dict[str, list[tuple[str, int, int, int]]] = {}
             for each in found:
                 groups.setdefault(each[0], []).append(each[1:])
-            begun = [each for each in found if each[4] > 0]
 
-            def timed(times: list[int]) -> None:
-                known: dict[str, dict[tuple[str, int], int]] = {}
-                for (group, topic, queue_id, _, _), ms in zip(begun, times, strict=True):
+            def timed(times: dict[Spot, int]) -> None:
+                known: dict[str, dict[Queue, int]] = {}
+                for group, topic, queue_id, _, position in found:
+                    ms = times.get((topic, queue_id, position - 1), -1)
                     if ms >= 0:
                         known.setdefault(group, {})[topic, queue_id] = ms
                 session.answer(Backlog(command.ticket, groups, known, self._given(found)))
 
-            _Times(self._store, [(topic, queue_id, position - 1) for _, topic, queue_id, _, position in begun], timed).start()
+            self._times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
 
         names = [group.name for group in self._metadata.groups() if group.orderly == command.orderly]
         queues = self._queues_of("")
         every = ((name, topic, queue_id) for name in names for topic, queue_id in queues)
-        _Look(self._store, looked).start(list(islice(every, QUEUES_MAX)))
+        self._look(islice(every, QUEUES_MAX), looked)
 
     def _spans(self, session: Session, command: QuerySpans) -> None:
         failure = self._unknown(command.group, command.topic)
@@ -127,50 +160,39 @@ class Progressing:
             session.answer(Refused(command.ticket, failure))
             return
         queues = self._queues_of(command.topic)
-        positions: dict[int, int] = {}
+        positions: dict[Queue, int] = {}
 
         def looked(found: list[Position]) -> None:
-            positions.update({queue_id: position for _, _, queue_id, _, position in found})
-            _Bounds(self._store, queues, bounded).start()
+            positions.update({(topic, queue_id): position for _, topic, queue_id, _, position in found})
+            Round(self._store.bounds, bounded).start(queues)
 
-        def bounded(bounds: dict[int, tuple[int, int]]) -> None:
-            wanted: list[tuple[str, int, int]] = []
-            for topic, queue_id in queues:
-                first, end = bounds.get(queue_id, (0, 0))
-                position = positions.get(queue_id, -1)
-                wanted += [
-                    (topic, queue_id, first if first < end else -1),
-                    (topic, queue_id, end - 1 if first < end else -1),
-                    (topic, queue_id, position - 1 if first < position <= end else -1),
-                    (topic, queue_id, position if first <= position < end else -1),
+        def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
+            wanted = {queue: _edges(*bounds.get(queue, (0, 0)), positions.get(queue, -1)) for queue in queues}
+
+            def timed(times: dict[Spot, int]) -> None:
+                spans = [
+                    Span(queue[1], *(times.get((*queue, offset), -1) for offset in edges)) for queue, edges in wanted.items()
                 ]
-            _Times(self._store, wanted, timed).start()
+                session.answer(Spans(command.ticket, spans))
 
-        def timed(times: list[int]) -> None:
-            spans = [Span(queue_id, *times[4 * at : 4 * at + 4]) for at, (_, queue_id) in enumerate(queues)]
-            session.answer(Spans(command.ticket, spans))
+            self._times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
 
-        _Look(self._store, looked).start([(command.group, *each) for each in queues])
+        self._look([(command.group, *each) for each in queues], looked)
 
     def _state(self, session: Session, command: QueryTopicState) -> None:
         if self._metadata.topic(command.topic) is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
             session.answer(Refused(command.ticket, failure))
             return
-        queues = self._queues_of(command.topic)
 
-        def bounded(found: dict[int, tuple[int, int]]) -> None:
-            wanted = [(topic, queue_id, found[queue_id][1] - 1) for topic, queue_id in queues if queue_id in found]
-
-            def timed(times: list[int]) -> None:
-                rows = [
-                    (queue_id, *found[queue_id], ms) for (_, queue_id, _), ms in zip(wanted, times, strict=True)
-                ]
+        def bounded(found: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
+            def timed(times: dict[Spot, int]) -> None:
+                rows = [(queue[1], first, end, times.get((*queue, end - 1), -1)) for queue, (first, end) in found.items()]
                 session.answer(TopicState(command.ticket, rows, self._tally.put_per_second(command.topic)))
 
-            _Times(self._store, wanted, timed).start()
+            self._times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
 
-        _Bounds(self._store, queues, bounded).start()
+        Round(self._store.bounds, bounded).start(self._queues_of(command.topic))
 
     def _peek(self, session: Session, command: Peek) -> None:
         topic = self._metadata.topic(command.topic)
@@ -186,117 +208,14 @@ class Progressing:
         _Peeking(self._store, session, command, queues).start()
 
 
-class _Look:
-    """Positions of groups, and the ends of the queues on which they have one."""
-
-    __slots__ = ("_found", "_left", "_store", "_then")
-
-    def __init__(self, store: MessageStore, then: Callable[[list[Position]], None]) -> None:
-        self._store = store
-        self._then = then
-        self._found: list[Position] = []
-        self._left = 0
-
-    def start(self, places: Sequence[Place]) -> None:
-        # One more than there are places, so that answers which come at once do not end the look early.
-        self._left = len(places) + 1
-        for group, topic, queue_id in places:
-            self._store.offset(group, topic, queue_id, self._positioned(group, topic, queue_id))
-        self._over()
-
-    def _positioned(self, group: str, topic: str, queue_id: int) -> Callable[[int | Failure], None]:
-        def positioned(position: int | Failure) -> None:
-            if isinstance(position, Failure):
-                self._over()
-                return
-
-            def bounded(bounds: tuple[int, int] | Failure) -> None:
-                if not isinstance(bounds, Failure):
-                    self._found.append((group, topic, queue_id, bounds[1], position))
-                self._over()
-
-            self._store.bounds(topic, queue_id, bounded)
-
-        return positioned
-
-    def _over(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._then(sorted(self._found))
-
-
-class _Bounds:
-    """Bounds of queues of one topic by queue id; those that cannot be told are left out."""
-
-    __slots__ = ("_found", "_left", "_queues", "_store", "_then")
-
-    def __init__(
-        self,
-        store: MessageStore,
-        queues: Sequence[tuple[str, int]],
-        then: Callable[[dict[int, tuple[int, int]]], None],
-    ) -> None:
-        self._store = store
-        self._queues = queues
-        self._then = then
-        self._found: dict[int, tuple[int, int]] = {}
-        self._left = len(queues) + 1
-
-    def start(self) -> None:
-        for topic, queue_id in self._queues:
-            self._store.bounds(topic, queue_id, self._bounded(queue_id))
-        self._over()
-
-    def _bounded(self, queue_id: int) -> Callable[[tuple[int, int] | Failure], None]:
-        def bounded(bounds: tuple[int, int] | Failure) -> None:
-            if not isinstance(bounds, Failure):
-                self._found[queue_id] = bounds
-            self._over()
-
-        return bounded
-
-    def _over(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._then(self._found)
-
-
-class _Times:
-    """Store times of messages by their place, in order; -1 where there is none, and for offset -1."""
-
-    __slots__ = ("_left", "_store", "_then", "_times", "_wanted")
-
-    def __init__(
-        self, store: MessageStore, wanted: Sequence[tuple[str, int, int]], then: Callable[[list[int]], None]
-    ) -> None:
-        self._store = store
-        self._wanted = wanted
-        self._then = then
-        self._times = [-1] * len(wanted)
-        self._left = len(wanted) + 1
-
-    def start(self) -> None:
-        for at, (topic, queue_id, offset) in enumerate(self._wanted):
-            if offset < 0:
-                self._over()
-            else:
-                self._store.read(topic, queue_id, offset, 1, 1, None, self._read(at, offset))
-        self._over()
-
-    def _read(self, at: int, offset: int) -> Callable[[ReadResult | Failure], None]:
-        def read(result: ReadResult | Failure) -> None:
-            if not isinstance(result, Failure) and result.records:
-                record = Record(result.records[0])
-                if record.queue_offset == offset:
-                    self._times[at] = record.store_ms
-            self._over()
-
-        return read
-
-    def _over(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._then(self._times)
+def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
+    """Offsets of the oldest message, the newest, the last before a position and the first from it on; -1 for none."""
+    return (
+        first if first < end else -1,
+        end - 1 if first < end else -1,
+        position - 1 if first < position <= end else -1,
+        position if first <= position < end else -1,
+    )
 
 
 class _Peeking:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from domain import limits
@@ -16,6 +15,7 @@ from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.members import Registry
+from gateway.usecase.round import Round
 
 POSITIONS_MAX: Final = 65_536
 
@@ -74,25 +74,13 @@ class Querying:
         registry = self._registry
         groups = {name for name in registry.groups() if registry.subscription(name, topic.name) is not None}
         places = [
-            (group.name, queue_id)
+            (group.name, topic.name, queue_id)
             for group in self._metadata.groups()
             if group.name not in groups
             for queue_id in range(topic.read_queues)
         ][:POSITIONS_MAX]
-        left = len(places)
 
-        def answer() -> None:
-            session.answer(ConsumersFound(command.ticket, sorted(groups)))
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            session.answer(ConsumersFound(command.ticket, sorted(groups.union([name for name, _, _ in positions]))))
 
-        def place(name: str, position: int | Failure) -> None:
-            nonlocal left
-            left -= 1
-            if not isinstance(position, Failure):
-                groups.add(name)
-            if left == 0:
-                answer()
-
-        for name, queue_id in places:
-            self._store.offset(name, topic.name, queue_id, partial(place, name))
-        if not places:
-            answer()
+        Round(self._store.offset, positioned).start(places)

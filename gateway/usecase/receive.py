@@ -15,7 +15,7 @@ from domain.ports import Clock, LeaseResult, MessageStore
 from domain.receipt import RETRY_V1, Receipt
 from domain.topic import PERM_READ, Group
 from gateway.session import Session
-from gateway.usecase.burial import Burial, Letter, lane
+from gateway.usecase.burial import Letter, bury_all, lane
 from gateway.usecase.deadletter import DeadLetters, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
@@ -148,7 +148,7 @@ class Receiving:
             self.expired += len(receipts)
             self._store.settle(command.group, topic, receipts, _settled)
         if letters and command.ordered and kept:
-            Burial(partial(self._free, command, kept, then)).run(self._dead_letters, command.group, letters)
+            bury_all(self._dead_letters, command.group, letters, partial(self._free, command, kept, then))
             return
         for topic, receipt, record in letters:
             self._dead_letters.bury(command.group, topic, receipt, record, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from domain.command import Command
@@ -11,17 +11,19 @@ from domain.event import Done, Event, Refused
 from domain.ports import MessageStore, Metadata
 from domain.relay import PositionsMoved
 from domain.reset import ClonePositions, PositionsReset, ResetPositions
-from domain.topic import Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.members import Registry
 from gateway.usecase.pull import Pulling
 from gateway.usecase.receive import Receiving
 from gateway.usecase.resets import Resets
+from gateway.usecase.round import Round
 
 END: Final = -1
 """The timestamp that stands for the end of a queue."""
 
+Queue = tuple[str, int]
+"""(topic, queue id)."""
 Offsets = list[tuple[str, int, int]]
 """(topic, queue id, offset)."""
 
@@ -64,16 +66,16 @@ class Resetting:
             session.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
 
-        def found(offsets: list[tuple[int, int]] | Failure) -> None:
-            if isinstance(offsets, Failure):
-                session.answer(Refused(command.ticket, offsets))
+        def aimed(targets: dict[Queue, int], failure: Failure | None) -> None:
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
                 return
-            places = [(command.topic, queue_id, offset) for queue_id, offset in offsets]
-            answer = PositionsReset(command.ticket, offsets)
+            places = [(topic, queue_id, offset) for (topic, queue_id), offset in targets.items()]
+            answer = PositionsReset(command.ticket, [place[1:] for place in places])
             self._set(session, command.ticket, command.group, places, command.timestamp_ms, answer)
 
-        wanted = [command.queue_id] if command.queue_id >= 0 else list(range(topic.read_queues))
-        _Search(self._store, command, found).start(wanted)
+        wanted = [command.queue_id] if command.queue_id >= 0 else range(topic.read_queues)
+        _Targets(self._store, command, aimed).start(wanted)
 
     def _set(
         self, session: Session, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event
@@ -117,97 +119,63 @@ class Resetting:
             session.answer(Refused(command.ticket, failure))
             return
         topics = [topic for topic in self._metadata.topics() if command.topic in ("", topic.name)]
-        places = [(topic.name, queue_id) for topic in topics for queue_id in range(_queues(topic))]
-        found: Offsets = []
-        # One more than there are places, so that answers which come at once do not end it early.
-        left = len(places) + 1
+        places = [
+            (command.source, topic.name, queue_id)
+            for topic in topics
+            for queue_id in range(max(topic.read_queues, topic.write_queues))
+        ]
 
-        def over() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                self._set(session, command.ticket, command.target, sorted(found), END, Done(command.ticket))
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            found = sorted((*place[1:], position) for place, position in positions.items())
+            self._set(session, command.ticket, command.target, found, END, Done(command.ticket))
 
-        def positioned(topic: str, queue_id: int) -> Callable[[int | Failure], None]:
-            def take(position: int | Failure) -> None:
-                if not isinstance(position, Failure):
-                    found.append((topic, queue_id, position))
-                over()
-
-            return take
-
-        for topic, queue_id in places:
-            self._store.offset(command.source, topic, queue_id, positioned(topic, queue_id))
-        over()
+        Round(self._store.offset, positioned).start(places)
 
 
-def _queues(topic: Topic) -> int:
-    return max(topic.read_queues, topic.write_queues)
+class _Targets:
+    """The new position of every queue of one ResetPositions; `then` gets them, or the first failure."""
 
-
-class _Search:
-    """The new position of every queue of one ResetPositions."""
-
-    __slots__ = ("_command", "_failure", "_found", "_left", "_store", "_then")
+    __slots__ = ("_command", "_store", "_then")
 
     def __init__(
-        self, store: MessageStore, command: ResetPositions, then: Callable[[list[tuple[int, int]] | Failure], None]
+        self, store: MessageStore, command: ResetPositions, then: Callable[[dict[Queue, int], Failure | None], None]
     ) -> None:
         self._store = store
         self._command = command
         self._then = then
-        self._found: dict[int, int] = {}
-        self._failure: Failure | None = None
-        self._left = 0
 
-    def start(self, queues: list[int]) -> None:
-        # One more than there are queues, so that answers which come at once do not end the search early.
-        self._left = len(queues) + 1
-        for queue_id in queues:
-            self._store.bounds(self._command.topic, queue_id, self._bounded(queue_id))
-        self._over()
+    def start(self, queues: Iterable[int]) -> None:
+        Round(self._store.bounds, self._bounded).start([(self._command.topic, queue_id) for queue_id in queues])
 
-    def _bounded(self, queue_id: int) -> Callable[[tuple[int, int] | Failure], None]:
-        def bounded(bounds: tuple[int, int] | Failure) -> None:
-            command = self._command
-            if isinstance(bounds, Failure):
-                self._fail(bounds)
-            elif command.offset >= 0:
-                if bounds[0] <= command.offset <= bounds[1]:
-                    self._take(queue_id, command.offset)
-                else:
-                    text = f"offset {command.offset} is out of queue {queue_id}, which has {bounds[0]} to {bounds[1]}"
-                    self._fail(Failure(ErrorCode.ARGUMENT_ILLEGAL, text))
-            elif command.timestamp_ms == END:
-                self._take(queue_id, bounds[1])
-            else:
-                self._store.search(command.topic, queue_id, command.timestamp_ms, False, searched)
+    def _bounded(self, found: dict[Queue, tuple[int, int]], failure: Failure | None) -> None:
+        command = self._command
+        if failure is not None:
+            self._then({}, failure)
+        elif command.offset >= 0:
+            outside = [_outside(command.offset, queue[1], *bounds) for queue, bounds in found.items()]
+            self._then(dict.fromkeys(found, command.offset), next(filter(None, outside), None))
+        elif command.timestamp_ms == END:
+            self._aimed({queue: bounds[1] for queue, bounds in found.items()}, None)
+        else:
+            Round(self._search, self._aimed).start(found)
 
-        def searched(offset: int | Failure) -> None:
-            if isinstance(offset, Failure):
-                self._fail(offset)
-            else:
-                self._take(queue_id, offset)
+    def _search(self, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        self._store.search(topic, queue_id, self._command.timestamp_ms, False, done)
 
-        return bounded
-
-    def _take(self, queue_id: int, offset: int) -> None:
-        if self._command.force or self._command.offset >= 0:
-            self._found[queue_id] = offset
-            self._over()
+    def _aimed(self, targets: dict[Queue, int], failure: Failure | None) -> None:
+        if failure is not None or self._command.force:
+            self._then(targets, failure)
             return
 
-        def positioned(position: int | Failure) -> None:
-            self._found[queue_id] = offset if isinstance(position, Failure) else min(position, offset)
-            self._over()
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            for place, position in positions.items():
+                targets[place[1:]] = min(targets[place[1:]], position)
+            self._then(targets, None)
 
-        self._store.offset(self._command.group, self._command.topic, queue_id, positioned)
+        Round(self._store.offset, positioned).start([(self._command.group, *queue) for queue in targets])
 
-    def _fail(self, failure: Failure) -> None:
-        self._failure = failure
-        self._over()
 
-    def _over(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._then(self._failure if self._failure is not None else sorted(self._found.items()))
+def _outside(offset: int, queue_id: int, first: int, end: int) -> Failure | None:
+    if first <= offset <= end:
+        return None
+    return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"offset {offset} is out of queue {queue_id}, which has {first} to {end}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Generic, TypeVar, cast
+from typing import TypeVar
 
 from domain import address, limits
 from domain import property as properties
@@ -23,6 +22,7 @@ from gateway.usecase.deadletter import bury, copy_of, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.locks import Locks
+from gateway.usecase.round import Round
 from gateway.usecase.send import Sending
 
 _LEVELS = 18
@@ -57,7 +57,7 @@ class Settling:
         if all(receipt.retry == RETRY_NONE for receipt in command.receipts):
             self._store.settle(command.group, command.topic, command.receipts, settled)
         else:
-            _ByTopic[Failure | None](command.group, command.topic, command.receipts, settled).run(self._store.settle)
+            _by_topic(self._store.settle, command, settled)
 
     def _extend(self, session: Session, command: Extend) -> None:
         if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
@@ -80,7 +80,7 @@ class Settling:
                     new.retry = RETRY_V1
             session.answer(Extended(command.ticket, result))
 
-        _ByTopic[Receipt | Failure](command.group, command.topic, command.receipts, extended).run(extend)
+        _by_topic(extend, command, extended)
 
     def _send_back(self, session: Session, command: SendBack) -> None:
         def ready(group: Group | Failure) -> None:
@@ -143,41 +143,25 @@ class Settling:
         self._groups.ensure(command.group, ready)
 
 
-class _ByTopic(Generic[Outcome]):
-    """Receipts of a topic and of its retry topic in one command: one store call each, outcomes back in order."""
+def _by_topic(
+    verb: Callable[[str, str, Sequence[Receipt], Callable[[list[Outcome] | Failure], None]], None],
+    command: Acknowledge | Extend,
+    done: Callable[[list[Outcome] | Failure], None],
+) -> None:
+    """Call `verb` for the receipts of a topic and for those of its retry topic; `done` gets the outcomes in their order."""
+    receipts = command.receipts
+    parts: dict[str, list[int]] = {}
+    for at, receipt in enumerate(receipts):
+        parts.setdefault(leased_topic(command.group, command.topic, receipt), []).append(at)
 
-    def __init__(
-        self,
-        group: str,
-        topic: str,
-        receipts: Sequence[Receipt],
-        done: Callable[[list[Outcome] | Failure], None],
-    ) -> None:
-        self._group = group
-        self._done = done
-        self._parts: dict[str, list[int]] = {}
-        self._receipts = receipts
-        for at, receipt in enumerate(receipts):
-            self._parts.setdefault(leased_topic(group, topic, receipt), []).append(at)
-        self._outcomes: list[Outcome | None] = [None] * len(receipts)
-        self._open = len(self._parts)
-        self._failure: Failure | None = None
+    def settle(topic: str, settled: Callable[[list[Outcome] | Failure], None]) -> None:
+        verb(command.group, topic, [receipts[at] for at in parts[topic]], settled)
 
-    def run(
-        self, verb: Callable[[str, str, Sequence[Receipt], Callable[[list[Outcome] | Failure], None]], None]
-    ) -> None:
-        """Call `verb` for each topic; `done` once with all outcomes, or with the first failure."""
-        if not self._parts:
-            self._done([])
-        for topic, positions in self._parts.items():
-            verb(self._group, topic, [self._receipts[at] for at in positions], partial(self._collect, positions))
+    def over(found: dict[tuple[str], list[Outcome]], failure: Failure | None) -> None:
+        if failure is not None:
+            done(failure)
+            return
+        outcomes = {at: each for (topic,), part in found.items() for at, each in zip(parts[topic], part, strict=True)}
+        done([outcomes[at] for at in range(len(receipts))])
 
-    def _collect(self, positions: list[int], result: list[Outcome] | Failure) -> None:
-        if isinstance(result, Failure):
-            self._failure = result
-        else:
-            for at, outcome in zip(positions, result, strict=True):
-                self._outcomes[at] = outcome
-        self._open -= 1
-        if self._open == 0:
-            self._done(self._failure if self._failure is not None else cast(list[Outcome], self._outcomes))
+    Round(settle, over).start([(topic,) for topic in parts])

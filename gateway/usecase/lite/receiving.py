@@ -17,7 +17,7 @@ from domain.receipt import Receipt
 from domain.record import Record
 from domain.topic import PERM_READ, Group
 from gateway.session import Session
-from gateway.usecase.burial import Burial, Letter, lane
+from gateway.usecase.burial import Letter, bury_all, lane
 from gateway.usecase.deadletter import DeadLetters
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
@@ -212,7 +212,7 @@ class LiteReceiving:
             then(found)
 
         if letters:
-            Burial(settled).run(self._dead_letters, command.group, letters)
+            bury_all(self._dead_letters, command.group, letters, settled)
         else:
             settled(set())
 
