@@ -176,9 +176,10 @@ class DataDirectory:
         self._path(name).unlink(missing_ok=True)
 
     def free_ratio(self) -> float:
-        """Free share of the volume, for those who are not root."""
+        """Free share of what those who are not root may use of the volume: less what is kept back for root, as df has it."""
         facts = os.statvfs(self.path)
-        return facts.f_bavail / facts.f_blocks if facts.f_blocks else 1.0
+        usable = facts.f_blocks - facts.f_bfree + facts.f_bavail
+        return facts.f_bavail / usable if usable else 1.0
 
     def close(self) -> None:
         """End the flush thread and let go of the folder."""

@@ -151,6 +151,17 @@ def test_names_are_sorted_and_absent_things_are_harmless(disk: DataDirectory) ->
     assert 0 <= disk.free_ratio() <= 1
 
 
+@pytest.mark.parametrize(
+    ("blocks", "free", "available", "share"), [(252, 222, 60, 60 / 90), (100, 100, 100, 1.0), (100, 5, 0, 0.0), (0, 0, 0, 1.0)]
+)
+def test_what_is_kept_back_for_root_is_neither_free_nor_used(
+    disk: DataDirectory, monkeypatch: pytest.MonkeyPatch, blocks: int, free: int, available: int, share: float
+) -> None:
+    facts = os.statvfs_result((4096, 4096, blocks, free, available, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: facts)
+    assert disk.free_ratio() == pytest.approx(share)
+
+
 @pytest.mark.parametrize("name", ["../outside", "log/../../outside", "./x"])
 def test_names_do_not_lead_out_of_the_folder(disk: DataDirectory, name: str) -> None:
     with pytest.raises(ValueError, match="leads out"):
