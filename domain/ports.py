@@ -241,7 +241,8 @@ class MessageStore(Protocol):
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
     ) -> None:
-        """Retire leases, durably before `done`. Already settled is success; RECEIPT_EXPIRED when the lease is another's now."""
+        """Retire leases, durably before `done`. Already settled is success; RECEIPT_EXPIRED when the lease is another's now, or
+        of before a reset; RECEIPT_INVALID when there never can have been one."""
 
     def extend(
         self,

@@ -149,8 +149,8 @@ class Ledger(Turn):
         for receipt in receipts:
             table = self.tables.get((group, topic, receipt.queue_id))
             if table is None or receipt.queue_offset >= table.head:
-                text = f"group {group} has no lease on offset {receipt.queue_offset} of {topic} queue {receipt.queue_id}"
-                outcomes.append(Failure(ErrorCode.RECEIPT_INVALID, text))
+                queue = None if table is None else self._index.queue(topic, receipt.queue_id)
+                outcomes.append(_unleased(group, topic, receipt, queue))
                 continue
             outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
             self._touch(table)
@@ -336,3 +336,10 @@ class Ledger(Turn):
     def leased(self) -> int:
         """Leases now, free ones included."""
         return sum(len(table.leases) for table in self.tables.live.values())
+
+
+def _unleased(group: str, topic: str, receipt: Receipt, queue: Queue | None) -> Failure:
+    """Why a receipt beyond all leases is refused: RECEIPT_EXPIRED for one of before a reset, whose message comes again."""
+    past = queue is not None and receipt.queue_offset < queue.visible
+    text = f"group {group} has no lease on offset {receipt.queue_offset} of {topic} queue {receipt.queue_id}"
+    return Failure(ErrorCode.RECEIPT_EXPIRED if past else ErrorCode.RECEIPT_INVALID, text)

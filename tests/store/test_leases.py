@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.address import pop_retry_topic
+from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.record import Record
 from store.config import StoreConfig
@@ -249,3 +250,24 @@ def test_many_turns_of_lease_and_settle_leave_no_trace_but_the_floor() -> None:
     assert not table.leases
     assert not table.ends
     assert not table.returned
+
+
+def test_a_receipt_of_before_a_reset_is_no_more_and_one_of_nothing_is_wrong() -> None:
+    driver = Driver()
+    driver.topic("t")
+    driver.send("t", *[b"x"] * 10)
+    leased = driver.lease("g", "t", limit=8).messages
+    assert driver.call(driver.store.reset, "g", [("t", 0, 2)]) is None
+    for after in (driver, driver.killed()):
+        [none, past] = after.settle("g", "t", leased[0], leased[5])
+        assert none is None, "below the position it is settled"
+        assert isinstance(past, Failure)
+        assert past.code is ErrorCode.RECEIPT_EXPIRED
+        assert [Record(one.record).queue_offset for one in after.lease("g", "t", limit=2, invisible_ms=1).messages] == [2, 3]
+        after.clock.run_for(100)
+        [again, beyond] = after.settle("g", "t", leased[2], leased[6])
+        assert [each.code for each in (again, beyond) if isinstance(each, Failure)] == [ErrorCode.RECEIPT_EXPIRED] * 2
+    leased[0].receipt.queue_offset = 10
+    [never] = driver.settle("g", "t", leased[0])
+    assert isinstance(never, Failure)
+    assert never.code is ErrorCode.RECEIPT_INVALID
