@@ -32,6 +32,7 @@ from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.latest import LatestValues
 from gateway.usecase.lite.parts import lite_use_cases
+from gateway.usecase.modes import Modes
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import STRATEGIES, Policy
 from gateway.usecase.query import Querying
@@ -98,11 +99,7 @@ def compose(
     `ports` are the ports really in use, `host` what routes carry; `hot_bytes` is StoreConfig's, where nothing else is
     configured. Raises ConfigError and StoreError.
     """
-    settings = {"hot_bytes": hot_bytes, **_table(StoreConfig, config, "store", ("broker", "store_host", "durability"))}
-    at = host_bytes(host, ports.get("remoting", 0))
-    store = open_store(
-        disk, clock, StoreConfig(broker=config.broker, store_host=at, durability=config.durability, **settings)
-    )
+    store = open_store(disk, clock, _storing(config, host_bytes(host, ports.get("remoting", 0)), hot_bytes))
     policy = _policy(config)
     handler = Dispatcher(
         store=store,
@@ -115,9 +112,10 @@ def compose(
         policy=policy,
         questions=store.transactions.questions,
     )
-    keys = Settings(store.state)
+    routes, keys = RouteTable(), Settings(store.state)
     handler.add(
-        NameServer(config.cluster, config.broker, store.metadata, RouteTable(), keys, clock),
+        NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock),
+        Modes(handler.groups, store.metadata, routes, store.state),
         Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
         Querying(store, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
@@ -150,6 +148,11 @@ def compose(
     base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, {}, access, ledger.refused)
     streams, datagrams, missing = _adapters(config, base)
     return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book, ledger)
+
+
+def _storing(config: Config, store_host: bytes, hot_bytes: int) -> StoreConfig:
+    settings = {"hot_bytes": hot_bytes, **_table(StoreConfig, config, "store", ("broker", "store_host", "durability"))}
+    return StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings)
 
 
 def _policy(config: Config) -> Policy:

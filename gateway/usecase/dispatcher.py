@@ -61,7 +61,7 @@ class Dispatcher:
         self.tally = Tally(clock)
         store.listen(self.tally)
         self.topics = Topics(metadata, clock, policy)
-        self.groups = Groups(metadata, store, state, clock, policy)
+        self.groups = Groups(metadata, store, clock, policy)
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change)
         self.dead_letters = DeadLetters(store, self.sending)
         self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally)

@@ -1,47 +1,35 @@
-"""Consumer groups as configuration: found, made on first use, listed, changed, deleted; and how they consume a topic."""
+"""Consumer groups as configuration: found, made on first use, listed, changed, deleted."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from domain import address, attribute
 from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, GroupFound, GroupList, Refused, RequestMode
-from domain.inventory import ListModes, ModeList, QueryRequestMode, SetRequestMode
-from domain.ports import Clock, MessageStore, Metadata, State, StateChange
+from domain.event import Done, GroupFound, GroupList, Refused
+from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.policy import LEAST, STRATEGIES, STRATEGY, Policy
 
 Then = Callable[[Group | Failure], None]
-_MODES = "mode"
 
 
 class Groups:
     """The consumer groups that the gateway knows, with the policy of making them."""
 
-    def __init__(self, metadata: Metadata, store: MessageStore, state: State, clock: Clock, policy: Policy) -> None:
+    def __init__(self, metadata: Metadata, store: MessageStore, clock: Clock, policy: Policy) -> None:
         self._metadata = metadata
         self._store = store
-        self._state = state
         self._clock = clock
         self._policy = policy
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryGroup, ListGroups, PutGroup, DeleteGroup, SetRequestMode, QueryRequestMode, ListModes."""
-        return {
-            QueryGroup: self._query,
-            ListGroups: self._list,
-            PutGroup: self._put,
-            DeleteGroup: self._delete,
-            SetRequestMode: self._set_mode,
-            QueryRequestMode: self._mode,
-            ListModes: self._modes,
-        }
+        """QueryGroup, ListGroups, PutGroup, DeleteGroup."""
+        return {QueryGroup: self._query, ListGroups: self._list, PutGroup: self._put, DeleteGroup: self._delete}
 
     def find(self, name: str) -> Group | None:
         """One group as it is now."""
@@ -112,49 +100,3 @@ class Groups:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._store.drop_group(command.group, dropped)
-
-    def _set_mode(self, session: Session, command: SetRequestMode) -> None:
-        failure = self._unsettable(command)
-        if failure is not None:
-            session.answer(Refused(command.ticket, failure))
-            return
-        value = json.dumps([command.mode, command.pop_share_queues]).encode()
-
-        def put(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
-
-        def ready(group: Group | Failure) -> None:
-            if isinstance(group, Failure):
-                session.answer(Refused(command.ticket, group))
-            else:
-                self._state.put([StateChange(_MODES, _mode_key(command.group, command.topic), value)], put)
-
-        self.ensure(command.group, ready)
-
-    def _unsettable(self, command: SetRequestMode) -> Failure | None:
-        """Why there is nothing whose mode could be set: what is kept of it stays bounded by the topics and groups there are."""
-        if command.mode not in ("PULL", "POP"):
-            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"the mode is PULL or POP, not {command.mode[:40]!r}")
-        if command.topic.startswith(address.RETRY_PREFIX):
-            return Failure(ErrorCode.NOT_ALLOWED, "retry topic is not allowed to set mode")
-        if self._metadata.topic(command.topic) is None:
-            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-        return None
-
-    def _mode(self, session: Session, command: QueryRequestMode) -> None:
-        value = self._state.get(_MODES, _mode_key(command.group, command.topic))
-        mode, share = json.loads(value) if value is not None else ("PULL", 0)
-        session.answer(RequestMode(command.ticket, str(mode), int(share)))
-
-
-    def _modes(self, session: Session, command: ListModes) -> None:
-        found: list[tuple[str, str, str, int]] = []
-        for key, value in self._state.scan(_MODES, b""):
-            topic, _, group = key.decode().rpartition("@")
-            mode, share = json.loads(value)
-            found.append((topic, group, str(mode), int(share)))
-        session.answer(ModeList(command.ticket, found))
-
-
-def _mode_key(group: str, topic: str) -> bytes:
-    return f"{topic}@{group}".encode()

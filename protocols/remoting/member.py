@@ -12,12 +12,13 @@ from domain.command import (
     LockQueues,
     Membership,
     QueryMembers,
-    QueryTopic,
     Subscription,
 )
-from domain.event import Event, Locked, Members, MembersChanged, Refused, RequestMode, TopicFound
+from domain.errors import ErrorCode
+from domain.event import Event, Locked, Members, MembersChanged, Refused, RequestMode
 from domain.filter.expression import TAG
 from domain.inventory import QueryRequestMode, SetRequestMode
+from domain.route import QueryRoute, RouteFound
 from protocols.remoting import assignment, bean, codes, fastjson
 from protocols.remoting.client import SEATS_MAX, Client
 from protocols.remoting.frame import Frame, encode
@@ -165,7 +166,7 @@ def set_mode(_client: Client, frame: Frame) -> Outcome:
 
 
 def assign(_client: Client, frame: Frame) -> Outcome:
-    """400: which queues of a topic the client consumes, and how. Needs the mode, the members and the topic."""
+    """400: which queues of a topic the client consumes, and how. Needs the mode, the members and the route."""
     found = bean.read(frame.body)
     group = bean.text(found, "consumerGroup")
     topic = bean.text(found, "topic")
@@ -179,24 +180,30 @@ def assign(_client: Client, frame: Frame) -> Outcome:
     return (
         QueryRequestMode(join.part(0), group, topic),
         QueryMembers(join.part(1), group),
-        QueryTopic(join.part(2), topic),
+        QueryRoute(join.part(2), topic),
     )
 
 
-def _assigned(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    mode, found, topic = events
+def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+    mode, found, route = events
     asked = ticket.about
     assert isinstance(asked, assignment.Question)
-    if isinstance(topic, Refused):
-        return ticket.reply(response_code(topic.failure, ticket.code), remark=topic.failure.text)
-    assert isinstance(topic, TopicFound)
+    for each in (route, mode):
+        if isinstance(each, Refused):
+            if each.failure.code is ErrorCode.TOPIC_NOT_FOUND:
+                # An error would have the client share out by itself from now on, whatever the mode.
+                return ticket.reply(codes.SUCCESS, body=b"{}")
+            return ticket.reply(response_code(each.failure, ticket.code), remark=each.failure.text)
+    assert isinstance(route, RouteFound)
     assert isinstance(mode, RequestMode)
+    brokers = assignment.readable(route.queues)
+    if assignment.size(brokers) > assignment.QUEUES_MAX:
+        text = f"topic {asked.topic} has more than {assignment.QUEUES_MAX} queues on all its brokers: clients share them out"
+        return ticket.reply(codes.SYSTEM_ERROR, remark=text)
     ids = found.client_ids if isinstance(found, Members) else []
     name = mode.mode if not asked.topic.startswith(RETRY_PREFIX) else "PULL"
-    queues = assignment.assign(asked, name, mode.pop_share_queues, ids, topic.topic.read_queues)
+    queues = assignment.assign(asked, name, mode.pop_share_queues, ids, brokers)
     if queues is None:
         return ticket.reply(codes.SUCCESS, body=b"{}")
-    taken = [
-        {"messageQueue": fastjson.queue(client.facts.broker, asked.topic, queue_id), "mode": name} for queue_id in queues
-    ]
+    taken = [{"messageQueue": fastjson.queue(broker, asked.topic, queue_id), "mode": name} for broker, queue_id in queues]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"messageQueueAssignments": taken}))

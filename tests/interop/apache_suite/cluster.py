@@ -14,12 +14,12 @@ from tests.interop.remoting_java import JavaClient, build
 
 PROJECT: Final = Path(__file__).parent
 BROKERS: Final = ("broker-a", "broker-b", "broker-c")
-"""The first one's name server is the cluster's; the suite registers the others there."""
+"""The first one's name server is the one that clients ask; the suite registers each at the name servers of the others."""
 LONG_S: Final = 900
 
 
 def suite() -> Mapping[str, Any]:
-    """suite.toml: `often` and `seldom`, group -> classes; `alone`, classes; `absent`, test -> reason."""
+    """suite.toml: `often` and `seldom`, group -> classes; `absent`, test -> reason."""
     return tomllib.loads((PROJECT / "suite.toml").read_text())
 
 
@@ -30,9 +30,7 @@ class Cluster:
         self._java: JavaClient = build(folder, PROJECT)
         self._stack = ExitStack()
         self._nodes = [Node(folder / name, "--durability=page", environment={"HEADGATE_BROKER": name}) for name in BROKERS]
-        listed = suite()
-        self._absent = [f"-{test}" for test in listed["absent"]]
-        self._alone = frozenset(listed["alone"])
+        self._absent = [f"-{test}" for test in suite()["absent"]]
 
     def __enter__(self) -> Cluster:
         for node in self._nodes:
@@ -43,13 +41,9 @@ class Cluster:
         self._stack.close()
 
     def run(self, classes: Sequence[str], seconds: int = LONG_S) -> str:
-        """Run classes one after the other, less what is absent -> what the process said, with `done` as its last line.
-
-        The cluster is the first node alone for classes that are listed so.
-        """
+        """Run classes one after the other, less what is absent -> what the process said, with `done` as its last line."""
         nameserver = f"127.0.0.1:{self._nodes[0].port('nameserver')}"
-        nodes = self._nodes[: 1 if self._alone.issuperset(classes) else None]
-        places = ",".join(f"{node.folder.name}@127.0.0.1:{node.port('remoting')}" for node in nodes)
+        places = ",".join(f"{node.folder.name}@127.0.0.1:{node.port('remoting')}" for node in self._nodes)
         options = (
             f"-Dsuite.nameserver={nameserver}", f"-Drocketmq.namesrv.addr={nameserver}", "-Dsuite.cluster=DefaultCluster",
             f"-Dsuite.brokers={places}",

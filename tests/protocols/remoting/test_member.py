@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -15,15 +16,14 @@ from domain.command import (
     Membership,
     Pull,
     QueryMembers,
-    QueryTopic,
     SendBack,
     Subscription,
 )
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Locked, Members, Refused, RequestMode, TopicFound
+from domain.event import Done, Event, Locked, Members, Refused, RequestMode
 from domain.inventory import QueryRequestMode, SetRequestMode
-from domain.topic import Topic
-from protocols.remoting import assignment
+from domain.route import QueryRoute, RouteFound, TopicQueues
+from protocols.remoting import assignment, frame
 from protocols.remoting.connection import RemotingConnection
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
 
@@ -148,18 +148,40 @@ def test_giving_back() -> None:
     assert command == SendBack(command.ticket, "g", 4660, 0, 16, "T", "ID")  # type: ignore[attr-defined]
 
 
-def assigned(mode: str, members: list[str], **change: str) -> object:
+ROUTE = (TopicQueues("b-a", 4, 4, 6),)
+"""What the topic's route has where nothing else is said."""
+
+
+def asked(
+    mode: Event | str, members: list[str], route: Event | Sequence[TopicQueues] = ROUTE, shared: int = 0, **change: str
+) -> frame.Frame:
+    """What client b is answered."""
     conn = connection()
-    asked = {"clientId": "b", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T", **change}
-    commands = conn.receive(request(400, body=json.dumps(asked).encode()), 1)
+    body = {"clientId": "b", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T", **change}
+    commands = conn.receive(request(400, body=json.dumps(body).encode()), 1)
     for command in reversed(commands):
         if isinstance(command, QueryRequestMode):
-            conn.answer(RequestMode(command.ticket, mode, 0), 1)
+            event = RequestMode(command.ticket, mode, shared) if isinstance(mode, str) else mode
         elif isinstance(command, QueryMembers):
-            conn.answer(Members(command.ticket, members), 1)
-        elif isinstance(command, QueryTopic):
-            conn.answer(TopicFound(command.ticket, Topic(command.topic, 4, 4)), 1)
-    return json.loads(reply(conn).body)
+            event = Members(command.ticket, members)
+        else:
+            assert isinstance(command, QueryRoute)
+            event = route if isinstance(route, Event) else RouteFound(command.ticket, list(route), [])
+        event.ticket = command.ticket  # type: ignore[attr-defined]
+        conn.answer(event, 1)
+    return reply(conn)
+
+
+def assigned(mode: str, members: list[str], **change: str) -> object:
+    return json.loads(asked(mode, members, ROUTE, 0, **change).body)
+
+
+def queues(found: frame.Frame) -> list[tuple[str, int]]:
+    """Brokers and queues of an answer."""
+    return [
+        (each["messageQueue"]["brokerName"], each["messageQueue"]["queueId"])
+        for each in json.loads(found.body)["messageQueueAssignments"]
+    ]
 
 
 def test_an_assignment_by_pull_is_the_average_share() -> None:
@@ -185,6 +207,39 @@ def test_retry_topics_are_pulled_whatever_the_mode() -> None:
 
 def test_who_is_no_member_keeps_what_it_has() -> None:
     assert assigned("PULL", ["a"]) == {}
+
+
+def test_the_queues_of_every_broker_that_can_be_read_are_shared_out_by_name_and_number() -> None:
+    route = [TopicQueues("b-c", 3, 0, 4), TopicQueues("b-a", 2, 2, 6), TopicQueues("b-b", 8, 8, 2), TopicQueues("b-d", 0, 4, 6)]
+    assert queues(asked("PULL", ["a", "b"], route)) == [("b-c", 1), ("b-c", 2)]
+    assert queues(asked("PULL", ["a", "b"], route, strategyName="AVG_BY_CIRCLE")) == [("b-a", 1), ("b-c", 1)]
+    assert queues(asked("POP", ["a", "b"], route)) == [("b-a", -1), ("b-c", -1)]
+    everything = [("b-a", 0), ("b-a", 1), ("b-c", 0), ("b-c", 1), ("b-c", 2)]
+    assert queues(asked("PULL", [], route, messageModel="BROADCASTING")) == everything
+
+
+def test_members_of_pop_share_with_their_neighbours_by_the_strategy() -> None:
+    route = [TopicQueues("b-a", 2, 2, 6), TopicQueues("b-b", 2, 2, 6)]
+    assert queues(asked("POP", ["a", "b", "c", "d"], route, 1)) == [("b-a", 1), ("b-b", 0)]
+    assert queues(asked("POP", ["a", "b", "c"], route, 1, strategyName="AVG_BY_CIRCLE")) == [("b-a", 1), ("b-b", 0)]
+    assert queues(asked("POP", ["a", "a1", "a2", "a3", "a4", "b"], route, 1)) == [("b-a", 1)], "one, where members are too many"
+    assert queues(asked("POP", ["a", "b", "c"], [TopicQueues("b-a", 4, 4, 2)], 1)) == []
+
+
+def test_a_topic_that_nobody_has_leaves_the_client_what_it_has_and_its_trust_in_us() -> None:
+    found = asked("PULL", ["b"], Refused(None, Failure(ErrorCode.TOPIC_NOT_FOUND, "none")))
+    assert (found.code, found.body) == (0, b"{}")
+
+
+def test_who_may_not_ask_hears_so() -> None:
+    denied = Failure(ErrorCode.NOT_ALLOWED, "no")
+    assert asked(Refused(None, denied), ["b"]).code == asked("PULL", ["b"], Refused(None, denied)).code == 16
+
+
+def test_a_route_that_no_frame_could_hold_is_the_clients_to_share_out() -> None:
+    route = [TopicQueues("b-a", 65_536, 4, 6), TopicQueues("b-b", 1, 4, 6)]
+    assert asked("PULL", ["b"], route).code == 1
+    assert len(queues(asked("PULL", ["b"], route[:1]))) == 65_536
 
 
 @given(st.integers(0, 40), st.integers(1, 9), st.booleans())

@@ -31,8 +31,7 @@ import org.apache.rocketmq.tools.admin.MQAdminExt;
 /**
  * What the integration tests of RocketMQ stand on, with the brokers outside of this process: the class of this name in their
  * jar starts a name server and three brokers. Where they are say the properties `suite.nameserver`, `suite.cluster` and
- * `suite.brokers` (`NAME@HOST:PORT`, three of them, separated by commas, or one: the tests then see it three times). The first
- * one is the name server's own.
+ * `suite.brokers` (`NAME@HOST:PORT`, three of them, separated by commas). The first one is the name server's own.
  */
 public class BaseConf {
     public static final String NAMESRV_ADDR = System.getProperty("suite.nameserver");
@@ -69,13 +68,13 @@ public class BaseConf {
         }
         brokerControllerList = List.copyOf(all);
         brokerController1 = all.get(0);
-        brokerController2 = all.get(1 % all.size());
-        brokerController3 = all.get(2 % all.size());
+        brokerController2 = all.get(1);
+        brokerController3 = all.get(2);
         BROKER1_NAME = brokerController1.getBrokerConfig().getBrokerName();
         BROKER2_NAME = brokerController2.getBrokerConfig().getBrokerName();
         BROKER3_NAME = brokerController3.getBrokerConfig().getBrokerName();
         IntegrationTestBase.initMQAdmin(NAMESRV_ADDR);
-        Registrar.begin(NAMESRV_ADDR, CLUSTER_NAME, all.subList(1, all.size()));
+        Registrar.begin(NAMESRV_ADDR, CLUSTER_NAME, all);
     }
 
     public BaseConf() {

@@ -13,14 +13,13 @@ import org.apache.rocketmq.remoting.protocol.body.TopicConfigSerializeWrapper;
 import org.apache.rocketmq.remoting.protocol.header.namesrv.RegisterBrokerRequestHeader;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** Tells one node's name server of the brokers of other nodes and of their topics, as brokers of RocketMQ do themselves. */
+/** Tells each node's name server of the brokers of the other nodes and of their topics, as brokers of RocketMQ do themselves. */
 final class Registrar extends Thread {
     private static final long POLL_MS = 250;
     private static final long AGAIN_MS = 20_000;
     private static final long TIMEOUT_MS = 3_000;
 
     private final DefaultMQAdminExt admin = new DefaultMQAdminExt(TIMEOUT_MS);
-    private final String nameserver;
     private final String cluster;
     private final List<BrokerController> brokers;
     private final List<String> known = new ArrayList<>();
@@ -28,7 +27,6 @@ final class Registrar extends Thread {
     private Registrar(String nameserver, String cluster, List<BrokerController> brokers) throws Exception {
         super("registrar");
         setDaemon(true);
-        this.nameserver = nameserver;
         this.cluster = cluster;
         this.brokers = brokers;
         admin.setNamesrvAddr(nameserver);
@@ -70,13 +68,18 @@ final class Registrar extends Thread {
             String now = each.getBrokerAddr() + topics.getTopicConfigTable();
             if (!known.contains(now)) {
                 known.removeIf(before -> before.startsWith(each.getBrokerAddr()));
-                register(each, topics);
+                for (BrokerController other : brokers) {
+                    if (other != each) {
+                        register(each, topics, other.getBrokerAddr());
+                    }
+                }
                 known.add(now);
             }
         }
     }
 
-    private void register(BrokerController broker, TopicConfigSerializeWrapper topics) throws Exception {
+    /** A node's broker answers for its name server too. */
+    private void register(BrokerController broker, TopicConfigSerializeWrapper topics, String nameserver) throws Exception {
         RegisterBrokerBody body = new RegisterBrokerBody();
         body.setTopicConfigSerializeWrapper(TopicConfigAndMappingSerializeWrapper.from(topics));
         byte[] bytes = body.encode(false);
