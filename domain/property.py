@@ -210,9 +210,19 @@ def with_values(properties: bytes, values: Mapping[str, str]) -> bytes:
     return kept + encode(values.items())
 
 
+_RESERVED_BYTES: Final[frozenset[bytes]] = frozenset([key.encode() for key in RESERVED])
+_RESERVED_FRONTS: Final = (b"HG_", b"CE_", b"__RMQ.TRANSIENT.")
+
+
 def user(properties: bytes) -> dict[str, str]:
     """What the sender's application set: the decoded properties less the reserved names. The one reading for all adapters."""
-    return {key: value for key, value in decode(properties).items() if not is_reserved(key)}
+    out: dict[str, str] = {}
+    for piece in properties.split(b"\x02"):
+        at = piece.find(b"\x01")
+        # Most messages have reserved ones only: those are not decoded.
+        if at > 0 and at + 1 < len(piece) and piece[:at] not in _RESERVED_BYTES and not piece.startswith(_RESERVED_FRONTS):
+            out[piece[:at].decode("utf-8", "replace")] = piece[at + 1 :].decode("utf-8", "replace")
+    return out
 
 
 def message_type(properties: bytes) -> str:

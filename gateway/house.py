@@ -158,9 +158,18 @@ class Alarm:
             self._timer.cancel()
             self._timer = None
 
+    def close(self) -> None:
+        """Never go off again: let go of who would have been called, who holds this alarm."""
+        self.end()
+        self._callback = _nothing
+
     def _due(self) -> None:
         self._timer = None
         self._callback()
+
+
+def _nothing() -> None:
+    """What a closed alarm calls."""
 
 
 def peer_of(transport: Transport) -> Peer:

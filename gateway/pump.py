@@ -139,7 +139,7 @@ class Pump:
             self._figures.connections_open -= 1
         self._visit.leave()
         for alarm in (self._timer, self._watchdog, self._rest):
-            alarm.end()
+            alarm.close()
 
     def pause_writing(self) -> None:
         """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from domain.errors import Failure
 from domain.event import Event
@@ -26,6 +26,25 @@ class Shell(Protocol):
         """Access has ended: say so in the protocol's words, and close."""
 
 
+class Gone:
+    """The shell of a session that has ended: nothing reaches anybody."""
+
+    def answer(self, event: Event) -> None:
+        """Nobody hears of it."""
+
+    def close(self) -> None:
+        """It is closed."""
+
+    def rest(self, until_ns: int) -> None:
+        """Nothing is read any more."""
+
+    def expel(self, failure: Failure) -> None:
+        """There is nobody to be told."""
+
+
+GONE: Final = Gone()
+
+
 class Session:
     """A connection, for as long as it is open.
 
@@ -41,7 +60,7 @@ class Session:
 
     def __init__(self, protocol: str, shell: Shell, principal: Principal | None = None, shared: bool = False) -> None:
         self.protocol = protocol
-        self.shell = shell
+        self.shell: Shell = shell
         self.principal = principal
         self.client_id = ""
         self.seen: Principal | None = None
@@ -70,3 +89,6 @@ class Session:
         for undo in self.on_close:
             undo()
         self.on_close.clear()
+        # The shell holds this session too: let go of each other, the memory of both is free at once, without the collector.
+        self.on_ease = None
+        self.shell = GONE

@@ -55,6 +55,16 @@ def test_user_properties_leave_out_every_reserved_name() -> None:
     assert properties.user(stored) == {"colour": "red"}
 
 
+PIECES = (b"KEYS", b"HG_X", b"CE_id", b"mine", b"\xff", b"__RMQ.TRANSIENT.a", b"\x01", b"\x02", b"v")
+
+
+@given(st.lists(st.sampled_from(PIECES)))
+def test_user_properties_of_any_bytes_are_the_decoded_ones_that_are_not_reserved(pieces: list[bytes]) -> None:
+    stored = b"".join(pieces)
+    expected = {key: value for key, value in properties.decode(stored).items() if not properties.is_reserved(key)}
+    assert list(properties.user(stored).items()) == list(expected.items())
+
+
 @pytest.mark.parametrize(
     ("pairs", "kind"),
     [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import weakref
 
 import pytest
 
 from domain.command import Disconnected, ListTopics
 from domain.event import Done
 from gateway.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS
+from gateway.session import GONE
 from protocols.adapter import Peer
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport, ScriptedConnection
@@ -70,6 +72,25 @@ def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
     assert sum(bench.figures.disconnects.values()) == 1
     assert bench.figures.connections_open == 0
     assert bench.house.pumps == {}
+
+
+def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
+    bench = Bench().open()
+    bench.connection.when = bench.clock.now + STALL_NS
+    bench.pump.data_received(b"ask")
+    bench.clock.turn()
+    shell = bench.pump.session.shell
+    assert shell is bench.pump
+    bench.pump.connection_lost(None)
+    bench.clock.turn()
+    session, gone = bench.pump.session, weakref.ref(bench.connection)
+    session.shell.close()
+    session.shell.rest(1)
+    session.answer(Done(None))
+    bench.transport, bench.connection, shell = FakeTransport(), ScriptedConnection(), GONE
+    bench.pump = bench.another()
+    assert session.shell is shell
+    assert gone() is None
 
 
 def test_connection_that_says_nothing_at_the_end_is_ended_for_it() -> None:

@@ -49,7 +49,7 @@ class Desk(Protocol):
     def unfit(self, claim: Claim) -> None:
         """No member here can take it: it is too large for each of them."""
 
-    def hand(self, member: Member, claim: Claim, record: bytes, path: str) -> None:
+    def hand(self, member: Member, claim: Claim, record: Record, stored: bytes, path: str) -> None:
         """Deliver to a member, who has room."""
 
     def refused(self, line: Line, code: ErrorCode) -> None:
@@ -69,6 +69,7 @@ class Call:
 
     def answer(self, event: Event) -> None:
         """Received, or Refused."""
+        self.session.end()
         self.line.answered(self, event)
 
     def close(self) -> None:
@@ -90,13 +91,18 @@ class Call:
 
 @final
 class Waiting:
-    """A message that has been leased and not yet handed out. `declined`: members that it was too large for."""
+    """A message that has been leased and not yet handed out.
 
-    __slots__ = ("claim", "declined", "path", "record")
+    stored     the record's properties
+    declined   members that it was too large for
+    """
 
-    def __init__(self, claim: Claim, record: bytes, path: str) -> None:
+    __slots__ = ("claim", "declined", "path", "record", "stored")
+
+    def __init__(self, claim: Claim, record: Record, stored: bytes, path: str) -> None:
         self.claim = claim
         self.record = record
+        self.stored = stored
         self.path = path
         self.declined: set[Subscriber] | None = None
 
@@ -110,7 +116,7 @@ class Line:
     in one step before anything is asked for again.
     """
 
-    __slots__ = ("_call", "_desk", "_members", "_owners", "_pending", "_remembered", "_resting", "group", "topic")
+    __slots__ = ("_call", "_desk", "_members", "_owners", "_paths", "_pending", "_remembered", "_resting", "group", "topic")
 
     def __init__(self, desk: Desk, group: str, topic: str) -> None:
         self.group = group
@@ -119,6 +125,7 @@ class Line:
         self._members: dict[Subscriber, dict[str, Interest]] = {}
         self._pending: deque[Waiting] = deque()
         self._remembered: dict[str, list[Member]] = {}
+        self._paths: dict[bytes, str] = {}
         self._owners = Owners()
         self._call: Call | None = None
         self._resting = 0
@@ -206,11 +213,22 @@ class Line:
                 return
             for claim, message in zip(taken, event.messages, strict=True):
                 self._desk.hold(claim)
-                origin = properties.find(Record(message.record).properties, b"originMqttTopic")
-                self._pending.append(Waiting(claim, message.record, path_in(self.topic, origin)))
+                record = Record(message.record)
+                stored = record.properties
+                path = self._path(properties.find(stored, b"originMqttTopic"))
+                self._pending.append(Waiting(claim, record, stored, path))
             self.pump()
         elif isinstance(event, Refused) and not call.over:
             self._desk.refused(self, event.failure.code)
+
+    def _path(self, origin: bytes) -> str:
+        """`path_in`, remembered: the messages of a topic have few paths."""
+        path = self._paths.get(origin)
+        if path is None:
+            if len(self._paths) >= REMEMBERED_MAX:
+                self._paths.clear()
+            path = self._paths[origin] = path_in(self.topic, origin)
+        return path
 
     def _claim(self, message: Leased, invisible_ms: int) -> Claim:
         receipt = message.receipt
@@ -219,7 +237,8 @@ class Line:
 
     def decline(self, subscriber: Subscriber, claim: Claim, record: bytes, path: str) -> None:
         """It turned out to be too large for the member that it was handed to: another one, if there is one."""
-        waiting = Waiting(claim, record, path)
+        view = Record(record)
+        waiting = Waiting(claim, view, view.properties, path)
         waiting.declined = {subscriber}
         self._desk.hold(claim)
         self._pending.appendleft(waiting)
@@ -231,9 +250,9 @@ class Line:
             waiting = self._pending.popleft()
             wanting = self._matching(waiting.path)
             candidates = self._able(wanting, waiting)
-            member = choose(strategy, self._owners, candidates, waiting.record)
+            member = choose(strategy, self._owners, candidates, waiting.stored)
             if member is not None:
-                self._desk.hand(member, waiting.claim, waiting.record, waiting.path)
+                self._desk.hand(member, waiting.claim, waiting.record, waiting.stored, waiting.path)
             elif candidates:
                 self._pending.append(waiting)
             elif wanting:

@@ -297,13 +297,11 @@ class Shares:
         """Desk.give_back."""
         self._claims.give_back(claims)
 
-    def hand(self, member: Member, claim: Claim, record: bytes, path: str) -> None:
+    def hand(self, member: Member, claim: Claim, record: Record, stored: bytes, path: str) -> None:
         """Desk.hand: what its sender or the filter promises no acknowledgement for is settled by being sent."""
         subscriber, interest = member
-        view = Record(record)
-        stored = view.properties
         level = min(level_of(stored), interest.level)
-        parcel = Parcel(view, stored, path, level)
+        parcel = Parcel(record, stored, path, level)
         retained = interest.as_published and properties.find(stored, b"mqttRetain") == b"true"
         identifiers = (interest.identifier,) if interest.identifier else ()
         if level == AT_MOST_ONCE:

@@ -50,7 +50,7 @@ def room_of(subscriber: Subscriber, interests: Mapping[str, Interest], most: int
     return max(0, min(most, CLAIMS_MAX - subscriber.claims, subscriber.window - len(subscriber.in_flight)))
 
 
-def fits(member: Member, record: bytes) -> bool:
+def fits(member: Member, record: Record) -> bool:
     """True unless the message is known to be too large for the member's Maximum Packet Size.
 
     The packet holds the body at least, and hardly more than the record and three bytes a property. Between the two only the
@@ -60,10 +60,9 @@ def fits(member: Member, record: bytes) -> bool:
     most = subscriber.packet_bytes_max
     if most == 0:
         return True
-    view = Record(record)
     if interest.level == AT_LEAST_ONCE:
-        return len(view.body) + 4 <= most
-    return len(record) + 3 * view.properties.count(b"\x02") + 8 <= most
+        return len(record.body) + 4 <= most
+    return len(record.data) + 3 * record.properties.count(b"\x02") + 8 <= most
 
 
 @final
@@ -107,9 +106,9 @@ class Owners:
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not subscriber}
 
 
-def choose(strategy: str, owners: Owners, candidates: list[Member], record: bytes) -> Member | None:
+def choose(strategy: str, owners: Owners, candidates: list[Member], stored: bytes) -> Member | None:
     """One of `candidates`, who then stands last among them; None: nobody who may have it has room now."""
-    key = properties.find(Record(record).properties, b"__SHARDINGKEY") if strategy == STICKY else b""
+    key = properties.find(stored, b"__SHARDINGKEY") if strategy == STICKY else b""
     if key:
         return owners.choose(key, candidates)
     best = -1
