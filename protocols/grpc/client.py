@@ -38,13 +38,12 @@ def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
         desk.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
     client = Client(call, sent, now, desk.setting.wall_ms(), f"{desk.peer.host}:{desk.peer.port}")
-    if not desk.sessions.put(client, now):
-        desk.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
-        return ()
-    heartbeat = client.heartbeat(desk.ticket(call), wait=False)
     asked: tuple[Command, ...] = ()
     if desk.setting.authority is not None:
         asked = (Ask(desk.ticket(call), _needs(client)),)
+    elif not _settled(desk, call, client, now):
+        return ()
+    heartbeat = client.heartbeat(desk.ticket(call), wait=False)
     if kind == "publishing" and not asked:
         desk.push(call, _told(settings.for_producer(sent)))
         return (heartbeat,)
@@ -54,6 +53,14 @@ def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
     if kind == "publishing":
         return (heartbeat, *asked)
     return (heartbeat, *asked, QueryGroup(desk.ticket(call), client.group))
+
+
+def _settled(desk: Desk, call: Call, client: Client, now: int) -> bool:
+    """Know the client by its settings from now on. Who may not do what they say never takes the place of another client."""
+    if desk.sessions.put(client, now):
+        return True
+    desk.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
+    return False
 
 
 def _needs(client: Client) -> list[Need]:
@@ -75,6 +82,8 @@ def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
             desk.close(call)
         else:
             desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
+        return
+    if desk.setting.authority is not None and not _settled(desk, call, client, now):
         return
     if isinstance(event, Done):
         desk.push(call, _told(settings.for_producer(sent)))

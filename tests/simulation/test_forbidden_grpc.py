@@ -133,8 +133,23 @@ def test_a_client_whose_settings_were_refused_stays_outside(name: str) -> None:
     there = channel(scene, "client", USERS["one without rights"], consumer().settings)
     scene.world.clock.run_for(2_000)
     assert [each.status.code for each in there.told] == [pb.UNAUTHORIZED]
-    assert statuses(there, name) == {pb.UNAUTHORIZED}
+    assert statuses(there, name) == {pb.UNRECOGNIZED_CLIENT_TYPE}
     assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": GROUP}).code == 1, "there is nobody in the group"
+
+
+def test_settings_that_were_refused_do_not_take_the_place_of_another_client() -> None:
+    """Of the same client id, which is no secret."""
+    scene = Scene()
+    there = channel(scene, "client", ("root", "wonderland"), consumer().settings)
+    scene.world.clock.run_for(2_000)
+    other = consumer()
+    other.settings.subscription.group.name = "another"
+    thief = channel(scene, "client", USERS["one without rights"], other.settings)
+    scene.world.clock.run_for(2_000)
+    assert [each.status.code for each in thief.told] == [pb.UNAUTHORIZED]
+    assert statuses(there, "Heartbeat") == {pb.OK}
+    assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": GROUP}).code == 0
+    assert scene.root.call(codes.GET_MEMBERS, {"consumerGroup": "another"}).code == 1, "the first one is what it was"
 
 
 def test_a_producer_hears_when_it_makes_itself_known_that_it_may_not_send() -> None:
