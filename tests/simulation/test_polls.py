@@ -91,6 +91,79 @@ def test_so_many_polls_of_a_group_may_wait_and_no_more_and_there_is_room_again_w
     assert waiting(tool) == 1, "the polls of a client that has gone make room"
 
 
+def notice(consumer: Consumer, wait_ms: int, order: bool = False, attempt: str = "") -> dict[str, str]:
+    """Code 200054, as Apache's proxy asks it."""
+    return {
+        "consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1", "pollTime": str(wait_ms),
+        "bornTime": str(consumer.clock.wall_ms()), "order": "true" if order else "false", "attemptId": attempt,
+    }  # fmt: skip
+
+
+def there(consumer: Consumer, order: bool = False, attempt: str = "") -> bool:
+    """Whether the group has something to receive now."""
+    answer = consumer.call(codes.NOTIFICATION, notice(consumer, 0, order, attempt))
+    assert answer.code == 0, answer.remark
+    return (answer.fields() or {})["hasMsg"] == "true"
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_is_told_of_messages_exactly_when_a_receive_would_find_some(seed: int, faults: str) -> None:
+    """Through sends, receives, settlements, returns and ends of leases; a node that comes back knows of the leases."""
+    world, _, sender = ready(seed, queues=2)
+    consumer, other = Consumer(world, "c", GROUP, TOPIC), Consumer(world, "o", GROUP, TOPIC)
+    held: list[Popped] = []
+    said: set[bool] = set()
+    for turn in range(40):
+        act = world.chance.randrange(5)
+        if act == 0:
+            sender.send(TOPIC, b"%d" % turn, queue=turn % 2)
+        elif act == 1:
+            world.clock.run_for(world.chance.choice((100, INVISIBLE_MS + 200)))
+        elif held and act == 2:
+            other.change(held.pop(), 0)
+        elif held and act == 3:
+            other.ack(held.pop())
+        if faults != "none" and turn % 9 == 8:
+            world.again(power=faults == "power")
+        told = there(consumer)
+        said.add(told)
+        found = other.pop(most=world.chance.randrange(1, 4), invisible_ms=INVISIBLE_MS)
+        assert bool(found) is told, turn
+        held += found
+    assert said == {True, False}
+
+
+@pytest.mark.parametrize("faults", ["none", "kill"])
+def test_who_waits_for_messages_hears_of_a_lease_that_ends_and_in_order_of_what_is_settled(faults: str) -> None:
+    world, _, sender = ready(134)
+    consumer, other = Consumer(world, "c", GROUP, TOPIC), Consumer(world, "o", GROUP, TOPIC)
+    sender.send(TOPIC, b"one", __SHARDINGKEY="k")
+    sender.send(TOPIC, b"two", __SHARDINGKEY="k")
+    (first,) = other.pop(most=1, invisible_ms=INVISIBLE_MS, order=True, attempt="mine")
+    if faults == "kill":
+        world.again()
+    assert there(consumer, order=True, attempt="mine"), "who repeats its attempt gets the same again"
+    assert not there(consumer, order=True, attempt="other")
+    opaque = consumer.post(codes.NOTIFICATION, notice(consumer, 30_000, order=True))
+    world.clock.run_for(2_000)
+    assert consumer.answer(opaque) is None
+    assert other.ack(first) == 0
+    world.clock.run_for(200)
+    answer = consumer.answer(opaque)
+    assert answer is not None
+    assert (answer.fields() or {})["hasMsg"] == "true"
+    (second,) = other.pop(most=1, invisible_ms=INVISIBLE_MS, order=True)
+    assert second.body == "two"
+    opaque = consumer.post(codes.NOTIFICATION, notice(consumer, 30_000, order=True))
+    world.clock.run_for(INVISIBLE_MS - 500)
+    assert consumer.answer(opaque) is None
+    world.clock.run_for(1_500)
+    answer = consumer.answer(opaque)
+    assert answer is not None
+    assert (answer.fields() or {})["hasMsg"] == "true"
+
+
 def acks(found: Sequence[Popped]) -> bytes:
     """BatchAckMessageRequestBody of these: one BatchAck for each queue and POP time, offsets as bits from the first one."""
     lists: dict[tuple[str, ...], list[int]] = {}
