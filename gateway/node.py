@@ -23,6 +23,7 @@ from gateway.observe.figures import Ledger
 from gateway.observe.lag import Lags
 from gateway.pump import Pump
 from gateway.renewal import Renewal
+from gateway.runtime.address import bind, concrete
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
 from gateway.runtime.datagram import DatagramPump
@@ -30,7 +31,7 @@ from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
 from gateway.runtime.reload import Reload, Subject
-from gateway.runtime.stream import StreamListener, bind, hang_up
+from gateway.runtime.stream import StreamListener, hang_up
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.latest import SPACE
 from protocols.adapter import Adapter, Peer
@@ -117,8 +118,7 @@ class Node:
 
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
         for name in self.config.ports:
-            kind = socket.SOCK_DGRAM if name in DATAGRAM else socket.SOCK_STREAM
-            sockets[name] = bind(name, self.config.host, self.config.port(name), kind)
+            sockets[name] = bind(name, self.config.host, self.config.port(name), datagrams=name in DATAGRAM)
             self.ports[name] = sockets[name].getsockname()[1]
 
     async def _open(self, name: str, bound: socket.socket, tls: TlsContexts) -> None:
@@ -267,18 +267,6 @@ class Node:
         ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
         if not ready:
             log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
-
-
-def concrete(host: str) -> str:
-    """The address that others reach `host` by: itself, or for a wildcard the first one that is not loopback."""
-    if host not in ("0.0.0.0", "::", ""):
-        return "127.0.0.1" if host == "localhost" else host
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])
 
 
 def _names(*hosts: str) -> list[str]:

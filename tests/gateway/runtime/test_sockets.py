@@ -15,9 +15,10 @@ from domain.event import Done, Event
 from gateway.house import PumpHouse
 from gateway.observe.figures import Ledger
 from gateway.pump import Pump
+from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
-from gateway.runtime.stream import StreamListener, bind, hang_up
+from gateway.runtime.stream import StreamListener, hang_up
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 
@@ -159,7 +160,7 @@ def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.Abst
     async def main(house: PumpHouse) -> None:
         loop = asyncio.get_running_loop()
         endpoint = EchoEndpoint()
-        bound = bind("coap", "127.0.0.1", 0, socket.SOCK_DGRAM)
+        bound = bind("coap", "127.0.0.1", 0, datagrams=True)
         address = bound.getsockname()
         pump = DatagramPump(house, bound, endpoint, "coap", loop)
         pump.open()

@@ -1,0 +1,53 @@
+"""The addresses of a node: the sockets that it binds, and where others reach them."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from domain.errors import ConfigError
+
+
+def bind(name: str, host: str, port: int, *, datagrams: bool = False) -> socket.socket:
+    """A bound socket that nobody is answered on yet. Raises ConfigError, in one line, when the port cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
+    bound.setblocking(False)
+    if not datagrams:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        if not datagrams:
+            _refuse_twin(bound)
+    except OSError as error:
+        bound.close()
+        raise ConfigError(_why(name, host, port, error)) from error
+    return bound
+
+
+def _refuse_twin(bound: socket.socket) -> None:
+    """SO_REUSEADDR lets two servers bind what neither listens on yet; listening at once is what tells the second one."""
+    bound.listen(0)
+
+
+def _why(name: str, host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} on {host} ({name}) is taken by another process: "
+            f"stop it, or choose another port with --port {name}=N, or shift all of them with --port-offset N"
+        )
+    if error.errno == errno.EACCES:
+        return f"port {port} on {host} ({name}) needs privileges: choose one above 1023 with --port {name}=N"
+    return f"cannot listen on {host}:{port} ({name}): {error.strerror or error}; choose the address with --host"
+
+
+def concrete(host: str) -> str:
+    """The address that others reach `host` by: itself, or for a wildcard the first one that is not loopback."""
+    if host not in ("0.0.0.0", "::", ""):
+        return "127.0.0.1" if host == "localhost" else host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
