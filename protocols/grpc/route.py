@@ -15,7 +15,8 @@ from protocols.grpc.messages import messaging_pb2 as pb
 MASTER: Final = 0
 ANY_QUEUE: Final = -1
 
-_EVERYTHING: Final = (pb.NORMAL, pb.FIFO, pb.DELAY)
+_EVERYTHING: Final = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
+"""What RocketMQ's proxy tells of a MIXED topic (RouteActivity.parseTopicMessageType); SDKs refuse the rest themselves."""
 _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "NORMAL": (pb.NORMAL,),
     "FIFO": (pb.FIFO,),
