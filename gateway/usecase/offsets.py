@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from domain import lite
 from domain.command import Command, CommitOffsets, QueryBounds, QueryOffset, SearchOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Bounds, Done, Offset, Refused
@@ -47,7 +48,8 @@ class Offsets:
                     session.answer(Refused(command.ticket, failure))
                 return
 
-        member = session.client_id in self._registry.members(command.group)
+        light = any(topic.startswith(lite.PREFIX) for topic, _, _ in command.offsets)
+        member = not light and session.client_id in self._registry.members(command.group)
         offsets = self._current(command) if member else command.offsets
         store = self._store.report if member else self._store.commit
 
@@ -70,7 +72,7 @@ class Offsets:
         return [each for each in command.offsets if not self._resets.is_stale(command.group, *each)]
 
     def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:
-        known = self._topics.find(topic)
+        known = self._topics.to_read(topic)
         if known is None:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
         if not 0 <= queue_id < max(known.read_queues, known.write_queues, 1):
@@ -109,7 +111,7 @@ class Offsets:
         return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
 
     def _bounds(self, session: Session, command: QueryBounds) -> None:
-        topic = self._topics.find(command.topic)
+        topic = self._topics.to_read(command.topic)
         if topic is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
             session.answer(Refused(command.ticket, failure))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from domain import limits
+from domain import limits, lite
 from domain.command import Command, Pull, ViewMessage
 from domain.errors import ErrorCode, Failure
 from domain.event import Pulled, Refused, Viewed
 from domain.filter.expression import Expressions
+from domain.lite import queue_name
 from domain.ports import Clock, MessageStore, ReadResult
 from domain.record import Record
 from domain.topic import PERM_READ
@@ -44,6 +45,7 @@ class Pulling:
         self._limited = limited
         self._parking = Parking(clock)
         self._polls = 0
+        self._lights = 0
         self._members: dict[tuple[str, str], dict[Waiter, None]] = {}
         store.listen(self)
 
@@ -68,8 +70,18 @@ class Pulling:
         for waiter in list(self._members.get((group, topic), ())):
             self._parking.wake_one(waiter)
 
+    def light_arrived(self, parent: str, lite: str) -> None:
+        """LightListener: wake whoever waits at the end of that light queue."""
+        if self._lights:
+            self._parking.wake(queue_name(parent, lite), 0)
+
+    def light_freed(self, group: str, parent: str, lite: str) -> None:
+        """LightListener: of no interest to readers by offset."""
+
     def _pull(self, session: Session, command: Pull) -> None:
-        topic = self._topics.find(command.topic)
+        topic = self._topics.to_read(command.topic)
+        if command.topic.startswith(lite.PREFIX):
+            command.member = ""  # who pulls from a light queue reads it beside its group: members receive
         failure: Failure | None = None
         if topic is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
@@ -102,7 +114,7 @@ class Pulling:
 
     def _subscribe(self, command: Pull) -> Failure | None:
         """Give a pull the filter of its group: members say the same, so the newest word counts while they change it."""
-        found = self._registry.subscription(command.group, command.topic)
+        found = self._registry.subscription(command.group, lite.topic_of(command.topic))
         if found is None:
             text = f"the consumer's group info not exist: {command.group} has no subscription to {command.topic}"
             return Failure(ErrorCode.GROUP_OFFLINE, text)
@@ -153,6 +165,7 @@ class Pulling:
         waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up, poll)
         if waiter is not None:
             poll.session.on_close.append(poll.abandon)
+            self._lights += command.topic.startswith(lite.PREFIX)
             if command.member:
                 self._members.setdefault((command.group, command.topic), {})[waiter] = None
         return waiter
@@ -160,6 +173,7 @@ class Pulling:
     def leave(self, command: Pull, waiter: Waiter) -> None:
         """Take a parked poll out, or what is left of it."""
         self._parking.leave(waiter)
+        self._lights -= command.topic.startswith(lite.PREFIX)
         place = (command.group, command.topic)
         waiting = self._members.get(place)
         if waiting is not None:

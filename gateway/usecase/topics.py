@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from domain import address, attribute, limits
+from domain import address, attribute, limits, lite
 from domain.command import Command, DeleteTopic, ListTopics, PutTopic, QueryTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, TopicFound, TopicList
@@ -34,6 +34,16 @@ class Topics:
     def find(self, name: str) -> Topic | None:
         """A topic that exists."""
         return self._metadata.topic(name)
+
+    def to_read(self, name: str) -> Topic | None:
+        """What a reader by offset finds: a topic, or a light queue, which is like a topic of one queue (LmqTopicConfigManager)."""
+        parent, light = lite.split(name)
+        if not light:
+            return self._metadata.topic(name)
+        topic = self._metadata.topic(parent)
+        if topic is None or topic.type != "LITE" or not lite.is_name(light):
+            return None
+        return replace(topic, name=name, read_queues=1, write_queues=1)
 
     def ensure(self, name: str, then: Then, queues: int = 0) -> None:
         """Hand `then` the topic, made first when policy allows. TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or what the store refused.

@@ -14,7 +14,7 @@ from domain.inspect import Earliest, QueryEarliest
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.pull import without_origin
+from protocols.remoting.pull import queue_of, without_origin
 from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, Join, Outcome, Ticket, done
 
@@ -58,7 +58,7 @@ def search(_client: Client, frame: Frame) -> Outcome:
     upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
     join = Join(Ticket(frame, done), 1, _found)
     command = SearchOffset(
-        join.part(0), args.text("topic"), args.number("queueId"), args.number("timestamp"), upper
+        join.part(0), queue_of(args), args.number("queueId"), args.number("timestamp"), upper
     )
     return (command,)
 

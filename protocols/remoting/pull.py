@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain import lite
 from domain.address import is_group
 from domain.command import Pull
 from domain.errors import Failure
@@ -41,7 +42,7 @@ def read(client: Client, frame: Frame) -> Outcome:
     group = args.text("consumerGroup")
     if not is_group(group):
         raise RequestError(codes.GROUP_NOT_EXIST, f"subscription group [{group[:80]}] does not exist: it is no legal name")
-    topic = args.text("topic")
+    topic = queue_of(args)
     flags = args.number("sysFlag")
     bound = args.number("maxMsgBytes", 0)
     if flags & CLASS_FILTER:
@@ -50,7 +51,7 @@ def read(client: Client, frame: Frame) -> Outcome:
     if flags & SUBSCRIPTION:
         wanted = compiled(client, args.text("subscription", "*"), args.text("expressionType", TAG))
     else:
-        known = client.subscription(group, topic)
+        known = client.subscription(group, lite.topic_of(topic))
         wanted = None if known is None else compiled(client, known.expression, known.expression_type)
         subscribed = known is None
     offset = args.number("queueOffset")
@@ -70,6 +71,12 @@ def read(client: Client, frame: Frame) -> Outcome:
         subscribed=subscribed,
     )
     return (command,)
+
+
+def queue_of(args: Arguments) -> str:
+    """The topic, or its light queue where the field liteTopic names one. Raises RequestError."""
+    topic, light = args.text("topic"), args.text("liteTopic", "")
+    return lite.queue_name(topic, light) if light.strip() else topic
 
 
 def compiled(client: Client, expression: str, kind: str) -> Filter | None:

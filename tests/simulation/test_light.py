@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
+from domain import lite
 from domain.topic import Topic
 from gateway.config import Config
 from protocols.remoting import codes
@@ -17,6 +19,15 @@ from tests.simulation.world import World
 
 PARENT, GROUP = "sessions", "agents"
 LIGHT = f"%LMQ%${PARENT}$a"
+PULL = {
+    "topic": PARENT, "queueId": "0", "maxMsgNums": "8", "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0",
+    "subscription": "*", "subVersion": "0",
+}  # fmt: skip
+
+
+def at(group: str = "", **fields: str) -> dict[str, str]:
+    """Fields that name a light queue."""
+    return {"consumerGroup": group, "topic": LIGHT, "queueId": "0", **fields}
 
 
 class LiteMember(Consumer):
@@ -54,25 +65,70 @@ def up(seed: int, **topic: object) -> tuple[World, Tool, Sender]:
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
-def test_a_light_queue_is_no_topic_to_pull_from_and_asking_harms_nobody(faults: str) -> None:
-    """Light queues are received from alone: whoever pulls by their names is told that there is no such topic."""
+def test_a_light_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(faults: str) -> None:
+    """By its name as Apache's broker does with enableLmq, or by its topic and the field liteTopic (PullMessageProcessor)."""
     world, tool, sender = up(271)
     for number in range(3):
-        sender.send(PARENT, b"%d" % number, __LITE_TOPIC="a")
+        sender.send(PARENT, b"%d" % number, queue=number % 2, __LITE_TOPIC="a")
+        sender.send(PARENT, b"other", queue=0, __LITE_TOPIC="b")
     member = LiteMember(world, "m", GROUP, PARENT)
     world.clock.run_for(100)
     stranger = Consumer(world, "s", "strangers", PARENT, joins=False)
     for client in (member, stranger):
-        for offset in (0, 2, 9):
-            answer = client.pull(0, offset, LIGHT, wait_ms=5_000)
-            assert (answer.code, answer.body) == (codes.TOPIC_NOT_EXIST, b"")
-    tool.call(codes.UPDATE_OFFSET, {"consumerGroup": "strangers", "topic": LIGHT, "queueId": "0", "commitOffset": "2"})
-    assert tool.route(LIGHT) is None
+        assert bodies(client.drain(0, 0, LIGHT)) == ["0", "1", "2"]
+        found = client.pull(0, 1, LIGHT, most=1)
+        fields = found.fields() or {}
+        assert [fields[key] for key in ("nextBeginOffset", "minOffset", "maxOffset")] == ["2", "0", "3"]
+        [record] = records(found.body)
+        assert lite.offset_in(record.properties) == 1, "clients take their offset from here"
+        beyond = client.pull(0, 9, LIGHT)
+        assert (beyond.code, (beyond.fields() or {})["nextBeginOffset"]) == (codes.PULL_OFFSET_MOVED, "3")
+        assert client.pull(1, 0, LIGHT).code != 0, "it is one queue"
+        by_field = client.call(codes.PULL, {**PULL, "consumerGroup": client.group, "liteTopic": "b", "queueOffset": "2"})
+        assert bodies(records(by_field.body)) == ["other"]
+    assert tool.call(codes.UPDATE_OFFSET, at("strangers", commitOffset="2")).code == 0
     if faults != "none":
         world.again(power=faults == "power")
+    assert (tool.call(codes.QUERY_OFFSET, at("strangers")).fields() or {})["offset"] == "2"
+    for code, offset in ((codes.GET_MIN_OFFSET, "0"), (codes.GET_MAX_OFFSET, "3")):
+        assert (tool.call(code, at()).fields() or {})["offset"] == offset
+    place = {"topic": PARENT, "liteTopic": "a", "queueId": "0", "timestamp": str(world.clock.wall_ms())}
+    assert (tool.call(codes.SEARCH_OFFSET, place).fields() or {})["offset"] == "3"
     member.has("a")
     assert member.receive() == ["0", "1", "2"], "in order, and nothing of it was passed"
     assert world.position(GROUP, LIGHT, 0) == 0
+    assert tool.route(LIGHT) is None
+
+
+def test_who_waits_at_the_end_of_a_light_queue_is_woken_by_its_message_alone() -> None:
+    world, _, sender = up(275)
+    sender.send(PARENT, b"0", __LITE_TOPIC="a")
+    reader = Consumer(world, "r", "readers", PARENT, joins=False)
+    clock = world.clock
+    begun = clock.monotonic_ns()
+
+    def send(body: bytes, name: str) -> None:
+        sender.begin(PARENT, body, __LITE_TOPIC=name)
+
+    clock.call_at(begun + 1_000_000_000, partial(send, b"not mine", "b"))
+    clock.call_at(begun + 2_000_000_000, partial(send, b"1", "a"))
+    found = reader.pull(0, 1, LIGHT, wait_ms=10_000)
+    assert bodies(records(found.body)) == ["1"]
+    assert 2_000_000_000 <= clock.monotonic_ns() - begun < 2_500_000_000
+    assert reader.pull(0, 2, LIGHT, wait_ms=3_000).code == codes.PULL_NOT_FOUND
+    assert world.parts is not None
+    assert world.parts.handler.pulling.waiting() == 0
+
+
+def test_names_of_light_queues_that_nobody_can_have() -> None:
+    world, tool, sender = up(276)
+    tool.topic("plain")
+    sender.send("plain", b"x")
+    reader = Consumer(world, "r", "readers", PARENT, joins=False)
+    for name in ("%LMQ%$plain$a", "%LMQ%$absent$a", f"%LMQ%${PARENT}$a b", f"%LMQ%${PARENT}$", "%LMQ%a"):
+        assert reader.pull(0, 0, name).code == codes.TOPIC_NOT_EXIST, name
+        assert tool.call(codes.UPDATE_OFFSET, {**at("readers", commitOffset="1"), "topic": name}).code == codes.TOPIC_NOT_EXIST
+    assert reader.pull(0, 0, f"%LMQ%${PARENT}$never").code == codes.PULL_NOT_FOUND
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])

@@ -24,6 +24,7 @@ def lite_use_cases(
     subscriptions = Subscriptions()
     receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.tally)
     LiteLifecycle(lights, metadata, clock)
+    lights.listen(handler.pulling)
     return (
         LiteSyncing(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,

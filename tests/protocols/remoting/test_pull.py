@@ -202,3 +202,16 @@ def test_an_offset_below_zero_is_one_that_is_too_small() -> None:
     command = one(connection(), request(11, asked))
     assert isinstance(command, Pull)
     assert command.offset == -1
+
+
+def test_a_light_queue_by_its_name_or_by_the_field_of_its_lite_topic() -> None:
+    conn = connection()
+    for change in ({"topic": "%LMQ%$T$a"}, {"liteTopic": "a"}):
+        assert pull(conn, **change).topic == "%LMQ%$T$a"
+        found = one(conn, request(29, {**PULL, **change, "timestamp": "5"}))
+        assert isinstance(found, SearchOffset)
+        assert found.topic == "%LMQ%$T$a"
+    assert pull(conn, liteTopic=" ").topic == "T"
+    one(conn, request(34, body=HEARTBEAT))
+    command = pull(conn, sysFlag="2", liteTopic="a")
+    assert (command.subscribed, isinstance(command.filter, TagFilter)) == (False, True), "subscribed to the topic"
