@@ -27,7 +27,7 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("message", "property", "receipt", "record"),
+    "domain": ("address", "expiry", "message", "property", "receipt", "record"),
     "domain/filter": ("tag",),
     "protocols/cloudevents": ("event", "http", "instant", "json", "message"),
     "protocols/coap": (
@@ -37,22 +37,31 @@ FOLDERS = {
     "protocols/grpc": (
         "application", "call", "consume", "framing", "produce", "settle", "translate_in", "translate_out", "wire",
     ),
-    "protocols/http": ("connection", "exchange", "path", "problem", "reader", "request", "response", "status"),
+    "protocols/http": (
+        "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "produce", "pull",
+        "reader", "receive", "request", "response", "router", "settle", "status", "topics",
+    ),
     "protocols/http2": ("connection", "frame"),
     "protocols/mqtt": (
-        "connect", "inbound", "output", "packet", "property", "publish", "subscribe", "translate", "wire",
+        "connect", "connection", "entrance", "handshake", "inbound", "output", "packet", "property", "publish",
+        "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
-    "store": ("append",),
+    "store": ("append", "core"),
+    "store/delay": ("parking",),
     "store/keys": ("index", "row"),
-    "store/lease": ("ranges", "table"),
-    "store/log": ("batch", "cache", "commit", "reader"),
+    "store/lease": ("call", "expiry", "journal", "ledger", "order", "ranges", "table", "tables", "turn"),
+    "store/log": ("batch", "cache", "commit", "reader", "segment"),
     "store/queue": ("index", "queue", "row"),
     "store/state": ("keys",),
-    "gateway": ("house", "pump"),
+    "gateway": ("house", "pump", "session"),
     "gateway/routing": ("routes", "trie"),
-    "gateway/usecase": ("placement", "send"),
-    "gateway/usecase/sessions": ("claims", "line", "outflow", "shares", "strategy", "subscriber"),
+    "gateway/usecase": (
+        "dispatcher", "groups", "identity", "parking", "placement", "receive", "send", "settle", "topics",
+    ),
+    "gateway/usecase/sessions": (
+        "catchup", "claims", "inflow", "line", "outflow", "sessions", "shares", "snapshot", "strategy", "subscriber",
+    ),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)
 """Compiled by mypyc: synchronous, annotated, over ints and bytes; each is faster for it and passes its tests."""
