@@ -20,8 +20,8 @@ from domain.topic import Group, Topic
 from gateway.usecase.lite.parts import lite_use_cases
 from gateway.usecase.policy import Policy
 from gateway.usecase.topic_change import TopicChanging
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 
 __all__ = ["bench"]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from domain import property as properties
-from domain.address import host_bytes
 from domain.command import (
     Acknowledge,
-    Command,
     CommitOffsets,
     DeadLetter,
     DeleteTopic,
@@ -36,7 +32,6 @@ from domain.errors import ErrorCode
 from domain.event import (
     Bounds,
     Done,
-    Event,
     Extended,
     Members,
     MembersChanged,
@@ -44,7 +39,6 @@ from domain.event import (
     Pulled,
     Received,
     Refused,
-    Sent,
     Settled,
     TopicFound,
 )
@@ -52,86 +46,11 @@ from domain.message import Message
 from domain.receipt import Receipt
 from domain.record import Record
 from domain.topic import Group, Topic
-from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.policy import Policy
 from store.config import StoreConfig
-from store.engine import LogStore, open_store
+from tests.gateway.usecase.bench import Bench, bench, bodies, code, open_bench
 from tests.gateway.usecase.ear import Ear
-from tests.store.clock import VirtualClock
-from tests.store.disk import MemoryDisk
 
-
-class Dice:
-    """The Entropy port without surprise."""
-
-    def random(self) -> float:
-        return 0.5
-
-    def token(self, size: int) -> bytes:
-        return bytes(range(size))
-
-
-@dataclass
-class Bench:
-    """A dispatcher over a store in memory."""
-
-    clock: VirtualClock
-    store: LogStore
-    handler: Dispatcher
-
-    def ask(self, command: Command, ear: Ear | None = None, ms: float = 20) -> list[Event]:
-        """What one command is answered within `ms`."""
-        ear = ear or Ear()
-        self.handler.handle(ear.session, command)
-        self.clock.run_for(ms)
-        return ear.take()
-
-    def send(self, topic: str, *bodies: str, group: str = "") -> Sent:
-        """Send messages, all with tag = body's first letter."""
-        messages = []
-        for body in bodies:
-            pairs = [("TAGS", body[0])]
-            if group:
-                pairs.append(("__SHARDINGKEY", group))
-            messages.append(Message(topic, body.encode(), properties.encode(pairs)))
-        [event] = self.ask(Send(1, messages))
-        assert isinstance(event, Sent), event
-        return event
-
-    def receive(self, group: str, topic: str, limit: int = 32, invisible_ms: int = 10_000, wait_ms: int = 0) -> Received:
-        """One Receive from the first message on."""
-        [event] = self.ask(Receive(1, group, topic, limit, invisible_ms, wait_ms, from_first=True), ms=wait_ms + 20)
-        assert isinstance(event, Received), event
-        return event
-
-
-@pytest.fixture
-def bench() -> Bench:
-    return open_bench(StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
-
-
-def open_bench(config: StoreConfig) -> Bench:
-    """A dispatcher over a new store."""
-    clock = VirtualClock()
-    store = open_store(MemoryDisk(clock), clock, config)
-    handler = Dispatcher(
-        store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
-        broker="broker-a", policy=Policy(), questions=store.transactions.questions,
-    )  # fmt: skip
-    clock.run_for(50)
-    return Bench(clock, store, handler)
-
-
-def bodies(event: Received | Pulled) -> list[str]:
-    records = event.records if isinstance(event, Pulled) else [message.record for message in event.messages]
-    return sorted(Record(record).body.decode() for record in records)
-
-
-def code(events: list[Event]) -> ErrorCode:
-    [event] = events
-    assert isinstance(event, Refused), event
-    assert event.failure.text
-    return event.failure.code
+__all__ = ["bench"]
 
 
 def test_a_first_send_makes_the_topic_and_names_the_message(bench: Bench) -> None:

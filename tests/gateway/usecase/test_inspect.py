@@ -21,8 +21,8 @@ from domain.inspect import (
 from domain.topic import Durability, Topic
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.topic_change import TopicChanging
+from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 

@@ -12,7 +12,7 @@ from domain.route import Registration, TopicQueues
 from domain.topic import Topic
 from gateway.usecase.modes import Modes
 from nameserver.table import RouteTable
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
+from tests.gateway.usecase.bench import Bench, bench, code
 
 __all__ = ["bench"]
 

@@ -26,6 +26,7 @@ from domain.lite import (
 from domain.message import Message
 from domain.topic import Group, Topic
 from gateway.usecase.lite.lagging import SLICE
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.lite_stage import (
     PARENT,
@@ -38,7 +39,6 @@ from tests.gateway.usecase.lite_stage import (
     subscribe,
     told,
 )
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 
 __all__ = ["bench", "place"]
 

@@ -11,6 +11,7 @@ from domain.lite import (
 )
 from domain.record import Record
 from domain.topic import Group
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.lite_stage import (
     PARENT,
@@ -24,7 +25,6 @@ from tests.gateway.usecase.lite_stage import (
     subscribe,
     told,
 )
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 
 __all__ = ["bench", "place"]
 

@@ -18,6 +18,7 @@ from domain.lite import (
 )
 from domain.record import Record
 from gateway.usecase.policy import Policy
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.lite_stage import (
     PARENT,
@@ -32,7 +33,6 @@ from tests.gateway.usecase.lite_stage import (
     subscribe,
     told,
 )
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 
 __all__ = ["bench", "place"]
 

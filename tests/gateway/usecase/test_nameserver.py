@@ -43,8 +43,8 @@ from nameserver.settings import Settings
 from nameserver.table import RouteTable
 from store.config import StoreConfig
 from store.engine import open_store
+from tests.gateway.usecase.bench import Dice
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Dice
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 

@@ -12,8 +12,8 @@ from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMes
 from domain.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.query import Querying
+from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 

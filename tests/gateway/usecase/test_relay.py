@@ -26,8 +26,8 @@ from domain.relay import (
 )
 from domain.topic import Topic
 from gateway.usecase import relay
+from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 

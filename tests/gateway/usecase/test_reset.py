@@ -10,18 +10,16 @@ from domain.command import (
     Membership,
     Pull,
     PutGroup,
-    PutTopic,
     QueryOffset,
     Receive,
 )
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Offset, Pulled, Received
-from domain.message import Message
 from domain.relay import PositionsMoved
 from domain.reset import ClonePositions, PositionsReset, ResetPositions
-from domain.topic import Group, Topic
+from domain.topic import Group
+from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 
@@ -29,12 +27,7 @@ __all__ = ["bench"]
 @pytest.fixture
 def place(bench: Bench) -> Bench:
     """Ten messages in queue 0 of T, a second apart; group g stands at 10 there."""
-    bench.ask(PutTopic(1, Topic("T", 2, 2)))
-    bench.ask(PutGroup(1, Group("g")))
-    for at in range(10):
-        bench.handler.sending.submit([Message("T", b"%d" % at, queue_id=0)], None)
-        bench.clock.run_for(1_000)
-    bench.ask(CommitOffsets(1, "g", [("T", 0, 10)]))
+    bench.furnish(10, 10)
     return bench
 
 

@@ -28,8 +28,8 @@ from domain.record import Record
 from domain.resend import Retry
 from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Group, Topic
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 
 __all__ = ["bench"]
 

@@ -15,9 +15,9 @@ from gateway.usecase.inspect import Inspecting
 from gateway.usecase.parking import REVIEWED_PER_TURN, Parking
 from gateway.usecase.watch import Watches
 from tests.gateway.usecase import lite_stage
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.lite_stage import place
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 from tests.store.clock import VirtualClock
 
 __all__ = ["bench", "place"]

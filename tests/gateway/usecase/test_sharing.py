@@ -23,8 +23,8 @@ from domain.message import Message
 from domain.record import Record
 from domain.reset import ResetPositions
 from domain.topic import Group, Topic
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 
 __all__ = ["bench"]
 

@@ -13,8 +13,6 @@ from domain.command import (
     Heartbeat,
     Membership,
     Pull,
-    PutGroup,
-    PutTopic,
     Receive,
     Subscription,
 )
@@ -44,9 +42,8 @@ from domain.statistics import (
     Spans,
     TopicState,
 )
-from domain.topic import Group, Topic
+from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 
@@ -54,12 +51,7 @@ __all__ = ["bench"]
 @pytest.fixture
 def place(bench: Bench) -> Bench:
     """Four messages in queue 0 of T, a second apart; group g stands at 3 there."""
-    bench.ask(PutTopic(1, Topic("T", 2, 2)))
-    bench.ask(PutGroup(1, Group("g")))
-    for at in range(4):
-        bench.handler.sending.submit([Message("T", b"%d" % at, queue_id=0)], None)
-        bench.clock.run_for(1_000)
-    bench.ask(CommitOffsets(1, "g", [("T", 0, 3)]))
+    bench.furnish(4, 3)
     return bench
 
 

@@ -6,8 +6,8 @@ from domain.command import Extend, Pull
 from domain.errors import Failure
 from domain.event import Pulled
 from domain.ports import ReadResult
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 from tests.gateway.usecase.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send
 
 __all__ = ["bench", "group"]

@@ -9,8 +9,8 @@ from domain.event import Refused
 from domain.statistics import QueryRates, Rates
 from gateway.usecase import tally
 from gateway.usecase.tally import Tally, Window
+from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench
 from tests.store.clock import VirtualClock
 
 __all__ = ["bench"]

@@ -23,8 +23,8 @@ from domain.transaction import (
 )
 from gateway.usecase.recall import Recalling
 from gateway.usecase.transaction import Deciding, Resuming
+from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, code
 
 __all__ = ["bench"]
 

@@ -14,8 +14,8 @@ from domain.filter.filter import Filter
 from domain.filter.sql import SqlFilter
 from domain.message import Message
 from domain.record import Record
+from tests.gateway.usecase.bench import Bench, bench, bodies, code
 from tests.gateway.usecase.ear import Ear
-from tests.gateway.usecase.test_dispatcher import Bench, bench, bodies, code
 
 __all__ = ["bench"]
 

@@ -1,0 +1,105 @@
+"""The use cases over a store in memory, and what their tests ask of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from domain import property as properties
+from domain.address import host_bytes
+from domain.command import Command, CommitOffsets, PutGroup, PutTopic, Receive, Send
+from domain.errors import ErrorCode
+from domain.event import Event, Pulled, Received, Refused, Sent
+from domain.message import Message
+from domain.record import Record
+from domain.topic import Group, Topic
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.policy import Policy
+from store.config import StoreConfig
+from store.engine import LogStore, open_store
+from tests.gateway.usecase.ear import Ear
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+
+class Dice:
+    """The Entropy port without surprise."""
+
+    def random(self) -> float:
+        return 0.5
+
+    def token(self, size: int) -> bytes:
+        return bytes(range(size))
+
+
+@dataclass
+class Bench:
+    """A dispatcher over a store in memory."""
+
+    clock: VirtualClock
+    store: LogStore
+    handler: Dispatcher
+
+    def ask(self, command: Command, ear: Ear | None = None, ms: float = 20) -> list[Event]:
+        """What one command is answered within `ms`."""
+        ear = ear or Ear()
+        self.handler.handle(ear.session, command)
+        self.clock.run_for(ms)
+        return ear.take()
+
+    def send(self, topic: str, *bodies: str, group: str = "") -> Sent:
+        """Send messages, all with tag = body's first letter."""
+        messages = []
+        for body in bodies:
+            pairs = [("TAGS", body[0])]
+            if group:
+                pairs.append(("__SHARDINGKEY", group))
+            messages.append(Message(topic, body.encode(), properties.encode(pairs)))
+        [event] = self.ask(Send(1, messages))
+        assert isinstance(event, Sent), event
+        return event
+
+    def receive(self, group: str, topic: str, limit: int = 32, invisible_ms: int = 10_000, wait_ms: int = 0) -> Received:
+        """One Receive from the first message on."""
+        [event] = self.ask(Receive(1, group, topic, limit, invisible_ms, wait_ms, from_first=True), ms=wait_ms + 20)
+        assert isinstance(event, Received), event
+        return event
+
+    def furnish(self, count: int, position: int) -> None:
+        """`count` messages in queue 0 of T, a second apart; group g stands at `position` there."""
+        self.ask(PutTopic(1, Topic("T", 2, 2)))
+        self.ask(PutGroup(1, Group("g")))
+        for at in range(count):
+            self.handler.sending.submit([Message("T", b"%d" % at, queue_id=0)], None)
+            self.clock.run_for(1_000)
+        self.ask(CommitOffsets(1, "g", [("T", 0, position)]))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return open_bench(StoreConfig(broker="broker-a", store_host=host_bytes("127.0.0.1", 10911)))
+
+
+def open_bench(config: StoreConfig) -> Bench:
+    """A dispatcher over a new store."""
+    clock = VirtualClock()
+    store = open_store(MemoryDisk(clock), clock, config)
+    handler = Dispatcher(
+        store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
+        broker="broker-a", policy=Policy(), questions=store.transactions.questions,
+    )  # fmt: skip
+    clock.run_for(50)
+    return Bench(clock, store, handler)
+
+
+def bodies(event: Received | Pulled) -> list[str]:
+    records = event.records if isinstance(event, Pulled) else [message.record for message in event.messages]
+    return sorted(Record(record).body.decode() for record in records)
+
+
+def code(events: list[Event]) -> ErrorCode:
+    [event] = events
+    assert isinstance(event, Refused), event
+    assert event.failure.text
+    return event.failure.code
