@@ -10,10 +10,12 @@ import org.apache.rocketmq.common.attribute.CQType;
 import org.apache.rocketmq.common.attribute.TopicMessageType;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.test.util.MQAdminTestUtils;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** Topics by the admin client. No broker is started here: the tests that ask for one are left out. */
 public class IntegrationTestBase {
     private static final int CREATE_S = 30;
+    private static final DefaultMQAdminExt ADMIN = new DefaultMQAdminExt();
 
     public static BrokerController createAndStartBroker(MessageStoreConfig store, BrokerConfig broker) {
         throw new UnsupportedOperationException("brokers of this suite are outside of its process");
@@ -41,12 +43,22 @@ public class IntegrationTestBase {
         if (type != TopicMessageType.NORMAL) {
             attributes.put("+" + TopicAttributes.TOPIC_MESSAGE_TYPE_ATTRIBUTE.getName(), type.toString());
         }
-        return MQAdminTestUtils.createTopic(nameserver, place, topic, queues, attributes, CREATE_S);
+        boolean made = MQAdminTestUtils.createTopic(nameserver, place, topic, queues, attributes, CREATE_S);
+        Waiting.until(CREATE_S, () -> brokers(topic) >= brokers(place));
+        return made;
+    }
+
+    /** How many have the topic, as far as the name server knows: the first of them may be there before the others. */
+    private static int brokers(String topic) throws Exception {
+        return ADMIN.examineTopicRouteInfo(topic).getBrokerDatas().size();
     }
 
     public static void initMQAdmin(String nameserver) {
         try {
             MQAdminTestUtils.startAdmin(nameserver);
+            ADMIN.setNamesrvAddr(nameserver);
+            ADMIN.setInstanceName("topics");
+            ADMIN.start();
         } catch (MQClientException error) {
             throw new IllegalStateException(error);
         }

@@ -15,7 +15,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /** Tells each node's name server of the brokers of the other nodes and of their topics, as brokers of RocketMQ do themselves. */
 final class Registrar extends Thread {
-    private static final long POLL_MS = 250;
+    /** Who makes a topic through MQAdminTestUtils looks at it after a tenth of a second, and wants all brokers to be known. */
+    private static final long POLL_MS = 30;
     private static final long AGAIN_MS = 20_000;
     private static final long TIMEOUT_MS = 3_000;
 

@@ -3,6 +3,7 @@ package org.apache.rocketmq.test.base;
 import java.io.IOException;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
+import java.util.Properties;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -26,19 +27,24 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * The broker that the tests look into, as far as that can be seen from outside: what they ask it is asked over the network.
- * What they set in its configuration changes nothing.
+ * What they set in its configuration changes nothing, but for the order of priorities.
  */
 final class RemoteBroker extends BrokerController {
     private static final long TIMEOUT_MS = 3_000;
 
-    private final DefaultMQAdminExt admin = new DefaultMQAdminExt(TIMEOUT_MS);
+    private final DefaultMQAdminExt admin;
     private final MessageStore store;
     private final TopicConfigManager topics = new Topics();
     private final ConsumerOffsetManager offsets = new Offsets();
     private final ConsumerOrderInfoManager orders = orders();
 
     RemoteBroker(String nameserver, String cluster, String name, String host, int port) {
-        super(brokerConfig(cluster, name, host), serverConfig(port), null, new MessageStoreConfig());
+        this(nameserver, cluster, name, host, port, new DefaultMQAdminExt(TIMEOUT_MS));
+    }
+
+    private RemoteBroker(String nameserver, String cluster, String name, String host, int port, DefaultMQAdminExt admin) {
+        super(brokerConfig(cluster, name, host, port, admin), serverConfig(port), null, new MessageStoreConfig());
+        this.admin = admin;
         admin.setNamesrvAddr(nameserver);
         admin.setInstanceName(UUID.randomUUID().toString());
         try {
@@ -49,8 +55,28 @@ final class RemoteBroker extends BrokerController {
         }
     }
 
-    private static BrokerConfig brokerConfig(String cluster, String name, String host) {
-        BrokerConfig config = new BrokerConfig();
+    private static BrokerConfig brokerConfig(String cluster, String name, String host, int port, DefaultMQAdminExt admin) {
+        BrokerConfig config = new BrokerConfig() {
+            @Override
+            public void setPriorityOrderAsc(boolean wanted) {
+                set("priorityOrderAsc", Boolean.toString(wanted));
+            }
+
+            @Override
+            public void setPopFromRetryProbabilityForPriority(int wanted) {
+                set("popFromRetryProbabilityForPriority", Integer.toString(wanted));
+            }
+
+            private void set(String key, String value) {
+                Properties wanted = new Properties();
+                wanted.setProperty(key, value);
+                try {
+                    admin.updateBrokerConfig(host + ":" + port, wanted);
+                } catch (Exception error) {
+                    throw new IllegalStateException(error);
+                }
+            }
+        };
         config.setBrokerClusterName(cluster);
         config.setBrokerName(name);
         config.setBrokerIP1(host);
