@@ -93,8 +93,7 @@ class OpenBatch:
 class GroupCommit:
     """Writes and syncs. `reached(effects)` is called when a level holds, in log order within a level.
 
-    `keyed(messages, places, first ms, last ms, base)` is called once for each batch that has been written, while its sync is
-    under way.
+    `keyed(messages, places, first ms, last ms, base)` is called once for each batch written, while its sync is under way.
 
     After a failed write or sync nothing is written any more: what a failed fsync left on the disk is not known, and asking
     again would be told a lie. `broken` says what happened; what waited is failed; reading goes on.
