@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
 from tests.interop.node import Node
+from tests.patience import until
 
 WAIT_S = 60
 
@@ -46,8 +46,12 @@ class Member:
 
     def until(self, holds: Callable[[list[list[str]]], bool]) -> None:
         """Wait until what it printed is as it should be."""
-        limit = time.monotonic() + WAIT_S
-        while not holds(self.lines()):
-            assert time.monotonic() < limit, self._log.read_text(errors="replace")[-4000:]
-            assert self._process.poll() is None, self._log.read_text(errors="replace")[-4000:]
-            time.sleep(0.1)
+
+        def said() -> bool:
+            assert self._process.poll() is None, self._text()
+            return holds(self.lines())
+
+        until(said, WAIT_S, self._text)
+
+    def _text(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 from collections.abc import Sequence
+
+from tests.patience import until
 
 KEYS = 20
 COUNT = 50
@@ -51,10 +52,11 @@ class Members:
 
     def wait(self, count: int, number: int | None = None) -> None:
         """Until so many different messages have been seen."""
-        limit = time.monotonic() + PATIENCE_S
-        while len({line[2:] for line in self.seen(number)}) < count:
-            assert time.monotonic() < limit, f"{len({line[2:] for line in self.seen()})} messages within {PATIENCE_S} s"
-            time.sleep(0.05)
+
+        def different(number: int | None) -> int:
+            return len({line[2:] for line in self.seen(number)})
+
+        until(lambda: different(number) >= count, PATIENCE_S, lambda: f"{different(None)} messages")
 
     def kill(self, number: int) -> None:
         """SIGKILL; what it had printed is read to the end."""

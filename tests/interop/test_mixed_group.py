@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from tests.interop.node import Node
 from tests.interop.remoting_java import JavaClient, build
 from tests.interop.test_remoting_go import client
+from tests.patience import until
 
 __all__ = ["client"]
 pytestmark = pytest.mark.interop
@@ -134,10 +135,3 @@ def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaCl
         process.stdin.close()
         process.wait(30)
         reader.join(10)
-
-
-def until(condition: Callable[[], bool], seconds: float) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in time"
-        time.sleep(0.05)

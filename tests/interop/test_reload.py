@@ -10,9 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import paho.mqtt.client as paho
@@ -22,6 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from tests.interop import certificates
 from tests.interop.node import Node
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 
@@ -37,14 +36,6 @@ NO_RULES = """
 enabled = true
 anonymous = "guest"
 """
-
-
-def wait(wanted: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Until it is so, or fail."""
-    end = time.monotonic() + seconds
-    while not wanted():
-        assert time.monotonic() < end, "it did not come to that in time"
-        time.sleep(0.02)
 
 
 def serial(port: int) -> int:
@@ -85,13 +76,13 @@ class Client:
             self.client.tls_insecure_set(True)
         self.client.connect("127.0.0.1", node.port(port))
         self.client.loop_start()
-        wait(lambda: bool(self.connected))
+        until(lambda: bool(self.connected), 30)
 
     def publish(self, topic: str) -> int:
         """The reason code of PUBACK."""
         before = len(self.codes)
         self.client.publish(topic, b"x", 1)
-        wait(lambda: len(self.codes) > before)
+        until(lambda: len(self.codes) > before, 30)
         return self.codes[-1]
 
     def close(self) -> None:
@@ -107,16 +98,16 @@ def test_certificate_is_swapped_under_a_running_server(tmp_path: Path) -> None:
         stays = Client(node, "mqtts")
         assert serial(node.port("mqtts")) == serial(node.port("http")) == 1001
         certificates.write(tmp_path / "tls", 1002)
-        wait(lambda: serial(node.port("mqtts")) == 1002)
+        until(lambda: serial(node.port("mqtts")) == 1002, 30)
         assert serial(node.port("http")) == 1002
         assert stays.publish("t") == 0
         certificate.write_text("this is no certificate")
-        wait(lambda: loaded(node, "certificates")["fault"] != "")
+        until(lambda: loaded(node, "certificates")["fault"] != "", 30)
         assert "headgate_reload_broken 1" in node.admin("/metrics")
         assert serial(node.port("mqtts")) == 1002
         assert "what was in force stays in force" in node.text()
         certificates.write(tmp_path / "tls", 1003)
-        wait(lambda: serial(node.port("mqtts")) == 1003)
+        until(lambda: serial(node.port("mqtts")) == 1003, 30)
         state = loaded(node, "certificates")
         assert (state["serial"], state["fault"]) == (f"{1003:x}", "")
         assert "headgate_reload_broken 0" in node.admin("/metrics")
@@ -130,18 +121,18 @@ def test_rule_that_is_gone_refuses_the_next_publish_and_ends_subscriptions(tmp_p
     with Node(tmp_path / "node", "--durability", "page", "--config", str(file)) as node:
         sender, listener = Client(node, name="sender"), Client(node, name="listener")
         listener.client.subscribe("open/#", 1)
-        wait(lambda: listener.granted == [1])
+        until(lambda: listener.granted == [1], 30)
         assert sender.publish("open/door") == 0
         file.write_text("[access]\nanonimous = 'guest'\n")
-        wait(lambda: loaded(node, "settings")["fault"] != "")
+        until(lambda: loaded(node, "settings")["fault"] != "", 30)
         assert sender.publish("open/door") == 0
         file.write_text(NO_RULES)
-        wait(lambda: loaded(node, "settings")["fault"] == "")
+        until(lambda: loaded(node, "settings")["fault"] == "", 30)
         assert sender.publish("open/door") == 0x87
-        wait(lambda: listener.ended == [0x87], 3)
+        until(lambda: listener.ended == [0x87], 3)
         file.write_text(RULES)
         os.kill(node.pid, signal.SIGHUP)
-        wait(lambda: sender.publish("open/door") == 0)
+        until(lambda: sender.publish("open/door") == 0, 30)
         sender.close()
 
 
@@ -159,7 +150,7 @@ def test_password_that_changes_ends_who_had_the_old_one(tmp_path: Path) -> None:
         assert publishes("first")
         stays = Client(node, user=("root", "first"))
         admin.write_text("root:second\n")
-        wait(lambda: stays.ended == [0x98], 4)
+        until(lambda: stays.ended == [0x98], 4)
         assert not publishes("first")
         assert publishes("second")
 

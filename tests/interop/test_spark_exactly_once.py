@@ -20,6 +20,7 @@ from gateway.answer import ClientError
 from gateway.client import Client
 from tests.gateway.connectors.spark.session import ROOT, environment
 from tests.interop.node import Node
+from tests.patience import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 TOPIC = "deliveries"
@@ -78,11 +79,15 @@ class Driver:
     def wait_for_batches(self, more: int) -> None:
         """Until `more` further micro-batches are committed."""
         goal = self.committed() + more
-        end = time.monotonic() + 90
-        while self.committed() < goal:
-            assert self.process.poll() is None, self.log.read_text(errors="replace")[-6000:]
-            assert time.monotonic() < end, f"no {more} batches in 90 s\n{self.log.read_text(errors='replace')[-6000:]}"
-            time.sleep(0.02)
+
+        def reached() -> bool:
+            assert self.process.poll() is None, self._text()
+            return self.committed() >= goal
+
+        until(reached, 90, lambda: f"{more} batches\n{self._text()}")
+
+    def _text(self) -> str:
+        return self.log.read_text(errors="replace")[-6000:]
 
     def kill(self) -> None:
         """SIGKILL to driver and Java machine."""
@@ -96,15 +101,13 @@ class Driver:
         finally:
             if self.process.poll() is None:
                 self.kill()
-        assert status == 0, self.log.read_text(errors="replace")[-6000:]
+        assert status == 0, self._text()
 
 
 def begin(nameserver: str) -> None:
     """The first message, which makes the topic: once the node has stored the template that new topics are made from."""
     with Client(nameserver) as client:
-        end = time.monotonic() + 10
-        while TEMPLATE_TOPIC not in client.topics() and time.monotonic() < end:
-            time.sleep(0.02)
+        until(lambda: TEMPLATE_TOPIC in client.topics(), 10)
         client.send(TOPIC, b"first")
 
 

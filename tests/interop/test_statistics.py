@@ -6,7 +6,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from tests.interop.grpc_member import Member
 from tests.interop.grpc_setup import make_topic
 from tests.interop.node import Node
 from tests.interop.remoting_java import JavaClient, build
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 TOPIC = "Counted"
@@ -34,13 +35,6 @@ class Share:
 
     client: paho.Client
     seen: list[bytes] = field(default_factory=list)
-
-
-def until(holds: Callable[[], bool], what: Callable[[], str]) -> None:
-    limit = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < limit, what()
-        time.sleep(0.1)
 
 
 def connected(node: Node, name: str) -> Share:
@@ -134,8 +128,8 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Fac
                 count = stored()
                 assert count >= 3 * EACH
                 member.until(lambda lines: sum(line[0] == "seen" for line in lines) >= count)
-                until(lambda: len(share.seen) >= count, lambda: f"{len(share.seen)} messages at the MQTT member")
-                until(lambda: remoting.seen() >= count, lambda: f"{remoting.seen()} messages at the remoting member")
+                until(lambda: len(share.seen) >= count, 60, lambda: f"{len(share.seen)} messages at the MQTT member")
+                until(lambda: remoting.seen() >= count, 60, lambda: f"{remoting.seen()} messages at the remoting member")
                 time.sleep(1)
                 there = Facts(ask(), count, 0)
         finally:

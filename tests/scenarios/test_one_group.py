@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.interop.node import ROOT, Node
 from tests.interop.remoting_java import JavaClient, build
+from tests.patience import until
 from tests.scenarios.member import LEASE_MS
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -74,13 +75,6 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield running
 
 
-def until(condition: Callable[[], bool], seconds: float) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in time"
-        time.sleep(0.05)
-
-
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
     return build(tmp_path_factory.mktemp("java"))
@@ -128,11 +122,11 @@ def test_a_member_of_each_kind_each_killed_once_and_the_node_too(node: Node, tmp
         lives[kind].append(Member(node, kind, tmp_path, len(lives[kind]), java))
         everyone.append(lives[kind][-1])
 
+    def waiting() -> list[str]:
+        return [member.kind for member in everyone if not member.ready()]
+
     try:
-        limit = time.monotonic() + READY_S
-        while waiting := [member.kind for member in everyone if not member.ready()]:
-            assert time.monotonic() < limit, f"not ready after {READY_S} s: {waiting}"
-            time.sleep(0.1)
+        until(lambda: not waiting(), READY_S, lambda: f"{waiting()} are not ready")
         victims = iter(KINDS)
         for number in range(COUNT):
             send(str(number))
