@@ -26,7 +26,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.grpc_setup import python_client
 from tests.interop.node import ROOT, Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 
 pytestmark = pytest.mark.interop
 
@@ -98,11 +98,6 @@ def authority(folder: Path) -> None:
     (folder / "client.key").write_bytes(
         client.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")

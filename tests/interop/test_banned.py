@@ -9,7 +9,8 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from tests.interop.test_guard import figure, refusal, start
-from tests.interop.test_reload import Client, wait
+from tests.interop.test_reload import Client
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 OPEN = '[access]\nenabled = true\nanonymous = "guest"\n'
@@ -20,7 +21,7 @@ def test_a_ban(tmp_path: Path, word: str) -> None:
     with start(tmp_path, OPEN) as node:
         bad, good = Client(node, name="bad"), Client(node, name="good")
         (tmp_path / "headgate.toml").write_text(OPEN + f'banned = ["{word}"]\n')
-        wait(lambda: bad.ended == [0x87])
+        until(lambda: bad.ended == [0x87], 30)
         before = figure(node, refusal("mqtt", "not-allowed"))
         again = Client(node, name="bad")
         assert again.connected == [0x8A]
@@ -30,8 +31,8 @@ def test_a_ban(tmp_path: Path, word: str) -> None:
         old.on_connect = lambda _c, _u, _f, reason, _p: codes.append(reason.value)
         old.connect("127.0.0.1", node.port("mqtt"))
         old.loop_start()
-        wait(lambda: codes == [0x87])
+        until(lambda: codes == [0x87], 30)
         old.loop_stop()
-        wait(lambda: good.ended == ([] if word == "client:bad" else [0x87]))
+        until(lambda: good.ended == ([] if word == "client:bad" else [0x87]), 30)
         for client in (bad, good, again):
             client.client.loop_stop()

@@ -14,17 +14,13 @@ import pytest
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.grpc_setup import python_client
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 from tests.interop.test_guard import figure, refusal, start
-from tests.interop.test_reload import Client, wait
+from tests.interop.test_reload import Client
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 PASSWORD = "wonderland"
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +79,14 @@ def test_every_client_of_a_user_that_is_gone_is_sent_away(
     consumer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         cluster = ("-n", nameserver, "-g", "readers")
-        wait(lambda: "JAVA" in admin.admin("consumerConnection", *cluster), 40)
+        until(lambda: "JAVA" in admin.admin("consumerConnection", *cluster), 40)
         with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as channel:
             call = telemetry(channel, "carol")
             assert (mqtt.ended, call.is_active()) == ([], True)
             assert "success" in admin.admin(change[0], *broker, "-u", "carol", *change[1:])
             gone = time.monotonic()
-            wait(lambda: mqtt.ended == [0x98] and not call.is_active(), 1)
-            wait(lambda: all(ended(node, protocol) >= 1 for protocol in ("mqtt", "grpc", "remoting")), 1)
+            until(lambda: mqtt.ended == [0x98] and not call.is_active(), 1)
+            until(lambda: all(ended(node, protocol) >= 1 for protocol in ("mqtt", "grpc", "remoting")), 1)
             assert time.monotonic() - gone < 1
     finally:
         consumer.terminate()

@@ -10,14 +10,9 @@ import pytest
 from tests.interop.grpc_java import compiled
 from tests.interop.grpc_member import Member
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")

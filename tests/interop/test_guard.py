@@ -19,7 +19,8 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from tests.interop.node import Node
-from tests.interop.test_reload import Client, wait
+from tests.interop.test_reload import Client
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 
@@ -51,7 +52,7 @@ def test_mqtt_client_beyond_its_rate_waits_and_loses_nothing(tmp_path: Path) -> 
         begun = time.monotonic()
         for _ in range(60):
             client.client.publish("t", b"x", 1)
-        wait(lambda: len(client.codes) == 60, 15)
+        until(lambda: len(client.codes) == 60, 15)
         client.publish("t")
         assert time.monotonic() - begun >= 1.5
         assert set(client.codes) == {0}
@@ -70,7 +71,7 @@ def test_mqtt_client_can_be_refused_or_closed(tmp_path: Path, excess: str, reaso
             client.close()
         else:
             client.client.publish("t", b"x", 1)
-            wait(lambda: client.ended == [0x96])
+            until(lambda: client.ended == [0x96], 30)
         assert figure(node, refusal("mqtt", reason)) == 1
 
 
@@ -103,7 +104,7 @@ def test_flapping_client_is_held_off(tmp_path: Path, version: MQTTProtocolVersio
             client.on_connect = lambda _c, _u, _f, reason, _p: codes.append(reason.value)
             client.connect("127.0.0.1", node.port("mqtt"))
             client.loop_start()
-            wait(lambda: bool(codes))
+            until(lambda: bool(codes), 30)
             client.disconnect()
             client.loop_stop()
             return codes[0]
@@ -119,7 +120,7 @@ def test_address_has_its_connections_and_no_more(tmp_path: Path) -> None:
     with start(tmp_path, "[limits]\nconnections_per_address = 2\n") as node:
         address = ("127.0.0.1", node.port("mqtt"))
         held = [socket.create_connection(address, 5) for _ in range(2)]
-        wait(lambda: figure(node, 'headgate_connections_open{protocol="mqtt"}') == 2)
+        until(lambda: figure(node, 'headgate_connections_open{protocol="mqtt"}') == 2, 30)
         with socket.create_connection(address, 5) as third:
             assert ended(third)
         assert figure(node, refusal("mqtt", "address-connections")) == 1
@@ -129,7 +130,7 @@ def test_address_has_its_connections_and_no_more(tmp_path: Path) -> None:
                 other.recv(1)
         for each in held:
             each.close()
-        wait(lambda: figure(node, 'headgate_connections_open{protocol="mqtt"}') == 0)
+        until(lambda: figure(node, 'headgate_connections_open{protocol="mqtt"}') == 0, 30)
         again = Client(node)
         assert again.publish("t") == 0
         again.close()
@@ -159,7 +160,7 @@ def proxy(folder: Path, node: Node, word: str) -> Iterator[dict[str, int]]:
     file.write_text(defaults + "".join(sections))
     process = subprocess.Popen([HAPROXY, "-db", "-f", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait(lambda: all(reachable(port) for port in ports.values()))
+        until(lambda: all(reachable(port) for port in ports.values()), 30)
         yield ports
     finally:
         process.terminate()
@@ -239,11 +240,11 @@ def test_facts_that_operators_of_a_broker_expect(tmp_path: Path) -> None:
     with start(tmp_path, "[limits]\nburst_s = 2\n") as node:
         clients = [Client(node, name=f"c{number}") for number in range(3)]
         clients[0].client.subscribe("t/#", 1)
-        wait(lambda: clients[0].granted == [1])
+        until(lambda: clients[0].granted == [1], 30)
         clients[1].client.publish("t/kept", b"12345", 1, retain=True)
-        wait(lambda: clients[1].codes == [0])
+        until(lambda: clients[1].codes == [0], 30)
         clients[2].close()
-        wait(lambda: figure(node, "headgate_mqtt_sessions_connected ") == 2)
+        until(lambda: figure(node, "headgate_mqtt_sessions_connected ") == 2, 30)
         assert figure(node, "headgate_mqtt_sessions_connected_max ") == 3
         assert figure(node, "headgate_mqtt_subscriptions ") == 1
         assert figure(node, "headgate_mqtt_retained ") == 1
@@ -252,7 +253,7 @@ def test_facts_that_operators_of_a_broker_expect(tmp_path: Path) -> None:
         told: dict[str, bytes] = {}
         clients[0].client.on_message = lambda _c, _u, message: told.update({message.topic: message.payload})
         clients[0].client.subscribe("$SYS/broker/#", 0)
-        wait(lambda: b"3" in told.get("$SYS/broker/clients/maximum", b""))
+        until(lambda: b"3" in told.get("$SYS/broker/clients/maximum", b""), 30)
         assert told["$SYS/broker/clients/connected"] == b"2"
         assert told["$SYS/broker/retained messages/count"] == b"1"
         for reason in ("", "/refused", "/slow-reader", "/too-large", "/expired", "/gone"):
@@ -266,5 +267,5 @@ def test_grpc_is_counted_as_grpc_on_the_port_of_all_protocols(tmp_path: Path) ->
         with grpc.insecure_channel(f"127.0.0.1:{node.port('http')}") as channel:
             call = channel.unary_unary("/apache.rocketmq.v2.MessagingService/QueryRoute")
             call(b"", timeout=5)
-            wait(lambda: figure(node, 'headgate_connections_open{protocol="grpc"}') == 1)
+            until(lambda: figure(node, 'headgate_connections_open{protocol="grpc"}') == 1, 30)
         assert figure(node, 'headgate_connections_opened_total{protocol="http"}') == 0

@@ -19,7 +19,7 @@ from tests.interop.grpc_java import compiled
 from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
 from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 
 pytestmark = pytest.mark.interop
 REMOTING = (
@@ -43,11 +43,6 @@ class Told:
     remoting: dict[str, str]
     grpc: dict[str, str]
     lanes: dict[str, tuple[Members, int]]
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")

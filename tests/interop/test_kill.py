@@ -93,11 +93,6 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
-
-
-@pytest.fixture(scope="module")
 def told(
     tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path
 ) -> Iterator[dict[str, str]]:

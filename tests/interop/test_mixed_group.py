@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 from tests.interop.test_remoting_go import client
 from tests.patience import until
 
@@ -94,11 +94,6 @@ def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, 
     assert [body for body, times in Counter(pushed + receiver.got).items() if times > 1] == []
     assert set(pushed) - {f"early{number}" for number in range(20)}, "the push consumer had its share"
     assert receiver.got, "and so had the receiver"
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaClient, node: Node, tmp_path: Path) -> None:

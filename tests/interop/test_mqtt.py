@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from tests.interop.node import Node
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 VERSIONS = [paho.MQTTv31, paho.MQTTv311, paho.MQTTv5]
@@ -38,14 +39,6 @@ def mortal(tmp_path: Path) -> Iterator[Node]:
     """A node of one's own, to be killed."""
     with Node(tmp_path, "--durability", "page") as running:
         yield running
-
-
-def until(condition: Callable[[], bool], seconds: float = 15) -> None:
-    """Wait for something that other threads do."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in time"
-        time.sleep(0.01)
 
 
 class Phone:
@@ -77,7 +70,7 @@ class Phone:
             more = {"clean_start": self.clean, "properties": properties}
         self.client.connect("127.0.0.1", self.node.port("mqtt"), keepalive=10, **more)
         self.client.loop_start()
-        until(lambda: bool(self.present))
+        until(lambda: bool(self.present), 15)
         return self
 
     def subscribe(self, pattern: str, qos: int) -> Phone:
@@ -105,7 +98,7 @@ def test_paho_publishes_and_subscribes(node: Node, version: int, qos: int) -> No
     sender = Phone(node, "sender", version).start()
     for number in range(50):
         sender.client.publish(topic, str(number), qos).wait_for_publish(10)
-    until(lambda: len(listener.received) >= 50)
+    until(lambda: len(listener.received) >= 50, 15)
     assert listener.bodies() == [str(number) for number in range(50)]
     assert {(message.topic, message.qos, message.retain) for message in listener.received} == {(topic, qos, False)}
     listener.stop()
@@ -122,7 +115,7 @@ def test_paho_mqtt5_properties(node: Node) -> None:
     properties.PayloadFormatIndicator = 1
     sender = Phone(node, "sender5", paho.MQTTv5).start()
     sender.client.publish("p5/x", "hello", 1, properties=properties).wait_for_publish(10)
-    until(lambda: bool(listener.received))
+    until(lambda: bool(listener.received), 15)
     got = listener.received[0].properties
     assert got.UserProperty == [("a", "1"), ("a", "2"), ("b", "x")]
     assert (got.ContentType, got.ResponseTopic, got.CorrelationData) == ("text/plain", "answers/1", b"\x00\x01")
@@ -179,12 +172,12 @@ def test_will_when_the_socket_is_killed(node: Node) -> None:
     victim.will_set("wills/victim", "gone", 1)
     victim.connect("127.0.0.1", node.port("mqtt"))
     victim.loop_start()
-    until(victim.is_connected)
+    until(victim.is_connected, 15)
     raw = victim.socket()
     assert raw is not None
     raw.shutdown(socket.SHUT_RDWR)
     victim.reconnect_delay_set(100, 100)
-    until(lambda: listener.bodies() == ["gone"])
+    until(lambda: listener.bodies() == ["gone"], 15)
     victim.loop_stop()
     listener.stop()
 
@@ -199,7 +192,7 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: int) -> Non
     mortal.start()
     back = Phone(mortal, "absent", version, clean=False).start()
     assert back.present == [True]
-    until(lambda: len(back.received) >= 20)
+    until(lambda: len(back.received) >= 20, 15)
     assert back.bodies() == [str(number) for number in range(20)]
     back.stop()
     sender.stop()
@@ -214,19 +207,17 @@ def test_kill_9_during_traffic(mortal: Node, qos: int, version: int, pattern: st
     listener = Phone(mortal, "listener", version, clean=False).start().subscribe(pattern, qos)
     sender = Phone(mortal, "sender", version, clean=False).start()
     acknowledged: list[int] = []
+    published: set[int] = set()
+    sender.client.on_publish = lambda _client, _data, packet_id, _code, _properties: published.add(packet_id)
     stop = threading.Event()
 
     def send() -> None:
         number = 0
         while not stop.is_set():
-            handle = sender.client.publish("k/x", str(number), qos)
-            try:
-                handle.wait_for_publish(30)
-            except RuntimeError:
-                # Not connected just now: paho keeps it and sends it again.
-                until(handle.is_published, 30)
-            if handle.is_published():
-                acknowledged.append(number)
+            # What is published while it is not connected paho keeps and sends later, but its handle never tells.
+            packet_id = sender.client.publish("k/x", str(number), qos).mid
+            until(lambda packet_id=packet_id: packet_id in published, 30)  # type: ignore[misc]
+            acknowledged.append(number)
             number += 1
 
     thread = threading.Thread(target=send)

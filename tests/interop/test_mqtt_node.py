@@ -10,7 +10,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.interop.node import Node
-from tests.interop.test_mqtt import until
+from tests.patience import until
 
 
 def test_a_node_that_stops_tells_its_clients_and_has_counted_their_messages(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_node_that_stops_tells_its_clients_and_has_counted_their_messages(tmp_
         facts: dict[str, Any] = {}
         client.on_message = lambda client, data, message: facts.update({message.topic: message.payload})
         client.subscribe("$SYS/broker/#", 0)
-        until(lambda: "$SYS/broker/version" in facts)
+        until(lambda: "$SYS/broker/version" in facts, 15)
         assert facts["$SYS/broker/clients/connected"] == b"1"
         assert facts["$SYS/broker/messages/received"] == b"4"
         assert node.stop() == 0

@@ -8,18 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 
 pytestmark = pytest.mark.interop
 TOPIC = "Shared"
 COUNT = 6
 BODIES = {"0", "1", "2", "3", "4", "half"}
 CLIENTS = (("v1", "shop"), ("v2", "yard"), ("none", "nowhere"))
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")

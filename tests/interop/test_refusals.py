@@ -18,7 +18,8 @@ from paho.mqtt.properties import Properties
 from gateway.link import Link
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.node import Node
-from tests.interop.test_reload import Client, wait
+from tests.interop.test_reload import Client
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 SERVICE = "/apache.rocketmq.v2.MessagingService/"
@@ -67,7 +68,7 @@ def test_a_refusal_of_http_that_ends_the_connection_is_counted_once(node: Node) 
     connection.request("GET", "/" + "x" * 100_000)
     assert connection.getresponse().status in (414, 431)
     connection.close()
-    wait(lambda: bool(added(node, before)))
+    until(lambda: bool(added(node, before)), 30)
     assert sum(added(node, before).values()) == 1
 
 
@@ -115,9 +116,9 @@ def test_mqtt(node: Node) -> None:
     bad.PayloadFormatIndicator = 1
     client.client.publish("t", b"\xff", 1, properties=bad)
     client.client.publish("$SYS/x", b"", 1)
-    wait(lambda: sorted(client.codes) == [0x87, 0x99])
+    until(lambda: sorted(client.codes) == [0x87, 0x99], 30)
     client.client.subscribe("$share//t", 1)
-    wait(lambda: client.granted == [0x8F])
+    until(lambda: client.granted == [0x8F], 30)
     assert added(node, before) == {("mqtt", "media-type"): 1, ("mqtt", "not-allowed"): 1, ("mqtt", "filter-illegal"): 1}
     client.close()
 
@@ -143,7 +144,7 @@ def test_a_connection_that_is_refused_is_counted_once(node: Node, tmp_path: Path
     client.on_connect = lambda _c, _u, _f, reason, _p: codes.append(reason.value)
     client.connect("127.0.0.1", node.port("mqtt"))
     client.loop_start()
-    wait(lambda: codes == [0x85])
+    until(lambda: codes == [0x85], 30)
     client.loop_stop()
-    wait(lambda: bool(added(node, before)))
+    until(lambda: bool(added(node, before)), 30)
     assert added(node, before) == {("mqtt", "client-id"): 1}

@@ -8,15 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 
 pytestmark = pytest.mark.interop
 BINARY = ("-Drocketmq.serialize.type=ROCKETMQ",)
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")

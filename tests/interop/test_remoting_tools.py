@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting_java import JavaClient
 
 pytestmark = pytest.mark.interop
 TOPIC = "Tools"
@@ -19,11 +19,6 @@ MODES = ("callbacks", "reset", "request")
 """Running info, direct consumption and positions of a client; positions reset under a consumer and without one; requests."""
 ROW = f"{'broker-a':40}  {{:<40}}  {{}}"
 """How positions are printed: queue id and offset."""
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")

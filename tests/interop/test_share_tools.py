@@ -8,17 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
-from tests.interop.test_statistics import Share, connected, left, until
+from tests.interop.remoting_java import JavaClient
+from tests.interop.test_statistics import Share, connected, left
+from tests.patience import until
 
 pytestmark = pytest.mark.interop
 TOPIC, GROUP = "Shared", "cg_shared"
 COUNT = 12
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return build(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +53,15 @@ def admin(java: JavaClient, node: Node) -> Callable[[str], str]:
 
 def shared_out(members: list[Share], first: int) -> list[int]:
     """How many of COUNT messages each member gets."""
+
+    def came() -> int:
+        return sum(len(member.seen) for member in members[:2])
+
     before = [len(member.seen) for member in members[:2]]
     for number in range(first, first + COUNT):
         members[2].client.publish(f"{TOPIC}/x", b"%d" % number, qos=1).wait_for_publish(10)
         wanted = sum(before) + number - first + 1
-        until(lambda: sum(len(member.seen) for member in members[:2]) >= wanted, lambda: f"message {number} does not come")  # noqa: B023 - called at once
+        until(lambda: came() >= wanted, 60, lambda: f"message {number}")  # noqa: B023 - called at once
         time.sleep(0.05)
     return [len(member.seen) - was for member, was in zip(members[:2], before, strict=True)]
 

@@ -1,0 +1,13 @@
+"""What many tests with foreign clients begin with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.remoting_java import JavaClient, build
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
+    """The Java client of RocketMQ, with a home for this module."""
+    return build(tmp_path_factory.mktemp("java"))
