@@ -43,6 +43,7 @@ from store.retention import Retention
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, GROUP, HALF, LEASE, TIMER, TOPIC, StateView
 from store.transaction.book import Book
+from store.turns import Turns
 
 _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
 _SECOND_NS: Final = 1_000_000_000
@@ -60,6 +61,7 @@ class Core:
         self.flushed_default = config.durability is Durability.FLUSHED
         self._full: Failure | None = None
         self.free = 1.0
+        self._spills = Turns(clock)
         self._draining: Failure | None = None
         self._closed = False
         self.held: list[Callable[[], None]] | None = []
@@ -67,7 +69,7 @@ class Core:
         point = checkpoint.newest(disk)
         self.segments = Segments(disk, FOLDER)
         self.cache = TailCache(config.cache_bytes)
-        self.keys = KeyIndex(disk, clock, config, self._failed)
+        self.keys = KeyIndex(disk, clock, config, lambda what, error: self.commit.stop(what, error))  # noqa: PLW0108
         self.commit = GroupCommit(
             self.segments, self.cache, clock, config, self._reached, self._before_write, self.keys.add
         )
@@ -293,9 +295,6 @@ class Core:
 
     # Running
 
-    def _failed(self, what: str, error: OSError) -> None:
-        self.commit.stop(what, error)
-
     def _guarded(self, step: Callable[[], None]) -> None:
         if self.commit.broken is None:
             try:
@@ -314,7 +313,8 @@ class Core:
         if self.held is not None and self.commit.broken is not None:
             self._release()
         self._look_at_space()
-        self._guarded(self.index.spill)
+        if not self._spills.busy and self.commit.broken is None:
+            self._spills.run(self.index.spill(), lambda: None, partial(self.commit.stop, "a write of the index"))
         self.checkpointer.look()
         self.retention.look()
         self.keys.drop_before(self.segments.first)
@@ -341,6 +341,7 @@ class Core:
         self._draining = Failure(ErrorCode.DRAINING, "the store is closed")
         if self._timer is not None:
             self._timer.cancel()
+        self._spills.stop()
         self.retention.stop()
         self.ledger.stop()
         self.wheel.stop()

@@ -80,7 +80,7 @@ class Retention:
         """Begin nothing any more."""
         self._turns.stop()
 
-    def _trimming_failed(self) -> None:
+    def _trimming_failed(self, _: OSError) -> None:
         self._trimming.forget()
         self._running = False
 
@@ -123,12 +123,9 @@ class Retention:
         if not self._wheel.hold():
             self._running = False
             return
-        try:
-            pending = self._wheel.pending_below(base)
-        except (OSError, StoreError):
-            self._end()
-            return
-        self._copy(pending, 0, base)
+        pending: list[tuple[int, Row]] = []
+        steps = self._wheel.pending_below(base, pending)
+        self._turns.run(steps, lambda: self._copy(pending, 0, base), lambda _: self._end())
 
     def _copy(self, pending: list[tuple[int, Row]], at: int, base: int) -> None:
         """Write again what is needed of the segments before `base`: timers, a batch at a time, then halves, then state."""

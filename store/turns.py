@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from domain.errors import StoreError
 from domain.ports import Clock, Timer
 
 COST_MAX: Final = 4_096
@@ -15,18 +14,20 @@ _PAUSE_NS: Final = 1_000_000
 
 @final
 class Turns:
-    """One piece of work at a time. The first turn is at once."""
+    """One piece of work at a time, `busy` until it has ended. The first turn is at once."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._timer: Timer | None = None
         self._stopped = False
+        self.busy = False
 
-    def run(self, steps: Iterator[int], done: Callable[[], None], failed: Callable[[], None]) -> None:
+    def run(self, steps: Iterator[int], done: Callable[[], None], failed: Callable[[OSError], None]) -> None:
         """Take `steps`, each of which yields what it has cost, to their end; then `done`. `failed`: the disk did not answer."""
         if self._stopped:
             return
         self._timer = None
+        self.busy = True
         cost = 0
         try:
             for each in steps:
@@ -35,9 +36,11 @@ class Turns:
                     again = self._clock.monotonic_ns() + _PAUSE_NS
                     self._timer = self._clock.call_at(again, lambda: self.run(steps, done, failed))
                     return
-        except (OSError, StoreError):
-            failed()
+        except OSError as error:
+            self.busy = False
+            failed(error)
             return
+        self.busy = False
         done()
 
     def stop(self) -> None:

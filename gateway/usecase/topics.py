@@ -36,7 +36,7 @@ class Topics:
         return self._metadata.topic(name)
 
     def to_read(self, name: str) -> Topic | None:
-        """What a reader by offset finds: a topic, or a light queue, which is like a topic of one queue (LmqTopicConfigManager)."""
+        """What a reader by offset finds: a topic, or a light queue, which is as a topic of one (LmqTopicConfigManager)."""
         parent, light = lite.split(name)
         if not light:
             return self._metadata.topic(name)

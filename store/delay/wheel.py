@@ -296,37 +296,36 @@ class Wheel:
             changes.append(self._change(COPIED, b"%d" % self.copied))
         return changes
 
-    def pending_below(self, position: int) -> list[tuple[int, Row]]:
-        """(due ms, row) of what is parked in records before `position`, in log order: what retention must copy forward."""
-        found: list[tuple[int, Row]] = []
+    def pending_below(self, position: int, found: list[tuple[int, Row]]) -> Iterator[int]:
+        """Find (due ms, row) of what is parked in records before `position`, in log order: what retention must copy forward.
+        While `hold` holds, in steps, of which each yields what it has cost in rows. Raises OSError."""
         entry = self._index.topics.get(TIMER_TOPIC)
         for queue in [] if entry is None else list(entry.queues.values()):
             base = queue.id << parking.BUCKET_BITS
-            for row in self._rows_below(queue, queue.first, position):
-                if self.is_pending(base + row[2], row[0]):
-                    found.append((base + row[2], row))
+            for rows in self._rows_below(queue, queue.first, position):
+                found += [(base + row[2], row) for row in rows if self.is_pending(base + row[2], row[0])]
+                yield len(rows)
+            yield 1
         for level in range(len(self.levels)):
             level_queue = self._index.queue(SCHEDULE_TOPIC, level)
             if level_queue is not None:
                 begin = max(self.levels[level], level_queue.first)
-                for row in self._rows_below(level_queue, begin, position):
-                    found.append((row[3] + parking.LEVELS_MS[level], row))
+                for rows in self._rows_below(level_queue, begin, position):
+                    found += [(row[3] + parking.LEVELS_MS[level], row) for row in rows]
+                    yield len(rows)
         found.sort(key=lambda pair: pair[1][0])
-        return found
 
-    def _rows_below(self, queue: Queue, offset: int, position: int) -> list[Row]:
-        found: list[Row] = []
+    def _rows_below(self, queue: Queue, offset: int, position: int) -> Iterator[list[Row]]:
         while offset < queue.visible:
             rows = self._index.rows(queue, offset, min(1_024, queue.visible - offset))
             if not rows:
                 offset += 1
                 continue
-            for row in rows:
-                if row[0] >= position:
-                    return found
-                found.append(row)
+            if rows[-1][0] >= position:
+                yield [row for row in rows if row[0] < position]
+                return
+            yield rows
             offset += len(rows)
-        return found
 
     def copies(self, pending: Sequence[tuple[int, Row]]) -> tuple[list[Message], list[StateChange]]:
         """Parked messages again, to be appended behind, with the progress that makes the old ones void. In log order, a run of

@@ -10,6 +10,8 @@ from domain.ports import Clock, Timer
 from store.lease.table import LeaseTable
 
 _RECHECK_MS: Final = 1_000
+_TABLES_MAX: Final = 1_024
+"""Tables that one turn looks at; the others are looked at in the next one."""
 _WAKES_MIN: Final = 1_024
 """So many entries may be those of tables that wait no more, and as many as wait besides."""
 
@@ -60,7 +62,9 @@ class Expiry:
         self._timer = None
         now = self._clock.wall_ms()
         freed: dict[tuple[str, str], None] = {}
-        while self._wakes and self._wakes[0][0] <= now:
+        looked = 0
+        while self._wakes and self._wakes[0][0] <= now and looked < _TABLES_MAX:
+            looked += 1
             end, _, table = heappop(self._wakes)
             if end != table.wake_ms or table.dropped:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, final
 
@@ -21,6 +21,8 @@ from store.queue.row import ROW, ROW_BYTES, Row
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
 _READ_BYTES: Final = 16_384
+_WRITES: Final = 64
+_WRITE_COST: Final = 64
 
 
 @final
@@ -43,6 +45,7 @@ class QueueIndex(TopicEntries):
         self.blocks = 0
         self.oldest = 0
         self._newest: dict[Queue, int] = {}
+        self._reach: dict[int, int] = {}
 
     @property
     def first(self) -> int:
@@ -84,13 +87,13 @@ class QueueIndex(TopicEntries):
         queue.next += 1
         self.tail_rows += 1
 
-    def spill(self) -> None:
-        """Write out the oldest tails when memory is above its bound. Raises OSError."""
+    def spill(self) -> Iterator[int]:
+        """Write out the oldest tails when memory is above its bound, some a step, which yields its cost. Raises OSError."""
         if self.tail_rows > self._config.tail_rows_max:
-            for queue in list(self._unwritten):
-                self.write_out(queue)
-                if self.tail_rows <= self._config.tail_rows_max // 2:
-                    return
+            while self._unwritten and self.tail_rows > self._config.tail_rows_max // 2:
+                for queue in list(islice(self._unwritten, _WRITES)):
+                    self.write_out(queue)
+                yield _WRITES * _WRITE_COST
 
     def write_below(self, position: int, most: int) -> bool:
         """Write out at most `most` queues that hold rows of records before `position`; True when none is left."""
@@ -118,6 +121,7 @@ class QueueIndex(TopicEntries):
             self._files.roll()
         place = self._files.end
         self._files.append(data)
+        self._reach_to(self._files.active.base, last)
         if queue.starts is None or queue.places is None:
             queue.starts, queue.places = array("q"), array("q")
         queue.starts.append(first)
@@ -240,6 +244,7 @@ class QueueIndex(TopicEntries):
             if found is None or place + found.size > segment.end:
                 self._files.cut(place, 0)
                 return
+            self._reach_to(segment.base, found.last_physical)
             self._take(found, place, position, epochs(lite.topic_of(found.topic)))
             place += found.size
 
@@ -306,15 +311,14 @@ class QueueIndex(TopicEntries):
 
     def drop_files(self, oldest: int) -> None:
         """Delete index files of which every block's last record stands before `oldest`."""
-        while len(self._files.all) > 1:
-            segment = self._files.all[0]
-            place = 0
-            while place < segment.end - segment.base:
-                found = block.header(segment.file.read(place, block.HEADER_BYTES + block.NAME_BYTES_MAX))
-                if found is None or found.last_physical >= oldest:
-                    return
-                place += found.size
+        while len(self._files.all) > 1 and self._reach.get(self._files.first, 0) < oldest:
+            self._reach.pop(self._files.first, None)
             self._files.drop_first()
+
+    def _reach_to(self, base: int, last: int) -> None:
+        """The index file at `base` has a block whose last record is at `last`."""
+        if last > self._reach.get(base, 0):
+            self._reach[base] = last
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
         """Make the blocks durable."""

@@ -203,7 +203,7 @@ def test_turns_end_with_the_store() -> None:
             yield COST_MAX
 
     turns = Turns(clock)
-    turns.run(steps(), lambda: taken.append(-1), lambda: taken.append(-2))
+    turns.run(steps(), lambda: taken.append(-1), lambda _: taken.append(-2))
     clock.run_for(3)
     seen = list(taken)
     assert 1 < len(seen) < 9
@@ -278,3 +278,40 @@ def test_topics_are_asked_for_by_what_they_say() -> None:
     entry = driver.store._core.index.own["t"]
     assert isinstance(entry.topic, Topic)
     assert entry is driver.store._core.index.topics["t"]
+
+
+def test_many_tails_are_written_out_over_many_turns() -> None:
+    driver = Driver(StoreConfig(tail_rows_max=1_000, checkpoint_ms=1 << 40, checkpoint_bytes=1 << 40))
+    driver.topic("t", write_queues=2_000, read_queues=2_000)
+    sure(driver.append([Message("t", b"x", b"", queue_id=queue) for queue in range(2_000)]))
+    index = driver.store._core.index
+    steps = index.spill()
+    cost = next(steps)
+    assert cost <= COST_MAX
+    assert index.blocks <= 64, "one step of many"
+    driver.clock.run_for(2_000)
+    assert index.tail_rows <= 500
+    assert [driver.bounds("t", queue) for queue in (0, 1_999)] == [(0, 1)] * 2
+    assert driver.killed().bodies("t", 7) == [b"x"]
+
+
+def test_files_of_the_index_go_without_being_read() -> None:
+    config = StoreConfig(
+        retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=1_000, index_segment_bytes=2_048,
+        tail_rows_max=16,
+    )  # fmt: skip
+    driver = Driver(config)
+    driver.topic("t", write_queues=8, read_queues=8)
+    for restart in range(3):
+        for _ in range(12):
+            sure(driver.append([Message("t", b"x" * 400, b"", queue_id=queue) for queue in range(8)] * 2))
+            driver.clock.run_for(10_000)
+        files = [name for name in driver.disk.files if name.startswith("index/")]
+        first = driver.store._core.segments.first
+        assert first > 0
+        assert len(files) < 30, restart
+        index = driver.store._core.index
+        assert all(reach >= 0 for reach in index._reach.values())
+        assert index._reach[min(index._reach)] >= first or len(index._files.all) == 1
+        driver = driver.killed()
+        assert driver.store._core.index._reach
