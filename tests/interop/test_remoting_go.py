@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parent / "go" / "remoting"
 RUN_S = 150
 SCENARIOS = (
     "send", "admin", "push", "retry", "orderly", "transact", "request", "dead", "broadcast", "later",
-    "pull", "sql", "trace", "spaces",
+    "pull", "sql", "trace", "spaces", "limit", "by-hand", "reset", "dead-orderly",
 )  # fmt: skip
 
 

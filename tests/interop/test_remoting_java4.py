@@ -12,7 +12,7 @@ pytestmark = pytest.mark.interop
 OLDER = PROJECT.parent / "remoting4"
 SCENES = (
     "send", "pull", "subscribe", "retry", "orderly", "broadcast", "levels", "sql", "transaction", "request", "trace",
-    "dead", "dead-orderly", "limit", "query", "reset", "spaces",
+    "dead", "dead-orderly", "limit", "query", "reset", "spaces", "from-where", "running",
 )  # fmt: skip
 
 

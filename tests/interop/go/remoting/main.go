@@ -25,7 +25,7 @@ var nameserver, topic string
 func main() {
 	rlog.SetLogLevel("error")
 	nameserver, topic = os.Args[2], os.Args[3]
-	scenarios := map[string]func() error{"send": send, "push": push, "retry": retry, "orderly": orderly, "admin": administer, "transact": transact, "mixed": mixed, "request": request, "crash": crash, "dead": dead, "broadcast": broadcast, "later": later, "pull": pull, "sql": sql, "trace": trace, "spaces": spaces}
+	scenarios := map[string]func() error{"send": send, "push": push, "retry": retry, "orderly": orderly, "admin": administer, "transact": transact, "mixed": mixed, "request": request, "crash": crash, "dead": dead, "broadcast": broadcast, "later": later, "pull": pull, "sql": sql, "trace": trace, "spaces": spaces, "limit": limit, "by-hand": byHand, "reset": reset, "dead-orderly": deadOrderly, "guarded": guarded}
 	if err := scenarios[os.Args[1]](); err != nil {
 		fmt.Println("FAILED", os.Args[1], err)
 		os.Exit(1)

@@ -36,6 +36,8 @@ public final class Older {
         scenes.put("query", Finding::query);
         scenes.put("reset", Finding::reset);
         scenes.put("spaces", Finding::spaces);
+        scenes.put("from-where", Watched::fromWhere);
+        scenes.put("running", Watched::running);
         return scenes;
     }
 
