@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
 class Outlook(Protocol):
     """Asked of the leases in memory; answers at once."""
+
+    def places(self) -> Sequence[tuple[str, str, int]]:
+        """(group, topic, queue id) of every queue on which a group has a position, light queues left out."""
 
     def waits(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""

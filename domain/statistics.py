@@ -107,10 +107,10 @@ class Spans(Event):
 
 @dataclass(slots=True)
 class QueryBacklog(Command):
-    """How far every group is; `orderly`: those alone that consume in order, else those that do not -> Backlog."""
+    """How far every group is, 65,536 queues of them at most; `ordered`: on ordered topics alone -> Backlog."""
 
     ticket: object
-    orderly: bool = False
+    ordered: bool = False
 
 
 @dataclass(slots=True)
@@ -201,8 +201,8 @@ class ChangePolicy(Command):
     """Change what the node does unasked, until its next start -> Done. ARGUMENT_ILLEGAL.
 
     `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy,
-    transaction_timeout_ms, transaction_check_ms, transaction_checks_max (see domain/transaction.Questions) -> values as text;
-    all or none.
+    priority_order_ascending (true, false), priority_again_first_percent (0 to 100), transaction_timeout_ms,
+    transaction_check_ms, transaction_checks_max (see domain/transaction.Questions) -> values as text; all or none.
     """
 
     ticket: object

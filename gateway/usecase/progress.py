@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -149,10 +150,12 @@ class Progressing:
 
             self._times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
 
-        names = [group.name for group in self._metadata.groups() if group.orderly == command.orderly]
-        queues = self._queues_of("")
-        every = ((name, topic, queue_id) for name in names for topic, queue_id in queues)
-        self._look(islice(every, QUEUES_MAX), looked)
+        places = sorted(filter(partial(self._is_listed, command.ordered), self._store.outlook.places()))
+        self._look(islice(places, QUEUES_MAX), looked)
+
+    def _is_listed(self, ordered: bool, place: Place) -> bool:
+        topic = self._metadata.topic(place[1])
+        return topic is not None and self._metadata.group(place[0]) is not None and (topic.order or not ordered)
 
     def _spans(self, session: Session, command: QuerySpans) -> None:
         failure = self._unknown(command.group, command.topic)

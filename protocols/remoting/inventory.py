@@ -6,34 +6,30 @@ ColdDataCgCtrService, PollingInfoResponseHeader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from domain.event import Event, Refused
+from domain.event import Event
 from domain.inspect import Figures, QueryFigures
 from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
 from domain.statistics import Backlog, QueryBacklog
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, Join, Outcome, RenderAll, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, Ticket, done
 
 AHEAD: Final = 0x7FFFFFFFFFFFFFFF
 """The correction of a queue in which the group is behind the others: none is needed."""
 
 
 def positions(_client: Client, frame: Frame) -> Outcome:
-    """43 -> QueryBacklog, of groups that consume in order and of those that do not."""
-    return _backlogs(Ticket(frame, done), _positions)
+    """43 -> QueryBacklog."""
+    return (QueryBacklog(Ticket(frame, _positions)),)
 
 
-def _positions(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    refused = _refusal(ticket, events)
-    if refused:
-        return refused
+def _positions(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Backlog)
     table: dict[str, dict[str, int]] = {}
-    for group, topic, queue_id, position in _each(events):
+    for group, topic, queue_id, position in _each(event):
         table.setdefault(f"{topic}@{group}", {})[str(queue_id)] = position
     version = {"counter": 0, "stateVersion": 0, "timestamp": 0}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"dataVersion": version, "offsetTable": table}))
@@ -44,18 +40,16 @@ def corrections(_client: Client, frame: Frame) -> Outcome:
     args = Arguments(frame)
     left_out = frozenset(each for each in args.text("filterGroups", "").split(",") if each)
     asked = (args.text("topic"), args.text("compareGroup"), left_out)
-    return _backlogs(Ticket(frame, done, asked), _corrections)
+    return (QueryBacklog(Ticket(frame, _corrections, asked)),)
 
 
-def _corrections(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    refused = _refusal(ticket, events)
-    if refused:
-        return refused
+def _corrections(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Backlog)
     assert isinstance(ticket.about, tuple)
     wanted, compared, left_out = ticket.about
     least: dict[int, int] = {}
     own: dict[int, int] = {}
-    for group, topic, queue_id, position in _each(events):
+    for group, topic, queue_id, position in _each(event):
         if topic == wanted and group not in left_out:
             least[queue_id] = min(position, least.get(queue_id, position))
         if topic == wanted and group == compared:
@@ -67,24 +61,10 @@ def _corrections(_client: Client, ticket: Ticket, events: Sequence[Event]) -> by
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def _backlogs(ticket: Ticket, render: RenderAll) -> Outcome:
-    join = Join(ticket, 2, render)
-    return [QueryBacklog(join.part(at), orderly) for at, orderly in enumerate((False, True))]
-
-
-def _refusal(ticket: Ticket, events: Sequence[Event]) -> bytes:
-    for event in events:
-        if isinstance(event, Refused):
-            return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
-    return b""
-
-
-def _each(events: Sequence[Event]) -> list[tuple[str, str, int, int]]:
-    """(group, topic, queue id, position) of all backlogs."""
+def _each(event: Backlog) -> list[tuple[str, str, int, int]]:
+    """(group, topic, queue id, position)."""
     return [
         (group, topic, queue_id, position)
-        for event in events
-        if isinstance(event, Backlog)
         for group, queues in sorted(event.groups.items())
         for topic, queue_id, _, position in queues
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
+from domain import lite
 from domain.ports import Clock
 from store.lease.call import LeaseCall, Source
 from store.lease.ledger import Ledger
@@ -36,6 +38,10 @@ class Look:
             call = LeaseCall(self._index, self._source, "", now, 1, 0, None)
         queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
         return any(queue is not None and self._waits(group, queue, call) for queue in queues)
+
+    def places(self) -> Sequence[tuple[str, str, int]]:
+        """Outlook.places."""
+        return [place for place in self._ledger.tables.live if not place[1].startswith(lite.PREFIX)]
 
     def given(self, group: str, topic: str, queue_id: int) -> int:
         """Outlook.given."""

@@ -13,6 +13,8 @@ from domain.command import (
     Heartbeat,
     Membership,
     Pull,
+    PutGroup,
+    PutTopic,
     Receive,
     Subscription,
 )
@@ -42,6 +44,7 @@ from domain.statistics import (
     Spans,
     TopicState,
 )
+from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
 
@@ -95,7 +98,25 @@ def test_progress_with_times_and_backlogs(place: Bench) -> None:
     times = stored_ms(place)
     assert place.ask(QueryProgress(1, "g", times=True)) == [Progress(1, [("T", 0, 4, 3)], 0.0, {("T", 0): times[2]})]
     assert place.ask(QueryBacklog(1)) == [Backlog(1, {"g": [("T", 0, 4, 3)]}, {"g": {("T", 0): times[2]}})]
-    assert place.ask(QueryBacklog(1, orderly=True)) == [Backlog(1, {})]
+    assert place.ask(QueryBacklog(1, ordered=True)) == [Backlog(1, {})]
+
+
+def test_backlogs_have_every_group_that_has_a_position_however_many_groups_and_queues_there_are(place: Bench) -> None:
+    place.ask(PutTopic(1, Topic("wide", 1024, 1024)))
+    place.ask(PutTopic(1, Topic("orders", 1, 1, order=True)))
+    for number in range(70):
+        place.ask(PutGroup(1, Group(f"a{number}")))
+    place.send("orders", "x")
+    [received] = place.ask(Receive(1, "popping", "orders", 1, 60_000, from_first=True))
+    assert isinstance(received, Received)
+    assert len(received.messages) == 1, "leased, and not yet acknowledged: there is no position that a client has reported"
+    [event] = place.ask(QueryBacklog(1))
+    assert isinstance(event, Backlog)
+    assert event.groups == {"g": [("T", 0, 4, 3)], "popping": [("orders", 0, 1, 0)]}
+    assert event.given == {"popping": {("orders", 0): 1}}
+    [event] = place.ask(QueryBacklog(1, ordered=True))
+    assert isinstance(event, Backlog)
+    assert list(event.groups) == ["popping"]
 
 
 def test_what_members_hold_lies_between_the_position_and_how_far_they_were_given(place: Bench) -> None:

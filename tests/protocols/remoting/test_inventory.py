@@ -5,47 +5,33 @@ from __future__ import annotations
 import json
 
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, Refused
+from domain.event import Refused
 from domain.inspect import Figures, QueryFigures
 from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
 from domain.statistics import Backlog, QueryBacklog
 from protocols.remoting import codes
-from protocols.remoting.frame import Frame
 from protocols.remoting.inventory import AHEAD
 from tests.protocols.remoting.test_statistics import asked
 from tests.protocols.remoting.wire import connection, fields, reply, request
 
-CLUSTERED = {"g": [("T", 0, 9, 5), ("T", 1, 9, 3)], "h": [("T", 0, 9, 7), ("U", 0, 2, 2)]}
-ORDERED = {"o": [("T", 0, 9, 1)]}
-
-
-def told(code: int, ext: dict[str, str], *events: Event) -> Frame:
-    """The reply when both backlogs are there."""
-    conn = connection()
-    commands = conn.receive(request(code, ext), 1)
-    assert [each.orderly for each in commands if isinstance(each, QueryBacklog)] == [False, True]
-    for command, event in zip(commands, events, strict=True):
-        event.ticket = command.ticket  # type: ignore[attr-defined]
-        conn.answer(event, 1)
-    return reply(conn)
+GROUPS = {"g": [("T", 0, 9, 5), ("T", 1, 9, 3)], "h": [("T", 0, 9, 7), ("U", 0, 2, 2)], "o": [("T", 0, 9, 1)]}
 
 
 def test_all_positions() -> None:
-    answer = told(codes.GET_ALL_OFFSETS, {}, Backlog(None, CLUSTERED), Backlog(None, ORDERED))
+    answer = asked(codes.GET_ALL_OFFSETS, {}, QueryBacklog, Backlog(None, GROUPS))
     table = json.loads(answer.body)["offsetTable"]
     assert table == {"T@g": {"0": 5, "1": 3}, "T@h": {"0": 7}, "U@h": {"0": 2}, "T@o": {"0": 1}}
-    refused = told(
-        codes.GET_ALL_OFFSETS, {}, Backlog(None, {}), Refused(None, Failure(ErrorCode.NOT_ALLOWED, "not you"))
-    )
+    failure = Failure(ErrorCode.NOT_ALLOWED, "not you")
+    refused = asked(codes.GET_ALL_OFFSETS, {}, QueryBacklog, Refused(None, failure))
     assert (refused.code, refused.remark) == (codes.NO_PERMISSION, "not you")
 
 
 def test_corrections_are_the_least_of_the_others() -> None:
     ext = {"topic": "T", "compareGroup": "h", "filterGroups": "o"}
-    answer = told(codes.QUERY_CORRECTION, ext, Backlog(None, CLUSTERED), Backlog(None, ORDERED))
+    answer = asked(codes.QUERY_CORRECTION, ext, QueryBacklog, Backlog(None, GROUPS))
     assert json.loads(answer.body) == {"correctionOffsets": {"0": 5, "1": 3}}
     ext = {"topic": "T", "compareGroup": "o", "filterGroups": "o"}
-    answer = told(codes.QUERY_CORRECTION, ext, Backlog(None, CLUSTERED), Backlog(None, ORDERED))
+    answer = asked(codes.QUERY_CORRECTION, ext, QueryBacklog, Backlog(None, GROUPS))
     assert json.loads(answer.body) == {"correctionOffsets": {"0": AHEAD, "1": 3}}
 
 
