@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Protocol
 
 from domain.errors import Failure
 from domain.event import Leased
@@ -18,9 +18,6 @@ from domain.outlook import Outlook
 from domain.receipt import Receipt
 from domain.route import BrokerAddresses, Registration, TopicQueues, Version
 from domain.topic import Durability, Group, Topic
-
-HIGHEST_QUEUE_FIRST: Final = -2
-"""For MessageStore.lease: all queues, a message of one with a lower number only when those above have none."""
 
 
 class Timer(Protocol):
@@ -224,7 +221,7 @@ class MessageStore(Protocol):
         fleeting: bool,
         done: Callable[[LeaseResult | Failure], None],
     ) -> None:
-        """Lease free messages of one queue, or of any (-1, in turn), or of all by number, the highest first (-2).
+        """Lease free messages of one queue, or of any (-1, in turn), or of all by priority (priority.looking).
 
         Messages that are not `wanted` are settled in passing.
 

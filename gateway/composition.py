@@ -34,7 +34,7 @@ from gateway.usecase.latest import LatestValues
 from gateway.usecase.lite.parts import lite_use_cases
 from gateway.usecase.modes import Modes
 from gateway.usecase.nameserver import NameServer
-from gateway.usecase.policy import STRATEGIES, Policy
+from gateway.usecase.policy import SHARES, STRATEGIES, Policy
 from gateway.usecase.query import Querying
 from gateway.usecase.recall import Recalling
 from gateway.usecase.sessions.sessions import Sessions
@@ -159,6 +159,9 @@ def _policy(config: Config) -> Policy:
     policy = Policy(**_table(Policy, config, "policy", ()))
     if policy.share_strategy not in STRATEGIES:
         raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
+    percent = policy.priority_again_first_percent
+    if not 0 <= percent <= SHARES:
+        raise ConfigError(f"policy.priority_again_first_percent is {percent}: 0 to {SHARES} is wanted")
     return policy
 
 

@@ -64,7 +64,7 @@ class Dispatcher:
         self.groups = Groups(metadata, store, clock, policy)
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change)
         self.dead_letters = DeadLetters(store, self.sending)
-        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally)
+        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally, policy)
         self.registry = Registry(self.topics, self.groups, store, clock)
         resets = Resets(clock)
         limited = Limited(self.groups, self.dead_letters)

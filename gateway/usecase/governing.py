@@ -14,9 +14,11 @@ from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from domain.transaction import Questions
 from gateway.session import Session
 from gateway.usecase.handler import Verb
-from gateway.usecase.policy import STRATEGIES, Policy
+from gateway.usecase.policy import SHARES, STRATEGIES, Policy
 
-POLICY: Final = ("create_topics", "create_groups", "queues", "share_strategy")
+POLICY: Final = (
+    "create_topics", "create_groups", "queues", "share_strategy", "priority_order_ascending", "priority_again_first_percent",
+)  # fmt: skip
 """What of the policy tools see and change; the rest of it is the configuration's alone."""
 QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
     "transaction_timeout_ms": ("timeout_ms", 86_400_000),
@@ -72,10 +74,12 @@ class Governing:
             return flag
         if name == "share_strategy":
             return text if text in STRATEGIES else Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {STRATEGIES}")
+        if name == "priority_again_first_percent":
+            return _whole(name, text, SHARES, 0)
         return _whole(name, text, limits.QUEUES_PER_TOPIC_MAX)
 
 
-def _whole(name: str, text: str, most: int) -> int | Failure:
-    if text.isascii() and text.isdigit() and len(text) <= 9 and 0 < int(text) <= most:
+def _whole(name: str, text: str, most: int, least: int = 1) -> int | Failure:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and least <= int(text) <= most:
         return int(text)
-    return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is 1 to {most}, not {text[:40]}")
+    return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is {least} to {most}, not {text[:40]}")

@@ -11,6 +11,8 @@ LEAST: Final = "least-inflight"
 STICKY: Final = "sticky"
 ROUND_ROBIN: Final = "round-robin"
 STRATEGIES: Final = (LEAST, STICKY, ROUND_ROBIN)
+SHARES: Final = 100
+"""What shares of receives are of."""
 
 
 @dataclass(slots=True)
@@ -25,6 +27,9 @@ class Policy:
     lite_syncs_per_s               requests of all clients together that add lite topics, a second's worth at once; 0: no bound
                                    (ProxyConfig.maxSyncLiteSubscriptionRate)
     share_strategy                 how shared subscriptions share out where the group does not say: one of STRATEGIES
+    priority_order_ascending       of a topic whose queues are priorities, the one with the highest number is read first; off:
+                                   queue 0
+    priority_again_first_percent   of its receives, so many (0 to 100) look first at what comes again, the others last
     """
 
     create_topics: bool = True
@@ -35,3 +40,5 @@ class Policy:
     lite_subscriptions_max: int = 100_000
     lite_syncs_per_s: int = 5_000
     share_strategy: str = LEAST
+    priority_order_ascending: bool = True
+    priority_again_first_percent: int = 0

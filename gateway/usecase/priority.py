@@ -1,6 +1,7 @@
 """Topics whose queues are priorities: which queue a message goes to, and in which order a group's receives look at them.
 
-RocketMQ's SendMessageProcessor and PopMessageProcessor: the queue's number is the priority, and the highest is read first.
+RocketMQ's SendMessageProcessor and PopMessageProcessor: the queue's number is the priority, and the highest is read first,
+or the lowest (priorityOrderAsc); what comes again is read last (popFromRetryProbabilityForPriority).
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import Final, final
 from domain import property as properties
 from domain.command import Receive
 from domain.message import Message
-from domain.ports import HIGHEST_QUEUE_FIRST
+from domain.priority import looking
 from domain.topic import PRIORITY_FACTOR, Group, Topic
+from gateway.usecase.policy import SHARES, Policy
 
-SHARES: Final = 100
 _STEP: Final = 61
 """Prime to 100: receives by priority are spread among the others, not bunched."""
 
@@ -33,10 +34,15 @@ def prioritize(topic: Topic, message: Message) -> None:
 
 @final
 class PriorityReads:
-    """Of a hundred receives, as many as `priority.factor` of the group says look at the highest queue first."""
+    """Of a hundred receives, as many as `priority.factor` of the group says look at the queues by priority.
 
-    def __init__(self) -> None:
+    Of those, as many look first at what comes again as the policy says; for the others that has the lowest priority.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
         self._turn = 0
+        self._again = 0
 
     def queue_id(self, topic: Topic | None, group: Group, command: Receive) -> int:
         """The queue that `command` leases from, as MessageStore.lease has it."""
@@ -47,4 +53,5 @@ class PriorityReads:
             self._turn = (self._turn + _STEP) % SHARES
             if self._turn >= int(factor):
                 return command.queue_id
-        return HIGHEST_QUEUE_FIRST
+        self._again = (self._again + _STEP) % SHARES
+        return looking(not self._policy.priority_order_ascending, self._again < self._policy.priority_again_first_percent)

@@ -20,6 +20,7 @@ from gateway.usecase.deadletter import DeadLetters, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Judge, Parking, Waiter
+from gateway.usecase.policy import Policy
 from gateway.usecase.priority import PriorityReads
 from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
@@ -33,15 +34,16 @@ class Receiving:
     """
 
     def __init__(
-        self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock, tally: Tally
-    ) -> None:
+        self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock, tally: Tally,
+        policy: Policy,
+    ) -> None:  # fmt: skip
         self._store = store
         self._topics = topics
         self._groups = groups
         self._dead_letters = dead_letters
         self._clock = clock
         self._parking = Parking(clock)
-        self._priorities = PriorityReads()
+        self._priorities = PriorityReads(policy)
         self.tally = tally
         self.expired = 0
         self.wakes = 0

@@ -22,6 +22,8 @@ CHANGEABLE: Final[Mapping[str, str]] = {
     "autoCreateSubscriptionGroup": "create_groups",
     "defaultTopicQueueNums": "queues",
     "shareStrategy": "share_strategy",
+    "priorityOrderAsc": "priority_order_ascending",
+    "popFromRetryProbabilityForPriority": "priority_again_first_percent",
     "transactionTimeOut": "transaction_timeout_ms",
     "transactionCheckInterval": "transaction_check_ms",
     "transactionCheckMax": "transaction_checks_max",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from domain import limits
 from domain.event import Leased
 from domain.filter.filter import Filter
+from domain.priority import again_first, by_priority
 from domain.receipt import Receipt
 from domain.record import Record, with_reconsume_times
 from store.lease.table import LeaseTable
@@ -69,6 +70,31 @@ class LeaseCall:
         """Choose a pop time that `table` has not used: no queue is passed over for having been leased from this millisecond."""
         if table.pop_ms >= self.pop_ms:
             self.pop_ms = table.pop_ms + 1
+
+    def prepare(self, table: LeaseTable, queue: Queue) -> None:
+        """What take_fresh and take_again want of all tables before the first one is leased from."""
+        self.agree(table)
+        table.expire(self.now)
+        self.rest += max(queue.visible - table.head + len(table.returned), 0)
+
+    def steps(self, queue_id: int) -> tuple[Callable[[LeaseTable, Queue], bool], ...]:
+        """What is done with each queue, one after the other: once, or by priority what is new and what comes again apart."""
+        if not by_priority(queue_id):
+            return (self.take_from,)
+        return (self.take_again, self.take_fresh) if again_first(queue_id) else (self.take_fresh, self.take_again)
+
+    def take_fresh(self, table: LeaseTable, queue: Queue) -> bool:
+        """Lease from one queue what nobody has had; True when the table has changed."""
+        before = table.head
+        changed = self._fresh(table, queue)
+        self.rest -= table.head - before
+        return changed
+
+    def take_again(self, table: LeaseTable, queue: Queue) -> bool:
+        """Lease from one queue what comes again; True when the table has changed."""
+        again = table.free(self.limit - len(self.messages))
+        self.rest -= len(again)
+        return self._again(table, queue, again, True, True)
 
     def take_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed."""

@@ -9,7 +9,8 @@ from domain import lite
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
 from domain.message import Placed
-from domain.ports import HIGHEST_QUEUE_FIRST, Clock, LeaseResult, StateChange
+from domain.ports import Clock, LeaseResult, StateChange
+from domain.priority import by_priority, lowest_first
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
 from store.lease.call import LeaseCall, Source
@@ -80,18 +81,19 @@ class Ledger(Turn):
         call.fleeting = fleeting
         wrote = False
         queues = self._order(group, topic, queue_id)
-        if queue_id == HIGHEST_QUEUE_FIRST:
+        if by_priority(queue_id):
             for queue in queues:
-                call.agree(self.table(group, queue, from_first))
-        for queue in queues:
-            table = self.table(group, queue, from_first)
-            table.heard_ms = now
-            if not table.shared:
-                self._share(table, queue, now)
-            if call.take_from(table, queue):
-                wrote = True
-                self._touch(table)
-                self._expiry.schedule(table)
+                call.prepare(self.table(group, queue, from_first), queue)
+        for take in call.steps(queue_id):
+            for queue in queues:
+                table = self.table(group, queue, from_first)
+                table.heard_ms = now
+                if not table.shared:
+                    self._share(table, queue, now)
+                if take(table, queue):
+                    wrote = True
+                    self._touch(table)
+                    self._expiry.schedule(table)
         result = LeaseResult(call.messages, call.pop_ms, max(call.rest, 0), call.unfinished)
         if wrote:
             self._page.append((done, result))
@@ -108,8 +110,8 @@ class Ledger(Turn):
         ids = sorted(entry.queues)
         if not ids:
             return []
-        if queue_id == HIGHEST_QUEUE_FIRST:
-            return [entry.queues[queue] for queue in reversed(ids)]
+        if by_priority(queue_id):
+            return [entry.queues[queue] for queue in (ids if lowest_first(queue_id) else reversed(ids))]
         turn = self._turns.get((group, topic), 0)
         self._turns[group, topic] = turn + 1
         at = turn % len(ids)

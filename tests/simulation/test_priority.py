@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from domain.errors import ConfigError
+from gateway.config import Config
+from protocols.remoting import codes
 from tests.simulation.consumer import Consumer
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Receiver, said
@@ -44,3 +47,73 @@ def test_each_receive_has_the_highest_that_there_is(seed: int, faults: str) -> N
         assert found == [f"{level} {at}" for level, at in wanted]
         waiting = [each for each in waiting if each not in wanted]
     assert number > 20
+
+
+@pytest.mark.parametrize("faults", ["none", "kill", "power"])
+@pytest.mark.parametrize(("ascending", "again"), [(True, 0), (True, 100), (False, 0), (False, 100)])
+def test_what_comes_again_has_its_place_over_every_protocol(ascending: bool, again: int, faults: str) -> None:
+    """Behind all that is new, or before it, by priority among itself; settings of the configuration outlast the node."""
+    world = World(330, Config(tables={"policy": {
+        "priority_order_ascending": ascending, "priority_again_first_percent": again,
+    }}))  # fmt: skip
+    world.start()
+    Tool(world, "tool").topic(TOPIC, LEVELS, message_type="PRIORITY")
+    sender, popper = Sender(world, "p"), Consumer(world, "c", GROUP, TOPIC)
+    receiver = Receiver(world, "r", GROUP, TOPIC)
+    fresh: list[tuple[int, int]] = []
+    lost: list[tuple[int, int]] = []
+    number = 0
+
+    def order(each: tuple[int, int]) -> tuple[int, int]:
+        return (-each[0] if ascending else each[0]), each[1]
+
+    for turn in range(20):
+        for _ in range(world.chance.randrange(6)):
+            level = world.chance.randrange(LEVELS)
+            sender.send(TOPIC, b"%d %d" % (level, number), -1, 0, _SYS_MSG_PRIORITY_=str(level))
+            fresh.append((level, number))
+            number += 1
+        most = world.chance.randrange(1, 6)
+        parts = (sorted(lost, key=order), sorted(fresh, key=order))
+        wanted = [each for part in (parts if again else parts[::-1]) for each in part][:most]
+        loses = turn % 3 != 2
+        if turn % 2:
+            messages = receiver.receive(most=most) if wanted else []
+            found = said(messages)
+            if not loses:
+                assert [receiver.ack(message) for message in messages] == [20_000] * len(messages)
+            else:
+                assert [receiver.change(message, 0) for message in messages] == [20_000] * len(messages)
+        else:
+            popped = popper.pop(most=most)
+            found = [one.body for one in popped]
+            assert [popper.change(one, 0) if loses else popper.ack(one) for one in popped] == [0] * len(popped)
+        assert found == [f"{level} {at}" for level, at in wanted]
+        fresh = [each for each in fresh if each not in wanted]
+        lost = [each for each in lost if each not in wanted] + (wanted if loses else [])
+        if faults != "none" and turn % 6 == 5:
+            world.again(power=faults == "power")
+    assert number > 20
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_share_out_of_bounds_is_refused_at_start(percent: int) -> None:
+    with pytest.raises(ConfigError, match="0 to 100"):
+        World(332, Config(tables={"policy": {"priority_again_first_percent": percent}})).start()
+
+
+def test_an_order_set_while_the_node_runs_holds_at_once_and_is_told() -> None:
+    world = World(331)
+    world.start()
+    tool = Tool(world, "tool")
+    tool.topic(TOPIC, LEVELS, message_type="PRIORITY")
+    sender, popper = Sender(world, "p"), Consumer(world, "c", GROUP, TOPIC)
+    for level in range(LEVELS):
+        sender.send(TOPIC, b"%d" % level, -1, 0, _SYS_MSG_PRIORITY_=str(level))
+    assert [one.body for one in popper.pop(most=1)] == ["3"]
+    wrong = b"priorityOrderAsc=false\npopFromRetryProbabilityForPriority=101"
+    assert tool.call(codes.UPDATE_BROKER_CONFIG, {}, wrong).code != 0
+    assert [one.body for one in popper.pop(most=1)] == ["2"], "all or nothing"
+    tool.done(codes.UPDATE_BROKER_CONFIG, {}, b"priorityOrderAsc=false")
+    assert b"priorityOrderAsc=false\n" in tool.call(codes.GET_BROKER_CONFIG).body
+    assert [one.body for one in popper.pop()] == ["0", "1"]

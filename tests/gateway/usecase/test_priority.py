@@ -6,11 +6,15 @@ import pytest
 
 from domain.command import Acknowledge, PutGroup, PutTopic, Receive, Send
 from domain.errors import ErrorCode
-from domain.event import Received, Refused, Sent
+from domain.event import Done, Received, Refused, Sent
 from domain.message import Message
+from domain.priority import again_first
 from domain.record import Record
+from domain.statistics import ChangePolicy
 from domain.topic import Group, Topic
-from tests.gateway.usecase.test_dispatcher import Bench, bench
+from gateway.usecase.policy import Policy
+from gateway.usecase.priority import PriorityReads
+from tests.gateway.usecase.bench import Bench, bench, code
 
 __all__ = ["bench"]
 
@@ -57,13 +61,54 @@ def test_receives_look_at_the_highest_priority_first_each_time(ranked: Bench) ->
     assert bodies(ranked, 32) == [b"0", b"0"]
 
 
-def test_a_message_given_back_comes_before_lower_ones(ranked: Bench) -> None:
-    send(ranked, "1", "3")
-    [event] = ranked.ask(Receive(1, "g", "R", 1, 1_000, from_first=True))
+def lost(bench: Bench, count: int) -> list[bytes]:
+    """Receive so many, and let the lease end."""
+    [event] = bench.ask(Receive(1, "g", "R", count, 1_000, from_first=True))
     assert isinstance(event, Received)
-    assert Record(event.messages[0].record).body == b"3"
-    ranked.clock.run_for(2_000)
-    assert bodies(ranked, 2) == [b"3", b"1"]
+    bench.clock.run_for(2_000)
+    return [Record(each.record).body for each in event.messages]
+
+
+def test_what_comes_again_comes_after_all_that_is_new_in_the_order_of_its_priority(ranked: Bench) -> None:
+    send(ranked, "1", "2", "3")
+    assert lost(ranked, 2) == [b"3", b"2"]
+    send(ranked, "0", "3", "2")
+    assert bodies(ranked, 3) == [b"3", b"2", b"1"]
+    assert bodies(ranked, 2) == [b"0", b"3"], "the last of what is new, and the highest of what comes again"
+    assert bodies(ranked, 2) == [b"2"]
+
+
+def test_what_is_left_is_told(ranked: Bench) -> None:
+    send(ranked, "1", "2", "3", "3")
+    lost(ranked, 2)
+    [event] = ranked.ask(Receive(1, "g", "R", 3, 60_000, from_first=True))
+    assert isinstance(event, Received)
+    assert event.rest == 1
+
+
+def test_the_policy_has_what_comes_again_first_or_as_often_as_it_says(ranked: Bench) -> None:
+    assert ranked.ask(ChangePolicy(1, {"priority_again_first_percent": "100"})) == [Done(1)]
+    send(ranked, "1", "2", "3")
+    assert lost(ranked, 2) == [b"3", b"2"]
+    send(ranked, "3")
+    assert bodies(ranked, 1) == [b"3"]
+    assert bodies(ranked, 2) == [b"2", b"3"]
+    reads = PriorityReads(Policy(priority_again_first_percent=30))
+    topic, group, command = Topic("R", 4, 4, type="PRIORITY"), Group("g"), Receive(1, "g", "R", 1, 60_000)
+    assert sum(again_first(reads.queue_id(topic, group, command)) for _ in range(100)) == 30
+
+
+def test_the_policy_has_queue_0_first(ranked: Bench) -> None:
+    assert ranked.ask(ChangePolicy(1, {"priority_order_ascending": "false"})) == [Done(1)]
+    send(ranked, "3", "1", "0", "2")
+    assert lost(ranked, 2) == [b"0", b"1"]
+    assert bodies(ranked, 32) == [b"2", b"3", b"0", b"1"]
+
+
+@pytest.mark.parametrize("percent", ["-1", "101", "", "x"])
+def test_a_share_of_what_comes_again_first_is_0_to_100(bench: Bench, percent: str) -> None:
+    assert code(bench.ask(ChangePolicy(1, {"priority_again_first_percent": percent}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert bench.ask(ChangePolicy(1, {"priority_again_first_percent": "0"})) == [Done(1)]
 
 
 def test_a_factor_of_zero_is_no_priority_and_half_is_half(ranked: Bench) -> None:

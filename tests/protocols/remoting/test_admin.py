@@ -181,12 +181,14 @@ def test_the_broker_about_itself() -> None:
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
     policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky",
+              "priority_order_ascending": "true", "priority_again_first_percent": "0",
               "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15",
               "durability": "flushed"}
     conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
     assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\n" in frame.body
+    assert b"priorityOrderAsc=true\npopFromRetryProbabilityForPriority=0\n" in frame.body
     assert b"transactionTimeOut=6000\ntransactionCheckInterval=30000\ntransactionCheckMax=15\n" in frame.body
     told = properties(frame.body)
     assert (told["flushDiskType"], told["maxMessageSize"], told["authorizationEnabled"]) == ("SYNC_FLUSH", "4194304", "false")
