@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.apache_e2e import expected, golang, report
+from tests.conformance.apache_e2e import expected, golang, java, report
 from tests.conformance.apache_e2e.report import Outcome
 
 JUNIT = """<testsuite>
@@ -35,6 +35,21 @@ def test_reports_of_junit_are_read(tmp_path: Path) -> None:
 def test_events_of_go_are_read() -> None:
     found = [(each.name, each.trouble) for each in golang.outcomes(GO)]
     assert found == [("normal#TestA", "wrong"), ("normal#TestB", ""), ("normal#package", "failed")]
+
+
+def test_newer_clients_are_called_by_their_names_in_a_copy(tmp_path: Path) -> None:
+    module = java.MODULES["remoting"]
+    checkout, folder = tmp_path / "checkout", tmp_path / "copy"
+    original = checkout / module.folder / "src/One.java"
+    original.parent.mkdir(parents=True)
+    original.write_text("import org.apache.rocketmq.common.protocol.body.ClusterInfo;")
+    for client in (None, "4.9.8", "5.0.0"):
+        assert java.source(checkout, folder, module, client) == checkout
+    assert java.source(checkout, folder, java.MODULES["grpc"], "5.2.0") == checkout
+    assert java.source(checkout, folder, module, "5.5.0") == folder
+    copied = (folder / module.folder / "src/One.java").read_text()
+    assert copied == "import org.apache.rocketmq.remoting.protocol.body.ClusterInfo;"
+    assert "common" in original.read_text()
 
 
 @pytest.mark.parametrize(

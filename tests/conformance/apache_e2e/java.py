@@ -25,6 +25,16 @@ PARALLEL: Final = "junit.jupiter.execution.parallel.config"
 
 ATTEMPTS: Final = 10
 ADMIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
+REMOTING: Final = "org.apache.rocketmq.remoting.protocol"
+RENAMED: Final = {
+    "org.apache.rocketmq.common.protocol.": f"{REMOTING}.",
+    "org.apache.rocketmq.common.admin.": f"{REMOTING}.admin.",
+    "org.apache.rocketmq.common.subscription.": f"{REMOTING}.subscription.",
+    "createTopic(clusterName, topic, queueNum);": "createTopic(clusterName, topic, queueNum, null);",
+    "HashMap<String, BrokerData> brokers": "java.util.Map<String, BrokerData> brokers",
+}
+"""What the module `remoting` calls, and how that is written since version 5.1 of the client."""
+RENAMED_IN: Final = (5, 1)
 SPRING_TOPICS: Final = tuple(f"topic-{kind}-spring-test" for kind in ("normal", "order", "delay", "trans"))
 
 
@@ -43,11 +53,13 @@ class Module:
     topics: tuple[str, ...] = ()
     """What has to be there before, as its consumers begin before it makes them, and look again after half a minute."""
     environment: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    """What newer clients call otherwise."""
 
 
 MODULES: Final = {
     "grpc": Module("grpc.xml", "java/e2e", "namesrvAddr", "endPoint", environment={"HEADGATE_POLICY_CREATE_TOPICS": "false"}),
-    "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr", alone=("NormalMessageSizeTest",)),
+    "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr", alone=("NormalMessageSizeTest",), renamed=RENAMED),
     "spring": Module("spring.xml", "java/e2e-spring", "rocketmq.name-server", at_once=1, topics=SPRING_TOPICS),
 }
 """Apache's proxy makes no topic for who asks for its route, and that is tested. The tests of `spring` share their listeners."""
@@ -59,6 +71,7 @@ def run(
     """Compile the module and run its classes, or those that are wanted, on one node."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    checkout = source(checkout, folder / "source", module, client)
     classpath = build(checkout, folder, module, client)
     with Node(folder / "node", "--durability", "page", environment=module.environment) as node:
         for topic in module.topics:
@@ -68,6 +81,19 @@ def run(
                 continue
             for outcome in run_class(module, checkout, folder, [*options(module, node), "-cp", classpath], name):
                 verdict.take(outcome)
+
+
+def source(checkout: Path, folder: Path, module: Module, client: str | None) -> Path:
+    """The checkout, or a copy of the module in `folder` by the names of the client that is asked for."""
+    if client is None or not module.renamed or tuple(int(part) for part in client.split(".")[:2]) < RENAMED_IN:
+        return checkout
+    shutil.copytree(checkout / module.folder, folder / module.folder)
+    for path in folder.rglob("*.java"):
+        text = path.read_text()
+        for old, new in module.renamed.items():
+            text = text.replace(old, new)
+        path.write_text(text)
+    return folder
 
 
 def build(checkout: Path, folder: Path, module: Module, client: str | None) -> str:
