@@ -205,12 +205,11 @@ class QueueIndex(TopicEntries):
 
     def forget_tail(self, queue: Queue) -> None:
         """Rows that are in memory alone are needed no more: their records are gone, or the whole queue is."""
-        if queue.tail is None:
-            return
-        self.tail_rows -= queue.tail_rows()
-        queue.tail = None
-        queue.tail_first = queue.next
-        del self._unwritten[queue]
+        if queue.tail is not None:
+            self.tail_rows -= queue.tail_rows()
+            queue.tail = None
+            queue.tail_first = queue.next
+            del self._unwritten[queue]
 
     def drop_topic(self, topic: str, epoch: int) -> None:
         """Forget a topic's queues; records before `epoch` are no more."""
