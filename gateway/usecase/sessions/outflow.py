@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from domain import property as properties
@@ -17,6 +18,9 @@ from gateway.usecase.sessions.subscriber import Claim, Flight, Place, Reach, Sub
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """How long the progress of a durable session may be younger in memory than in the store."""
+
+CHECKPOINT_SESSIONS: Final = 256
+"""Of so many sessions the progress is put on record in one turn; the others follow a millisecond later."""
 
 
 def level_of(stored: bytes) -> int:
@@ -222,9 +226,11 @@ class Outflow:
         subscriber.dirty = False
 
     def _checkpoint(self) -> None:
-        dirty, self._dirty = self._dirty, {}
         changes: list[StateChange] = []
-        for subscriber in dirty:
+        for subscriber in list(islice(self._dirty, CHECKPOINT_SESSIONS)):
+            del self._dirty[subscriber]
             changes += snapshot.progress(subscriber)
+        if self._dirty:
+            self._clock.call_at(self._clock.monotonic_ns() + MILLISECOND_NS, self._checkpoint)
         if changes:
             self._state.put(changes, None)

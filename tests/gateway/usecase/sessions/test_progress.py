@@ -1,0 +1,41 @@
+"""Progress of durable sessions is put on record in short turns, that of each once, within a fraction of a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from domain.errors import Failure
+from domain.ports import StateChange
+from gateway.usecase.sessions.outflow import CHECKPOINT_NS, CHECKPOINT_SESSIONS, Outflow
+from gateway.usecase.sessions.subscriber import Subscriber
+from tests.gateway.usecase.sessions.test_snapshot import store
+
+Done = Callable[[None | Failure], None]
+
+
+def test_many_sessions_are_put_on_record_over_many_turns() -> None:
+    opened, clock = store()
+    kept: list[int] = []
+    state = opened.state
+    put = state.put
+
+    def watched(changes: Sequence[StateChange], done: Done | None) -> None:
+        kept.append(len(changes))
+        put(changes, done)
+
+    state.put = watched  # type: ignore[method-assign]
+    outflow = Outflow(state, clock, lambda claim: None)
+    subscribers = [Subscriber(f"c{number}") for number in range(1_000)]
+    for subscriber in subscribers:
+        outflow.stain(subscriber)
+        outflow.stain(subscriber)
+    clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
+    assert sum(kept) == len(subscribers)
+    assert max(kept) <= CHECKPOINT_SESSIONS
+    assert not any(subscriber.dirty for subscriber in subscribers)
+    outflow.stain(subscribers[3])
+    outflow.stain(subscribers[4])
+    outflow.forget(subscribers[3])
+    clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
+    assert kept[-1] == 1
+    assert sum(kept) == len(subscribers) + 1
