@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from domain import address
 from domain.command import Command
+from domain.directory import Routes
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, RequestMode
 from domain.inventory import ListModes, ModeList, QueryRequestMode, SetRequestMode
-from domain.ports import Metadata, Routes, State, StateChange
+from domain.ports import Metadata, State, StateChange
 from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.groups import Groups

@@ -11,10 +11,11 @@ from typing import Final
 
 from domain import address
 from domain.command import Command
+from domain.directory import Routes, Settings
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import SECOND_NS
-from domain.ports import Clock, Metadata, Routes, Settings
+from domain.ports import Clock, Metadata
 from domain.route import (
     MASTER_ID,
     ORDER_KEY,
