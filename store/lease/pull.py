@@ -1,0 +1,180 @@
+"""One pull of a queue that receivers share: it leases what it returns."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, final
+
+from domain import limits
+from domain.filter.filter import Filter
+from domain.ports import ReadResult
+from domain.record import Record, with_reconsume_times
+from store.lease import call, stray
+from store.lease.mark import HOLD_MS
+from store.lease.table import LeaseTable
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+from store.queue.row import within
+from store.reading import READ_BYTES_MAX
+
+_STEP: Final = 64
+
+
+class Source(call.Source, Protocol):
+    """Where pulls get their messages, and what they need of the store."""
+
+    def freed(self, group: str, topic: str) -> None:
+        """Messages of `topic` can be leased again by `group`."""
+
+    def has_topic(self, name: str) -> bool:
+        """True when the topic exists."""
+
+
+@final
+class PullCall:
+    """What is asked for, and what has been got so far. `changed`: the table has to be written."""
+
+    __slots__ = (
+        "_index", "_limit", "_max_bytes", "_now", "_pop_ms", "_queue", "_records", "_size", "_source", "_table", "_wanted",
+        "changed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        index: QueueIndex,
+        source: Source,
+        table: LeaseTable,
+        queue: Queue,
+        now: int,
+        limit: int,
+        max_bytes: int,
+        wanted: Filter | None,
+    ) -> None:
+        self._index = index
+        self._source = source
+        self._table = table
+        self._queue = queue
+        self._now = now
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._wanted = wanted
+        self._pop_ms = table.next_pop(now)
+        self._records: list[bytes] = []
+        self._size = 0
+        self.changed = False
+
+    def run(self, offset: int, backward: bool) -> ReadResult:
+        """Lease from `offset` on what nobody else has; `pop_ms` is that of these leases, 0 when there are none.
+
+        `backward`: first, and on its own, what came back before it (stray.py).
+        """
+        table, queue = self._table, self._queue
+        first, end = queue.first, queue.visible
+        table.expire(self._now)
+        if offset < first:
+            return ReadResult("TOO_SMALL", [], first, first, end)
+        if offset > end:
+            return ReadResult("TOO_LARGE", [], end, first, end)
+        at = max(offset, table.floor)
+        if at - table.head + len(table.leases) > limits.LEASES_PER_QUEUE_MAX:
+            return ReadResult("TOO_LARGE", [], table.head, first, end)
+        if table.ordered and any(not (lease.free or lease.pulled) for lease in table.leases.values()):
+            return ReadResult("EMPTY", [], offset, first, end)
+        while table.head < at:
+            # It was given out before anybody received here, or its reader says that it goes on behind it.
+            self._hold(table.head, True)
+        if backward:
+            self._behind(offset)
+            if self._records:
+                return ReadResult("FOUND", self._records, offset, first, end, self._pop_ms)
+        following = self._again(at)
+        if following < 0:
+            following = self._fresh(at)
+        blocked = following < end and not self._records and len(table.leases) >= limits.LEASES_PER_QUEUE_MAX
+        if self._records:
+            return ReadResult("FOUND", self._records, following, first, end, self._pop_ms)
+        return ReadResult("EMPTY" if blocked or following == offset else "NO_MATCH", [], following, first, end)
+
+    def _behind(self, offset: int) -> None:
+        """What is free before `offset`, under a pop time of its own."""
+        table = self._table
+        strays = stray.behind(table, offset, self._limit)
+        if not strays:
+            return
+        self._pop_ms = table.next_pop(self._now)
+        taken: list[int] = []
+        for at in strays:
+            record = self._leased(at)
+            if record is None:
+                continue
+            if not self._add(record, at, True):
+                break
+            taken.append(at)
+        if taken:
+            stray.given(table, taken)
+
+    def _again(self, at: int) -> int:
+        """What is below the head, and free or the puller's own. Where to go on when that is enough, else -1."""
+        table = self._table
+        if at >= table.head:
+            return -1
+        for offset in sorted([each for each, lease in table.leases.items() if each >= at and (lease.free or lease.pulled)]):
+            if len(self._records) >= self._limit:
+                return offset
+            record = self._leased(offset)
+            if record is not None and not self._add(record, offset, not table.leases[offset].pulled):
+                return offset
+        return -1
+
+    def _leased(self, offset: int) -> bytes | None:
+        """The message at an offset that was leased before; None, and passed by, when it is gone or not wanted."""
+        found = self._source.records(self._index.rows(self._queue, offset, 1))
+        if found and self._wants(found[0]):
+            return found[0]
+        self._pass_by(offset)
+        return None
+
+    def _fresh(self, at: int) -> int:
+        """From the head on; where to go on."""
+        table, queue = self._table, self._queue
+        began = table.head
+        while (
+            len(self._records) < self._limit and table.head < queue.visible
+            and table.head - began < limits.LEASES_PER_QUEUE_MAX
+        ):  # fmt: skip
+            if len(table.leases) >= limits.LEASES_PER_QUEUE_MAX:
+                break
+            rows = self._index.rows(queue, table.head, min(_STEP, queue.visible - table.head))
+            if not rows:
+                break
+            for record in self._source.records(within(rows, READ_BYTES_MAX)):
+                if len(self._records) >= self._limit:
+                    break
+                if not self._wants(record):
+                    self._pass_by(table.head)
+                elif not self._add(record, table.head, True):
+                    return table.head
+        return max(table.head, at)
+
+    def _wants(self, record: bytes) -> bool:
+        return self._wanted is None or self._wanted.matches(Record(record).properties)
+
+    def _pass_by(self, offset: int) -> None:
+        self._table.pass_by(offset)
+        self.changed = True
+
+    def _add(self, record: bytes, offset: int, attempt: bool) -> bool:
+        """Lease and return one message; False when there is no room for its bytes."""
+        if self._records and self._size + len(record) > self._max_bytes:
+            return False
+        attempts = self._hold(offset, attempt)
+        if attempts > 1:
+            record = with_reconsume_times(record, Record(record).reconsume_times + attempts - 1)
+        self._size += len(record)
+        self._records.append(record)
+        return True
+
+    def _hold(self, offset: int, attempt: bool) -> int:
+        lease = self._table.take(offset, self._pop_ms, self._now + HOLD_MS, attempt)
+        lease.pulled = True
+        self.changed = True
+        return lease.attempts
