@@ -1,4 +1,4 @@
-"""kill -9 of the node, once, under clients that work: Java (remoting of two versions, gRPC), Go (both), Python and Node.
+"""kill -9 of the node, once, under clients that work: Java (remoting of two versions, gRPC), Go (both), Python, Node and Rust.
 
 Producers and consumers reconnect by themselves; transactions are decided over it, or asked about after it; timers keep time.
 """
@@ -19,19 +19,21 @@ from tests.interop.grpc_setup import make_topic
 from tests.interop.node import Node
 from tests.interop.remoting_java import PROJECT, JavaClient, build
 from tests.interop.test_grpc_go import client as grpc_go
+from tests.interop.test_grpc_rust import client as grpc_rust
 from tests.interop.test_java_scenes import scenes
 from tests.interop.test_remoting_go import client as remoting_go
 from tests.interop.workshop import node_scripts
 
 pytestmark = pytest.mark.interop
-__all__ = ["grpc_go", "remoting_go"]
+__all__ = ["grpc_go", "grpc_rust", "remoting_go"]
 READY_S = 90
 RUN_S = 200
 ALL = (
     *(f"java-remoting:{scene}" for scene in ("stream", "stream-pop", "timers", "transactions", "between")),
     *(f"java-grpc:{scene}" for scene in ("stream", "transactions", "between")),
     "go-remoting:stream", "go-remoting:transactions", "go-grpc:stream", "go-grpc:transactions",
-    "python-grpc:stream", "python-grpc:transactions", "node-grpc:stream", "java4-remoting:stream",
+    "python-grpc:stream", "python-grpc:transactions", "node-grpc:stream", "node-grpc:transactions",
+    "java4-remoting:stream", "java4-remoting:transactions", "rust-grpc:stream",
 )  # fmt: skip
 KINDS = {"transactions": "TRANSACTION", "between": "TRANSACTION"}
 
@@ -94,7 +96,7 @@ class Client:
 
 @pytest.fixture(scope="module")
 def told(
-    tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path
+    tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path, grpc_rust: Path
 ) -> Iterator[dict[str, str]]:
     """`client:scene` -> what was said of it."""
     grpc = compiled(tmp_path_factory.mktemp("grpc"))
@@ -102,8 +104,8 @@ def told(
     node_grpc = node_scripts(Path(__file__).parent / "nodejs", "the gRPC SDK for Node")
     script = Path(__file__).with_name("grpc_python_crash.py")
     with Node(tmp_path_factory.mktemp("node")) as node:
-        make_topic(node, "NodeGrpc-stream", "NORMAL")
-        for client in ("JavaGrpc", "GoGrpc", "PythonGrpc"):
+        make_topic(node, "RustGrpc-stream", "NORMAL")
+        for client in ("JavaGrpc", "GoGrpc", "PythonGrpc", "NodeGrpc"):
             for scene in ("stream", "transactions", "between"):
                 make_topic(node, f"{client}-{scene}", KINDS.get(scene, "NORMAL"))
         nameserver, broker, endpoint = (f"127.0.0.1:{node.port(name)}" for name in ("nameserver", "remoting", "grpc"))
@@ -114,8 +116,9 @@ def told(
             "go-remoting": ([str(remoting_go), "crash", nameserver, "GoCrash", broker], {}),
             "go-grpc": ([str(grpc_go), "crash", endpoint, "GoGrpc", "GoGrpc-group"], clear),
             "python-grpc": ([sys.executable, str(script), endpoint, "PythonGrpc"], {}),
-            "node-grpc": (["node", str(node_grpc / "crash.js"), endpoint, "NodeGrpc-stream"], {}),
-            "java4-remoting": ([*java4.command("Killed"), nameserver, "Java4-stream"], {}),
+            "node-grpc": (["node", str(node_grpc / "crash.js"), endpoint, "NodeGrpc"], {}),
+            "java4-remoting": ([*java4.command("Killed"), nameserver, "Java4"], {}),
+            "rust-grpc": ([str(grpc_rust), endpoint, "crash", "RustGrpc-stream"], {}),
         }
         clients: dict[str, Client] = {}
         try:

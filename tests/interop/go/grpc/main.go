@@ -28,7 +28,7 @@ var endpoint, topic, group string
 
 func main() {
 	endpoint, topic, group = os.Args[2], os.Args[3], os.Args[4]
-	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact, "crash": crash, "sql": sql, "dead": dead, "spaces": spaces, "slow": slow, "lane": lane}
+	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact, "crash": crash, "sql": sql, "dead": dead, "spaces": spaces, "slow": slow, "lane": lane, "guarded": guarded}
 	if err := scenarios[os.Args[1]](); err != nil {
 		fmt.Println("FAILED", os.Args[1], err)
 		os.Exit(1)

@@ -1,4 +1,4 @@
-//! More of the SDK: order, delay, transactions, SQL92, invisible time. All run at once, each with a topic and a group of its own.
+//! More of the SDK: order, delay, transactions, SQL92, invisible time, dead letters. All run at once, each with a topic and a group of its own.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,8 @@ pub async fn run(client: &ClientOption) -> Result<(), ClientError> {
         delay(client),
         transaction(client),
         sql(client),
-        invisible(client)
+        invisible(client),
+        dead(client)
     )?;
     Ok(())
 }
@@ -200,5 +201,30 @@ async fn invisible(client: &ClientOption) -> Result<(), ClientError> {
         }
     }
     consumer.shutdown().await?;
+    producer.shutdown().await
+}
+
+/// A message that is never acknowledged becomes a dead letter after the group's attempts, and another group reads it.
+async fn dead(client: &ClientOption) -> Result<(), ClientError> {
+    let topic = "rust-dead";
+    let producer = producing(client, topic).await?;
+    let message = MessageBuilder::builder()
+        .set_topic(topic)
+        .set_body(body(0));
+    producer.send(message.build()?).await?;
+    let consumer = consuming(client, topic).await?;
+    let begun = SystemTime::now();
+    let mut seen = 0;
+    while seen < 2 && begun.elapsed().unwrap() < PATIENCE {
+        for message in consumer.receive_with(topic, &all(), 1, SHORT_LEASE).await? {
+            seen += 1;
+            report(topic, &message);
+        }
+    }
+    tokio::time::sleep(SHORT_LEASE).await;
+    // A receive is what finds that the attempts are over.
+    consumer.receive_with(topic, &all(), 1, SHORT_LEASE).await?;
+    consumer.shutdown().await?;
+    drain(client, "%DLQ%rust-dead-group", all(), 1).await?;
     producer.shutdown().await
 }

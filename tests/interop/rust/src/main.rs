@@ -1,7 +1,9 @@
-//! The official Rust SDK as a user writes it. Arguments: endpoint, topic, group; or the endpoint alone, for all
-//! that `features` has. Prints what was seen, one a line.
+//! The official Rust SDK as a user writes it. Arguments: endpoint, topic, group; or the endpoint alone, for all that `features`
+//! has; or endpoint, `crash`, topic; or endpoint, `guarded`, and what that wants. Prints what was seen, one a line.
 
+mod crash;
 mod features;
+mod guarded;
 
 use rocketmq::conf::{ClientOption, ProducerOption, SimpleConsumerOption};
 use rocketmq::error::ClientError;
@@ -20,6 +22,14 @@ async fn main() -> Result<(), ClientError> {
     client.set_enable_tls(false);
     if arguments.len() == 2 {
         return features::run(&client).await;
+    }
+    match arguments[2].as_str() {
+        "crash" => {
+            crash::run(&client, &arguments[3]).await;
+            std::process::exit(0);
+        }
+        "guarded" => return guarded::run(&client, &arguments[3..]).await,
+        _ => (),
     }
     let (topic, group) = (&arguments[2], &arguments[3]);
     produce(&client, topic).await?;

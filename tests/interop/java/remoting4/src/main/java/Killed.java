@@ -1,29 +1,72 @@
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
 
-/** The node is killed and started again under this: `Killed NAMESERVER TOPIC`. Says READY when it can stand that, and waits for a line. */
+/**
+ * The node is killed and started again under these: `Killed NAMESERVER PREFIX`. Says READY when both can stand that, and waits for a
+ * line; then `OK NAME`, or `FAILED NAME` with the reason below it.
+ */
 public final class Killed {
     private static final int BEFORE = 200;
     private static final int AFTER = 200;
-    private static volatile boolean back;
+    private static final int KIND = 4;
+    private static final CountDownLatch READY = new CountDownLatch(2);
+    private static final CountDownLatch BACK = new CountDownLatch(1);
+
+    interface Scene {
+        void play(Stage stage) throws Exception;
+    }
 
     private Killed() {
     }
 
-    public static void main(String[] arguments) {
-        try (Stage stage = new Stage(arguments[0], arguments[1])) {
-            stream(stage);
-            System.out.println("OK stream");
-        } catch (Throwable error) {
-            System.out.println("FAILED stream");
-            error.printStackTrace(System.out);
-        }
+    public static void main(String[] arguments) throws Exception {
+        Thread stream = begun("stream", Killed::stream, arguments);
+        Thread transactions = begun("transactions", Killed::transactions, arguments);
+        READY.await();
+        System.out.println("READY");
+        System.out.flush();
+        Stage.check(System.in.read() >= 0, "nobody has said that the node is back");
+        BACK.countDown();
+        stream.join();
+        transactions.join();
         System.out.flush();
         System.exit(0);
+    }
+
+    private static Thread begun(String name, Scene scene, String[] arguments) {
+        Thread thread = new Thread(() -> {
+            try (Stage stage = new Stage(arguments[0], arguments[1] + "-" + name)) {
+                scene.play(stage);
+                System.out.println("OK " + name);
+            } catch (Throwable error) {
+                synchronized (System.out) {
+                    System.out.println("FAILED " + name);
+                    error.printStackTrace(System.out);
+                }
+                while (BACK.getCount() > 0 && READY.getCount() > 0) {
+                    READY.countDown();
+                }
+            }
+        }, name);
+        thread.start();
+        return thread;
+    }
+
+    private static boolean isBack() {
+        return BACK.getCount() == 0;
     }
 
     /** Sends and consumes all the time: what was acknowledged is consumed. */
@@ -39,11 +82,11 @@ public final class Killed {
         int since = 0;
         boolean told = false;
         for (int number = 0; since < AFTER; number++) {
-            boolean isBack = back;
+            boolean back = isBack();
             try {
                 if (producer.send(stage.message("m" + number)).getSendStatus() == SendStatus.SEND_OK) {
                     acknowledged.add("m" + number);
-                    since += isBack ? 1 : 0;
+                    since += back ? 1 : 0;
                 }
             } catch (Exception down) {
                 Stage.check(++failed < 10_000, "the producer does not come back: " + down);
@@ -51,24 +94,56 @@ public final class Killed {
             }
             if (acknowledged.size() >= BEFORE && !told) {
                 told = true;
-                System.out.println("READY");
-                listen();
+                READY.countDown();
             }
-            Thread.sleep(isBack ? 0 : 5);
+            Thread.sleep(back ? 0 : 5);
         }
         Stage.until("all that was acknowledged is consumed", 120, () -> new HashSet<>(seen).containsAll(acknowledged));
         System.out.println("java4: " + acknowledged.size() + " acknowledged, " + failed + " sends failed, " + seen.size() + " deliveries");
     }
 
-    private static void listen() {
-        Thread thread = new Thread(() -> {
-            try {
-                back = System.in.read() >= 0;
-            } catch (java.io.IOException error) {
-                throw new IllegalStateException(error);
+    /** Decided before the kill, or asked about after it; every other one of those is then committed. */
+    private static void transactions(Stage stage) throws Exception {
+        Set<String> asked = ConcurrentHashMap.newKeySet();
+        TransactionMQProducer producer = new TransactionMQProducer("pg-" + stage.topic);
+        producer.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                return (LocalTransactionState) argument;
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                if (!isBack()) {
+                    return LocalTransactionState.UNKNOW;
+                }
+                asked.add(Stage.text(message));
+                return Stage.text(message).endsWith("0") ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
             }
         });
-        thread.setDaemon(true);
-        thread.start();
+        stage.prepared(producer);
+        Set<String> wanted = new TreeSet<>();
+        Set<String> open = new TreeSet<>();
+        for (int number = 0; number < KIND; number++) {
+            for (LocalTransactionState state : List.of(LocalTransactionState.values())) {
+                String body = state + " " + number + " " + number % 2;
+                producer.sendMessageInTransaction(stage.message(body), state);
+                if (state == LocalTransactionState.UNKNOW) {
+                    open.add(body);
+                }
+                if (state == LocalTransactionState.COMMIT_MESSAGE || state == LocalTransactionState.UNKNOW && number % 2 == 0) {
+                    wanted.add(body);
+                }
+            }
+        }
+        Thread.sleep(1_000);
+        READY.countDown();
+        BACK.await();
+        ConcurrentLinkedQueue<String> seen = new ConcurrentLinkedQueue<>();
+        DefaultMQPushConsumer consumer = stage.consumer();
+        consumer.registerMessageListener(Stage.taking(seen));
+        consumer.start();
+        Stage.same("transactions over a kill", seen, wanted);
+        Stage.until("all that was left open is asked about", 90, () -> asked.equals(open));
     }
 }
