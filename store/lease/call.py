@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from domain import limits
@@ -20,6 +20,20 @@ SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
 """What one call looks at at most, messages that are not wanted included."""
 READ_BYTES_MAX: Final = 512 * 1024
+WHOLE: Final = 0
+FRESH: Final = 1
+AGAIN: Final = 2
+"""What a call does with a queue: everything, or apart what nobody has had and what comes again."""
+_AT_ONCE: Final = (WHOLE,)
+_FRESH_FIRST: Final = (FRESH, AGAIN)
+_AGAIN_FIRST: Final = (AGAIN, FRESH)
+
+
+def steps(queue_id: int) -> tuple[int, ...]:
+    """What is done with all queues, one step after the other; `queue_id` as domain/priority.looking has it, or a queue's."""
+    if not by_priority(queue_id):
+        return _AT_ONCE
+    return _AGAIN_FIRST if again_first(queue_id) else _FRESH_FIRST
 
 
 class Source(Protocol):
@@ -72,26 +86,20 @@ class LeaseCall:
             self.pop_ms = table.pop_ms + 1
 
     def prepare(self, table: LeaseTable, queue: Queue) -> None:
-        """What take_fresh and take_again want of all tables before the first one is leased from."""
+        """What FRESH and AGAIN want of all tables before the first one is leased from."""
         self.agree(table)
         table.expire(self.now)
         self.rest += max(queue.visible - table.head + len(table.returned), 0)
 
-    def steps(self, queue_id: int) -> tuple[Callable[[LeaseTable, Queue], bool], ...]:
-        """What is done with each queue, one after the other: once, or by priority what is new and what comes again apart."""
-        if not by_priority(queue_id):
-            return (self.take_from,)
-        return (self.take_again, self.take_fresh) if again_first(queue_id) else (self.take_fresh, self.take_again)
-
-    def take_fresh(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from one queue what nobody has had; True when the table has changed."""
-        before = table.head
-        changed = self._fresh(table, queue)
-        self.rest -= table.head - before
-        return changed
-
-    def take_again(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from one queue what comes again; True when the table has changed."""
+    def take(self, step: int, table: LeaseTable, queue: Queue) -> bool:
+        """One of `steps` with one queue; True when the table has changed."""
+        if step == WHOLE:
+            return self.take_from(table, queue)
+        if step == FRESH:
+            before = table.head
+            changed = self._fresh(table, queue)
+            self.rest -= table.head - before
+            return changed
         again = table.free(self.limit - len(self.messages))
         self.rest -= len(again)
         return self._again(table, queue, again, True, True)

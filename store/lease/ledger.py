@@ -13,7 +13,7 @@ from domain.ports import Clock, LeaseResult, StateChange
 from domain.priority import by_priority, lowest_first
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
-from store.lease.call import LeaseCall, Source
+from store.lease.call import LeaseCall, Source, steps
 from store.lease.expiry import Expiry
 from store.lease.mark import Marks
 from store.lease.order import OrderedCall
@@ -84,13 +84,13 @@ class Ledger(Turn):
         if by_priority(queue_id):
             for queue in queues:
                 call.prepare(self.table(group, queue, from_first), queue)
-        for take in call.steps(queue_id):
+        for step in steps(queue_id):
             for queue in queues:
                 table = self.table(group, queue, from_first)
                 table.heard_ms = now
                 if not table.shared:
                     self._share(table, queue, now)
-                if take(table, queue):
+                if call.take(step, table, queue):
                     wrote = True
                     self._touch(table)
                     self._expiry.schedule(table)
