@@ -1,4 +1,6 @@
-"""Listeners of Python, Node and Go that work longer than a lease, and TLS where it is not an SDK's own choice; all at once."""
+"""Listeners of Python, Node and Go that work longer than a lease, members of Python and Node that are killed in the middle of an
+ordered group, and TLS where it is not an SDK's own choice; all at once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from typing import Any
 import pytest
 
 from tests.interop import certificates
-from tests.interop.grpc_setup import make_topic
+from tests.interop.grpc_setup import make_group, make_topic
+from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
 from tests.interop.workshop import go_program, node_scripts
 
@@ -23,13 +26,15 @@ pytestmark = pytest.mark.interop
 HERE = Path(__file__).parent
 RUN_S = 170
 SCENES = ("python-slow", "python-tls", "node-slow", "node-tls", "go-slow")
+LANES = ("python", "node")
 
 
 @dataclass(frozen=True)
 class Told:
-    """Scene -> its process; or why it was not run."""
+    """Scene -> its process; SDK -> what members of an ordered group saw, and which was killed; or why it was not run."""
 
     runs: dict[str, Future[subprocess.CompletedProcess[str]] | str]
+    lanes: dict[str, Future[tuple[Members, int]] | str]
 
     def of(self, scene: str) -> subprocess.CompletedProcess[str]:
         """A scene that has ended well."""
@@ -72,12 +77,25 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
             env={**os.environ, **trusted, **more},
         )  # fmt: skip
 
+    def killed(pool: ThreadPoolExecutor, client: str) -> Future[tuple[Members, int]] | str:
+        topic = f"{client}-lanes"
+        make_topic(node, topic, "FIFO")
+        make_group(node, f"{topic}-group", orderly=True)
+        try:
+            script = node_scripts(HERE / "nodejs", "the gRPC SDK for Node") / "lane.js" if client == "node" else Path()
+        except pytest.skip.Exception as absent:
+            return str(absent)
+        command = ["node", str(script)] if client == "node" else [sys.executable, str(HERE / "grpc_python_lane.py")]
+        home = f"HOME={tmp_path_factory.mktemp(topic)}"
+        return pool.submit(killed_in_between, ["env", home, *command, endpoint, topic, f"{topic}-group"])
+
     pair = ("--certificate", str(certificate), "--key", str(key))
     with Node(tmp_path_factory.mktemp("node"), *pair) as node, ThreadPoolExecutor() as pool:
         endpoint = f"127.0.0.1:{node.port('grpc')}"
         for scene in SCENES:
             make_topic(node, scene, "NORMAL")
-        yield Told({scene: begin(pool, scene) for scene in SCENES})
+        lanes = {client: killed(pool, client) for client in LANES}
+        yield Told({scene: begin(pool, scene) for scene in SCENES}, lanes)
 
 
 @pytest.mark.parametrize("scene", ["python-slow", "node-slow"])
@@ -92,3 +110,13 @@ def test_a_message_stays_with_a_go_listener_that_works_longer_than_its_lease(tol
 @pytest.mark.parametrize("scene", ["python-tls", "node-tls"])
 def test_an_sdk_that_is_told_to_uses_tls(told: Told, scene: str) -> None:
     assert told.found(scene) == {"seen": ["over TLS"]}
+
+
+@pytest.mark.parametrize("client", LANES)
+def test_order_per_key_holds_when_one_of_three_members_is_killed(told: Told, client: str) -> None:
+    run = told.lanes[client]
+    if isinstance(run, str):
+        pytest.skip(run)
+    members, victim = run.result()
+    again = judge(members.seen(), victim)
+    print(f"{client}: {len(members.seen(victim))} by the killed member, {again} again")

@@ -1,0 +1,135 @@
+"""Access keys as SDKs have them: the right ones work, a missing right and a wrong password are the client's own error.
+
+Java of both protocols and Python stand in `test_access.py`. All run at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.interop.node import Node
+from tests.interop.remoting_java import PROJECT, build
+from tests.interop.test_access_transaction import ROOT_PASSWORD, remoting
+from tests.interop.test_grpc_rust import TARGET
+from tests.interop.test_grpc_rust import client as rust_client
+from tests.interop.workshop import go_program, node_scripts
+
+pytestmark = pytest.mark.interop
+__all__ = ["rust_client"]
+HERE = Path(__file__).parent
+RUN_S = 150
+CREATE_USER = 3001
+PASSWORD = "wonderland"
+CONFIGURATION = """
+durability = "page"
+[[access.policies]]
+subject = "User:alice"
+resource = "Topic:open*"
+actions = ["Pub", "Sub", "Get"]
+[[access.policies]]
+subject = "User:alice"
+resource = "Group:readers*"
+actions = ["Sub"]
+[[access.policies]]
+subject = "User:alice"
+resource = "Topic:closed"
+actions = ["Sub"]
+"""
+NO_RIGHT = "User:alice has no permission for Pub on Topic:closed"
+REFUSALS = {
+    "go-grpc": (NO_RIGHT, "check signature failed"),
+    "node-grpc": (f"UnauthorizedException: [request-id=undefined, response-code=40100] {NO_RIGHT}", "fetch topic routes"),
+    "rust-grpc": (f"UNAUTHORIZED     message: {NO_RIGHT}", "UNAUTHORIZED     message: check signature failed"),
+    "go-remoting": (f"CODE: 16, DESC: {NO_RIGHT}", "route info not found"),
+    "java4-remoting": (f"CODE: 16  DESC: {NO_RIGHT}", "No route info of this topic"),
+}
+"""Client -> what its error has of a topic that the user may not send to, and of a wrong password: remoting clients and Node's look for
+the topic first, and say only that they find none."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Client -> its process, or why it was not run."""
+
+    runs: dict[str, Future[subprocess.CompletedProcess[str]] | str]
+
+    def of(self, client: str) -> dict[str, str]:
+        """What a client said, by what it tried."""
+        run = self.runs[client]
+        if isinstance(run, str):
+            pytest.skip(run)
+        done = run.result()
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        rows = [line.split("\t", 1) for line in done.stdout.splitlines()]
+        return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Told]:
+    folder = tmp_path_factory.mktemp("access")
+    file = folder / "headgate.toml"
+    file.write_text(CONFIGURATION)
+    with (
+        Node(folder, "--config", str(file), environment={"HEADGATE_ADMIN": f"root:{ROOT_PASSWORD}"}) as node,
+        ThreadPoolExecutor() as pool,
+    ):
+        made = {"username": "alice", "password": PASSWORD, "userType": "Normal", "userStatus": "enable"}
+        assert remoting(node, "root", CREATE_USER, {"username": "alice"}, json.dumps(made).encode()) == 0
+        nameserver, broker, endpoint = (f"127.0.0.1:{node.port(name)}" for name in ("nameserver", "remoting", "grpc"))
+        keys = ("closed", "alice", PASSWORD)
+
+        def rust() -> list[str]:
+            request.getfixturevalue("rust_client")
+            return [str(TARGET / "debug" / "headgate-interop-grpc"), endpoint, "guarded", "openRust", "readersRust", *keys]
+
+        def node_sdk() -> list[str]:
+            script = node_scripts(HERE / "nodejs", "the gRPC SDK for Node") / "guarded.js"
+            return ["node", str(script), endpoint, "openNode", "readersNode", *keys]
+
+        def java4() -> list[str]:
+            java = build(tmp_path_factory.mktemp("java4"), PROJECT.parent / "remoting4")
+            return [*java.command("Guarded"), nameserver, "openJava4", "readersJava4", *keys]
+
+        commands: dict[str, Callable[[], list[str]]] = {
+            "go-grpc": lambda: [
+                str(go_program(HERE / "go" / "grpc", "the gRPC SDK for Go")), "guarded", endpoint, "openGo", "readersGo", *keys,
+            ],
+            "node-grpc": node_sdk,
+            "rust-grpc": rust,
+            "go-remoting": lambda: [
+                str(go_program(HERE / "go" / "remoting", "rocketmq-client-go")), "guarded", nameserver, "openGo2", broker, *keys,
+            ],
+            "java4-remoting": java4,
+        }  # fmt: skip
+
+        def begin(name: str) -> Future[subprocess.CompletedProcess[str]] | str:
+            home = tmp_path_factory.mktemp(name)
+            more = {"HOME": str(home), "rocketmq.client.logRoot": str(home), "rocketmq.client.enableSsl": "false"}
+            try:
+                command = commands[name]()
+            except pytest.skip.Exception as absent:
+                return str(absent)
+            return pool.submit(
+                subprocess.run, command, capture_output=True, text=True, timeout=RUN_S, check=False, cwd=home,
+                env={**os.environ, **more},
+            )  # fmt: skip
+
+        yield Told({name: begin(name) for name in commands})
+
+
+@pytest.mark.parametrize("client_", REFUSALS)
+def test_keys_of_an_sdk(told: Told, client_: str) -> None:
+    found = told.of(client_)
+    print(client_, found)
+    closed, wrong = REFUSALS[client_]
+    assert found["right"] == "5"
+    assert closed in found["closed"]
+    assert wrong in found["wrong"]
