@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.command import Command
+from domain.event import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +32,24 @@ class ChangeTopic(Command):
 
     ticket: object
     change: TopicChange
+
+
+@dataclass(slots=True)
+class SetReadable(Command):
+    """Whether a group may read a topic (RocketMQ code 353); None leaves it as it is -> Readable.
+
+    Refused GROUP_NOT_FOUND, TOPIC_NOT_FOUND where it is to be forbidden.
+    """
+
+    ticket: object
+    group: str
+    topic: str
+    readable: bool | None = None
+
+
+@dataclass(slots=True)
+class Readable(Event):
+    """As it is from now on."""
+
+    ticket: object
+    readable: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.errors import Failure
@@ -143,10 +144,11 @@ class GroupFound(Event):
 
 @dataclass(slots=True)
 class GroupList(Event):
-    """All consumer groups, by name."""
+    """All consumer groups, by name; `forbidden`: group -> topics that it may not read."""
 
     ticket: object
     groups: list[Group]
+    forbidden: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from gateway.usecase.latest import LatestValues
 from gateway.usecase.lite.parts import lite_use_cases
 from gateway.usecase.modes import Modes
 from gateway.usecase.nameserver import NameServer
-from gateway.usecase.policy import SHARES, STRATEGIES, Policy
+from gateway.usecase.policy import PERMISSIONS, SHARES, STRATEGIES, Policy
 from gateway.usecase.query import Querying
 from gateway.usecase.recall import Recalling
 from gateway.usecase.sessions.sessions import Sessions
@@ -114,7 +114,7 @@ def compose(
     )
     routes, keys = RouteTable(), Settings(store.state)
     handler.add(
-        NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock),
+        NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock, policy),
         Modes(handler.groups, store.metadata, routes, store.state),
         Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
         Querying(store, store.metadata, handler.registry),
@@ -159,6 +159,8 @@ def _policy(config: Config) -> Policy:
     policy = Policy(**_table(Policy, config, "policy", ()))
     if policy.share_strategy not in STRATEGIES:
         raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
+    if policy.permission not in PERMISSIONS:
+        raise ConfigError(f"policy.permission is {policy.permission}: one of 2, 4, 6 is wanted")
     percent = policy.priority_again_first_percent
     if not 0 <= percent <= SHARES:
         raise ConfigError(f"policy.priority_again_first_percent is {percent}: 0 to {SHARES} is wanted")

@@ -202,6 +202,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     command.Watch: lambda found: (listen(found.pattern),),
     command.Latest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),
+    admin.SetReadable: _both(UPDATE),
     admin.ChangeTopic: lambda found: (Need(TOPIC, found.change.name, (CREATE,)),),
     inspect.QueryEarliest: _topic(SUB, GET),
     inspect.AwaitMessages: _both(SUB),

@@ -31,6 +31,7 @@ from gateway.usecase.receive import Receiving
 from gateway.usecase.relay import Relaying
 from gateway.usecase.reset import Resetting
 from gateway.usecase.resets import Resets
+from gateway.usecase.rights import Rights
 from gateway.usecase.send import Sending
 from gateway.usecase.settle import Settling
 from gateway.usecase.tally import Tally
@@ -61,20 +62,22 @@ class Dispatcher:
         self.tally = Tally(clock)
         store.listen(self.tally)
         self.topics = Topics(metadata, clock, policy)
-        self.groups = Groups(metadata, store, clock, policy)
-        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change)
+        self.rights = Rights(metadata, state, policy)
+        self.groups = Groups(metadata, store, clock, policy, self.rights)
+        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change, policy)
         self.dead_letters = DeadLetters(store, self.sending)
-        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally, policy)
+        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally, policy, self.rights)
         self.registry = Registry(self.topics, self.groups, store, clock)
         resets = Resets(clock)
         limited = Limited(self.groups, self.dead_letters)
-        self.pulling = Pulling(store, self.topics, self.registry, resets, limited, clock, self.tally)
+        self.pulling = Pulling(store, self.topics, self.registry, self.rights, resets, limited, clock, self.tally)
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[Judge], None]] = []
         self.add(
             self.topics,
             self.groups,
+            self.rights,
             self.sending,
             self.dead_letters,
             self.pulling,

@@ -14,10 +14,11 @@ from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from domain.transaction import Questions
 from gateway.session import Session
 from gateway.usecase.handler import Verb
-from gateway.usecase.policy import SHARES, STRATEGIES, Policy
+from gateway.usecase.policy import PERMISSIONS, SHARES, STRATEGIES, Policy
 
 POLICY: Final = (
-    "create_topics", "create_groups", "queues", "share_strategy", "priority_order_ascending", "priority_again_first_percent",
+    "create_topics", "create_groups", "queues", "permission", "share_strategy",
+    "priority_order_ascending", "priority_again_first_percent",
 )  # fmt: skip
 """What of the policy tools see and change; the rest of it is the configuration's alone."""
 QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
@@ -72,6 +73,10 @@ class Governing:
             if flag is None:
                 return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false, not {text[:40]}")
             return flag
+        if name == "permission":
+            if text in map(str, PERMISSIONS):
+                return int(text)
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {PERMISSIONS}, not {text[:40]}")
         if name == "share_strategy":
             return text if text in STRATEGIES else Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {STRATEGIES}")
         if name == "priority_again_first_percent":

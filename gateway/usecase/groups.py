@@ -14,6 +14,7 @@ from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.policy import LEAST, STRATEGIES, STRATEGY, Policy
+from gateway.usecase.rights import Rights
 
 Then = Callable[[Group | Failure], None]
 
@@ -21,11 +22,12 @@ Then = Callable[[Group | Failure], None]
 class Groups:
     """The consumer groups that the gateway knows, with the policy of making them."""
 
-    def __init__(self, metadata: Metadata, store: MessageStore, clock: Clock, policy: Policy) -> None:
+    def __init__(self, metadata: Metadata, store: MessageStore, clock: Clock, policy: Policy, rights: Rights) -> None:
         self._metadata = metadata
         self._store = store
         self._clock = clock
         self._policy = policy
+        self._rights = rights
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryGroup, ListGroups, PutGroup, DeleteGroup."""
@@ -60,7 +62,7 @@ class Groups:
         self.ensure(command.group, answer)
 
     def _list(self, session: Session, command: ListGroups) -> None:
-        session.answer(GroupList(command.ticket, self._metadata.groups()))
+        session.answer(GroupList(command.ticket, self._metadata.groups(), self._rights.forbidden()))
 
     def _put(self, session: Session, command: PutGroup) -> None:
         group = command.group
@@ -99,4 +101,5 @@ class Groups:
         def deleted(result: None | Failure) -> None:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
+        self._rights.forget(command.group)
         self._store.drop_group(command.group, dropped)

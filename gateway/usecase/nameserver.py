@@ -41,9 +41,10 @@ from domain.route import (
     TopicQueues,
     UnregisterBroker,
 )
-from domain.topic import PERM_WRITE, Topic
+from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.policy import Policy
 
 SWEEP_NS: Final = 5 * SECOND_NS
 
@@ -52,11 +53,13 @@ class NameServer:
     """Routes, the brokers of the cluster, and the name server's keys."""
 
     def __init__(
-        self, cluster: str, broker: str, metadata: Metadata, routes: Routes, settings: Settings, clock: Clock
+        self, cluster: str, broker: str, metadata: Metadata, routes: Routes, settings: Settings, clock: Clock, policy: Policy
     ) -> None:
         self._cluster = cluster
         self._broker = broker
         self._own_writable = True
+        self._policy = policy
+        self._permission = policy.permission
         self._own = BrokerAddresses(cluster, broker, {MASTER_ID: ""})
         self._metadata = metadata
         self._routes = routes
@@ -91,8 +94,7 @@ class NameServer:
             # Made by the group's first heartbeat, which comes after this question; clients ask again only after 30 s.
             topic = Topic(command.topic, 1, 1)
         if topic is not None:
-            perm = topic.perm if self._own_writable else topic.perm & ~PERM_WRITE
-            own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, perm, topic.sys_flag)
+            own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, self._perm(topic), topic.sys_flag)
             queues = [own, *queues]
             brokers = [self._own, *brokers]
         if not queues:
@@ -103,6 +105,16 @@ class NameServer:
         if order and self._settings.get(OWN_NAMESPACE, ORDER_KEY) == "false":
             order = ""
         session.answer(RouteFound(command.ticket, queues, brokers, order or ""))
+
+    def _perm(self, topic: Topic) -> int:
+        """What the route says: the topic's, as far as the broker's goes, less what was wiped since that was changed."""
+        permission = self._policy.permission
+        if permission != self._permission:
+            # RocketMQ's broker registers anew then, which ends what its name servers have wiped.
+            self._permission = permission
+            self._own_writable = True
+        perm = topic.perm if permission == PERM_READ_WRITE else topic.perm & permission
+        return perm if self._own_writable else perm & ~PERM_WRITE
 
     def _brokers(self, session: Session, command: QueryCluster) -> None:
         session.answer(ClusterFound(command.ticket, [self._own, *self._routes.brokers()]))
@@ -146,6 +158,7 @@ class NameServer:
     def _set_writable(self, session: Session, command: SetWritable) -> None:
         if command.broker == self._broker:
             # Routes alone change, as for any broker: producers go elsewhere, and who sends here all the same is served.
+            self._permission = self._policy.permission
             self._own_writable = command.writable
             session.answer(Changed(command.ticket, len(self._metadata.topics())))
             return

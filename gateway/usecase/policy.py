@@ -11,16 +11,19 @@ LEAST: Final = "least-inflight"
 STICKY: Final = "sticky"
 ROUND_ROBIN: Final = "round-robin"
 STRATEGIES: Final = (LEAST, STICKY, ROUND_ROBIN)
+PERMISSIONS: Final = (2, 4, 6)
 SHARES: Final = 100
 """What shares of receives are of."""
 
 
 @dataclass(slots=True)
 class Policy:
-    """Creation on first use, and bounds. One object for the node: who acts by it looks at it each time, tools may change it.
+    """Creation on first use, rights, bounds. One object for the node: who acts by it looks at it each time, tools may change it.
 
     create_topics, create_groups   make what a client names and nobody made; off: refused as not found
     queues                         of a topic made that way
+    permission                     of this broker: 2 write, 4 read, 6 both (RocketMQ: brokerPermission). Routes have no more;
+                                   without read nobody receives for a group, without write ordered topics take nothing
     latest_max, latest_bytes_max   latest (retained) values that are kept, and bytes of them with their paths; one more is
                                    refused, removing one and putting a smaller one in its place never is
     lite_subscriptions_max         lite topics that all clients together may subscribe to; one more is refused
@@ -35,6 +38,7 @@ class Policy:
     create_topics: bool = True
     create_groups: bool = True
     queues: int = 8
+    permission: int = 6
     latest_max: int = 1_000_000
     latest_bytes_max: int = 1024 * 1024 * 1024
     lite_subscriptions_max: int = 100_000

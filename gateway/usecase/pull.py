@@ -19,6 +19,7 @@ from gateway.usecase.limited import Limited, leased
 from gateway.usecase.members import Registry
 from gateway.usecase.parking import Judge, Parking, Waiter
 from gateway.usecase.resets import Resets
+from gateway.usecase.rights import Rights
 from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
 
@@ -31,6 +32,7 @@ class Pulling:
         store: MessageStore,
         topics: Topics,
         registry: Registry,
+        rights: Rights,
         resets: Resets,
         limited: Limited,
         clock: Clock,
@@ -39,6 +41,7 @@ class Pulling:
         self._store = store
         self._topics = topics
         self._registry = registry
+        self._rights = rights
         self._resets = resets
         self.tally = tally
         self._expressions = Expressions()
@@ -89,8 +92,10 @@ class Pulling:
             failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
         elif not 0 <= command.queue_id < max(topic.read_queues, 1):
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
-        elif command.subscribed:
-            failure = self._subscribe(command)
+        else:
+            failure = self.refusal(command)
+            if failure is None and command.subscribed:
+                failure = self._subscribe(command)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
@@ -102,6 +107,10 @@ class Pulling:
             commit = self._store.report if command.member else self._store.commit
             commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
         _Poll(self, session, command).start()
+
+    def refusal(self, command: Pull) -> Failure | None:
+        """Why the group may not read the topic now, None: it may."""
+        return self._rights.refusal(command.group, command.topic)
 
     def instead(self, command: Pull) -> int | None:
         """Where the reader has to go on, when somebody has set its group's position; None: where it wants to."""
@@ -258,7 +267,10 @@ class _Poll:
 
     def retry(self) -> bool:
         instead = self._pulling.instead(self.command)
-        if self._reading:
+        failure = self._pulling.refusal(self.command)
+        if failure is not None:
+            self.refuse(failure)
+        elif self._reading:
             self._missed = True
         elif instead is None:
             self.start()

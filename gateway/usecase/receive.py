@@ -22,6 +22,7 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Judge, Parking, Waiter
 from gateway.usecase.policy import Policy
 from gateway.usecase.priority import PriorityReads
+from gateway.usecase.rights import Rights
 from gateway.usecase.tally import Tally
 from gateway.usecase.topics import Topics
 
@@ -35,11 +36,12 @@ class Receiving:
 
     def __init__(
         self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock, tally: Tally,
-        policy: Policy,
+        policy: Policy, rights: Rights,
     ) -> None:  # fmt: skip
         self._store = store
         self._topics = topics
         self._groups = groups
+        self._rights = rights
         self._dead_letters = dead_letters
         self._clock = clock
         self._parking = Parking(clock)
@@ -95,15 +97,16 @@ class Receiving:
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
                 session.answer(Refused(command.ticket, group))
-            elif not group.consume_enable:
-                failure = Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
-                session.answer(Refused(command.ticket, failure))
             else:
                 # Who asks without order would break it for all the others.
                 command.ordered = command.ordered or group.orderly
                 _Call(self, session, command, group).lease()
 
         self._groups.ensure(command.group, ready)
+
+    def refusal(self, command: Receive) -> Failure | None:
+        """Why the group may not read the topic now, None: it may."""
+        return self._rights.refusal(command.group, command.topic)
 
     def lease(self, call: _Call) -> None:
         """Lease for one call from the topic itself."""
@@ -223,8 +226,12 @@ class _Call:
         self._first: LeaseResult | None = None
 
     def lease(self) -> None:
-        """Look for messages, unless it is too late for that."""
+        """Look for messages, unless it is too late for that, or not allowed any more."""
         if not self._answered and not self.session.closed:
+            failure = self._receiving.refusal(self.command)
+            if failure is not None:
+                self.refuse(failure)
+                return
             self._wakes = self._receiving.wakes
             self._receiving.lease(self)
 

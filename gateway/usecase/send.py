@@ -17,6 +17,7 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.identity import MessageIds
 from gateway.usecase.lite.accepting import accept as accept_lite
 from gateway.usecase.placement import Placement
+from gateway.usecase.policy import Policy
 from gateway.usecase.priority import prioritize
 from gateway.usecase.topics import Topics
 
@@ -26,12 +27,15 @@ Retain = Callable[[Message], StateChange | Failure]
 class Sending:
     """The Send verb, and `submit` for other use cases that append on a client's behalf (wills, dead letters)."""
 
-    def __init__(self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain) -> None:
+    def __init__(
+        self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: Policy
+    ) -> None:
         self._store = store
         self._topics = topics
         self._clock = clock
         self._ids = ids
         self._retain = retain
+        self._policy = policy
         self._placement = Placement()
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -131,6 +135,9 @@ class Sending:
             return Failure(ErrorCode.MESSAGE_TOO_LARGE, f"the body has {len(message.body)} bytes, 4,194,304 are allowed")
         if not topic.perm & PERM_WRITE or topic.write_queues == 0:
             return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} cannot be written")
+        if topic.order and not self._policy.permission & PERM_WRITE:
+            # Producers of others go to another broker by their next route, and are served until then (msgCheck of RocketMQ).
+            return Failure(ErrorCode.NOT_ALLOWED, "the broker sending message is forbidden: brokerPermission is without write")
         if topic.name in address.UNSENDABLE_TOPICS:
             return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} belongs to the system and takes no messages of clients")
         if message.message_id == "":

@@ -1,4 +1,4 @@
-"""Topics and groups as tools see them: codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313, 351 and 352.
+"""Topics and groups as tools see them: codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313 and 351 to 353.
 
 RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicSysFlag.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import address
-from domain.admin import ChangeTopic, TopicChange
+from domain.admin import ChangeTopic, Readable, SetReadable, TopicChange
 from domain.command import (
     DeleteGroup,
     DeleteTopic,
@@ -20,7 +20,7 @@ from domain.command import (
     QueryTopic,
 )
 from domain.event import Event, GroupFound, GroupList, Refused, TopicFound, TopicList
-from domain.topic import Group, Topic
+from domain.topic import PERM_READ, Group, Topic
 from protocols.remoting import bean, codes, fastjson, retry_policy
 from protocols.remoting.bean import Bean
 from protocols.remoting.client import Client
@@ -256,7 +256,7 @@ def _groups(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, GroupList)
     body = {
         "dataVersion": _version(max((each.created_ms for each in event.groups), default=0)),
-        "forbiddenTable": {},
+        "forbiddenTable": {name: dict.fromkeys(found, PERM_READ) for name, found in event.forbidden.items()},
         "subscriptionGroupTable": {each.name: _group_config(each) for each in event.groups},
     }
     return ticket.reply(codes.SUCCESS, {"totalGroupNum": str(len(event.groups))}, fastjson.dumps(body))
@@ -265,3 +265,19 @@ def _groups(_client: Client, ticket: Ticket, event: Event) -> bytes:
 def delete_group(_client: Client, frame: Frame) -> Outcome:
     """207 -> DeleteGroup."""
     return (DeleteGroup(Ticket(frame, done), Arguments(frame).text("groupName")),)
+
+
+def set_readable(_client: Client, frame: Frame) -> Outcome:
+    """353 -> SetReadable (UpdateGroupForbiddenRequestHeader); without `readable` it is looked at alone."""
+    args = Arguments(frame)
+    name, group_name = args.text("topic"), args.text("group")
+    wanted = args.flag("readable") if args.has("readable") else None
+    return (SetReadable(Ticket(frame, _readable, (group_name, name)), group_name, name, wanted),)
+
+
+def _readable(_client: Client, ticket: Ticket, event: Event) -> bytes:
+    assert isinstance(event, Readable)
+    assert isinstance(ticket.about, tuple)
+    group_name, name = ticket.about
+    body = {"group": group_name, "readable": event.readable, "topic": name}
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))

@@ -21,6 +21,7 @@ CHANGEABLE: Final[Mapping[str, str]] = {
     "autoCreateTopicEnable": "create_topics",
     "autoCreateSubscriptionGroup": "create_groups",
     "defaultTopicQueueNums": "queues",
+    "brokerPermission": "permission",
     "shareStrategy": "share_strategy",
     "priorityOrderAsc": "priority_order_ascending",
     "popFromRetryProbabilityForPriority": "priority_again_first_percent",
@@ -72,7 +73,7 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     controlled = str(facts.authority is not None).lower()
     text = (
         f"brokerName={facts.broker}\nbrokerClusterName={facts.cluster}\nbrokerId=0\nbrokerIP1={facts.host}\n"
-        f"listenPort={facts.port}\nnamesrvAddr={facts.namesrv}\nbrokerRole=ASYNC_MASTER\nbrokerPermission=6\n"
+        f"listenPort={facts.port}\nnamesrvAddr={facts.namesrv}\nbrokerRole=ASYNC_MASTER\n"
         f"flushDiskType={'SYNC_FLUSH' if 'flushed' in event.values['durability'] else 'ASYNC_FLUSH'}\n"
         f"authenticationEnabled={controlled}\nauthorizationEnabled={controlled}\n"
     )

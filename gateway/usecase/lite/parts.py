@@ -22,7 +22,8 @@ def lite_use_cases(
 ) -> Sequence[UseCase]:
     """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
     subscriptions = Subscriptions()
-    receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.tally)
+    rights = handler.rights
+    receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.tally, rights)
     LiteLifecycle(lights, metadata, clock)
     lights.listen(handler.pulling)
     return (

@@ -23,6 +23,7 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
 from gateway.usecase.parking import REVIEWED_PER_TURN, Judge
+from gateway.usecase.rights import Rights
 from gateway.usecase.tally import Tally
 
 LOOKS_MAX = 256
@@ -43,6 +44,7 @@ class LiteReceiving:
         dead_letters: DeadLetters,
         clock: Clock,
         tally: Tally,
+        rights: Rights,
     ) -> None:
         self._store = store
         self.lights = lights
@@ -51,6 +53,7 @@ class LiteReceiving:
         self._dead_letters = dead_letters
         self._clock = clock
         self._tally = tally
+        self._rights = rights
         self._polls: dict[tuple[str, str], list[_Poll]] = {}
         lights.listen(self)
 
@@ -123,8 +126,9 @@ class LiteReceiving:
         group = terms.group_of(self._metadata, command.group, command.topic)
         if isinstance(group, Failure):
             return group
-        if not group.consume_enable:
-            return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
+        failure = self._rights.refusal(command.group, command.topic)
+        if failure is not None:
+            return failure
         if not 0 < command.limit <= limits.RECEIVE_MESSAGES_MAX:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.limit} messages were asked for, 1 to 32 are allowed")
         if not 0 < command.invisible_ms <= limits.INVISIBLE_MS_MAX:

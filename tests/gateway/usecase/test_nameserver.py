@@ -35,6 +35,7 @@ from domain.route import (
     UnregisterBroker,
     Version,
 )
+from domain.statistics import ChangePolicy
 from domain.topic import Topic
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.nameserver import NameServer
@@ -77,11 +78,12 @@ class Place:
 
 def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
     store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    policy = Policy()
     handler = Dispatcher(
         store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
-        policy=Policy(), questions=store.transactions.questions,
+        policy=policy, questions=store.transactions.questions,
     )  # fmt: skip
-    handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), Settings(store.state), clock))
+    handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), Settings(store.state), clock, policy))
     clock.run_for(50)
     return Place(clock, disk, handler)
 
@@ -185,3 +187,20 @@ def test_keys_survive_a_restart_and_order_reaches_routes(place: Place) -> None:
     assert again.ask(QuerySettings(1, "n", "k")) == SettingsFound(1, {})
     assert refused(again.ask(PutSetting(1, "", "k", "v"))) is ErrorCode.ARGUMENT_ILLEGAL
     assert refused(again.ask(PutSetting(1, "n", "k", "v" * 70_000))) is ErrorCode.ARGUMENT_ILLEGAL
+
+
+def test_routes_have_no_more_rights_than_the_broker_and_its_change_ends_what_was_wiped(place: Place) -> None:
+    place.ask(PutTopic(1, Topic("T", 1, 1)))
+    for permission, ordinary, template in (("4", 4, 4), ("2", 2, 2), ("6", 6, 7)):
+        assert isinstance(place.ask(ChangePolicy(1, {"permission": permission})), Done)
+        assert (place.route("T").queues[0].perm, place.route("TBW102").queues[0].perm) == (ordinary, template)
+    place.ask(SetWritable(1, "b-a", False))
+    assert place.route("T").queues[0].perm == 4
+    place.ask(ChangePolicy(1, {"permission": "4"}))
+    place.ask(SetWritable(1, "b-a", True))
+    assert place.route("T").queues[0].perm == 4
+    place.ask(ChangePolicy(1, {"permission": "6"}))
+    assert place.route("T").queues[0].perm == 6
+    place.ask(SetWritable(1, "b-a", False))
+    place.ask(ChangePolicy(1, {"permission": "2"}))
+    assert place.route("T").queues[0].perm == 2

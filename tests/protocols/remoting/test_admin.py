@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from domain.admin import ChangeTopic, TopicChange
+from domain.admin import ChangeTopic, Readable, SetReadable, TopicChange
 from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryGroup, QueryTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused, TopicFound, TopicList
@@ -170,24 +170,36 @@ def test_groups() -> None:
     assert json.loads(reply(conn).body)["retryMaxTimes"] == 3
     listed = one(conn, request(201))
     assert isinstance(listed, ListGroups)
-    conn.answer(GroupList(listed.ticket, [Group("g")]), 1)
+    conn.answer(GroupList(listed.ticket, [Group("g")], {"g": ["T"]}), 1)
     frame = reply(conn)
     assert fields(frame) == {"totalGroupNum": "1"}
     assert list(json.loads(frame.body)["subscriptionGroupTable"]) == ["g"]
+    assert json.loads(frame.body)["forbiddenTable"] == {"g": {"T": 4}}
+
+
+@pytest.mark.parametrize(("text", "wanted"), [({}, None), ({"readable": "true"}, True), ({"readable": "false"}, False)])
+def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool | None) -> None:
+    conn = connection()
+    command = one(conn, request(353, {"group": "g", "topic": "T", **text}))
+    assert isinstance(command, SetReadable)
+    assert (command.group, command.topic, command.readable) == ("g", "T", wanted)
+    conn.answer(Readable(command.ticket, False), 1)
+    frame = reply(conn)
+    assert (frame.code, json.loads(frame.body)) == (0, {"group": "g", "readable": False, "topic": "T"})
 
 
 def test_the_broker_about_itself() -> None:
     conn = connection()
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
-    policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "share_strategy": "sticky",
+    policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "permission": "6", "share_strategy": "sticky",
               "priority_order_ascending": "true", "priority_again_first_percent": "0",
               "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15",
               "durability": "flushed"}
     conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
-    assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\n" in frame.body
+    assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\nbrokerPermission=6\n" in frame.body
     assert b"priorityOrderAsc=true\npopFromRetryProbabilityForPriority=0\n" in frame.body
     assert b"transactionTimeOut=6000\ntransactionCheckInterval=30000\ntransactionCheckMax=15\n" in frame.body
     told = properties(frame.body)
