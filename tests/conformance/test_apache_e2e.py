@@ -60,14 +60,16 @@ def test_newer_clients_are_called_by_their_names_in_a_copy(tmp_path: Path) -> No
         (Outcome("A#known", 1.0, "wrong", False), 0),
         (Outcome("A#known", 1.0, "", False), 1),
         (Outcome("A#known", 1.0, "", True), 0),
+        (Outcome("A#any", 1.0, "", False), 0),
+        (Outcome("A#any", 1.0, "wrong", False), 0),
     ],
-    ids=["passes", "fails", "fails as expected", "passes unexpectedly", "is not run"],
+    ids=["passes", "fails", "fails as expected", "passes unexpectedly", "is not run", "passes by chance", "fails by chance"],
 )
 def test_what_is_not_expected_is_counted(
     outcome: Outcome, surprises: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "expected.toml"
-    place.write_text('[grpc]\n"A#known" = "a reason"\n')
+    place.write_text('[grpc]\n"A#known" = "a reason"\n[grpc.either]\n"A#any" = "chance"\n')
     monkeypatch.setattr(expected, "EXPECTED", place)
     verdict = expected.Verdict("grpc")
     verdict.take(outcome)

@@ -35,6 +35,8 @@ RENAMED: Final = {
 }
 """What the module `remoting` calls, and how that is written since version 5.1 of the client."""
 RENAMED_IN: Final = (5, 1)
+AT_ONCE: Final = "-Drocketmq.client.rebalance.minInterval=10"
+"""Newer clients take a second before they share out queues, in which the suite has sent its messages already."""
 SPRING_TOPICS: Final = tuple(f"topic-{kind}-spring-test" for kind in ("normal", "order", "delay", "trans"))
 
 
@@ -55,11 +57,15 @@ class Module:
     environment: dict[str, str] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     """What newer clients call otherwise."""
+    settings: tuple[str, ...] = ()
+    """Further properties."""
 
 
 MODULES: Final = {
     "grpc": Module("grpc.xml", "java/e2e", "namesrvAddr", "endPoint", environment={"HEADGATE_POLICY_CREATE_TOPICS": "false"}),
-    "remoting": Module("remoting.xml", "java/e2e-v4", "namesrvAddr", alone=("NormalMessageSizeTest",), renamed=RENAMED),
+    "remoting": Module(
+        "remoting.xml", "java/e2e-v4", "namesrvAddr", alone=("NormalMessageSizeTest",), renamed=RENAMED, settings=(AT_ONCE,)
+    ),
     "spring": Module("spring.xml", "java/e2e-spring", "rocketmq.name-server", at_once=1, topics=SPRING_TOPICS),
 }
 """Apache's proxy makes no topic for who asks for its route, and that is tested. The tests of `spring` share their listeners."""
@@ -119,7 +125,7 @@ def classes(folder: Path, compiled: Path) -> list[str]:
 
 def options(module: Module, node: Node) -> list[str]:
     """The properties that name the node's ports."""
-    found = [f"-D{module.namesrv}=127.0.0.1:{node.port('nameserver')}"]
+    found = [f"-D{module.namesrv}=127.0.0.1:{node.port('nameserver')}", *module.settings]
     return [*found, f"-D{module.endpoint}=127.0.0.1:{node.port('grpc')}"] if module.endpoint else found
 
 
