@@ -1,5 +1,6 @@
-"""Members of a group in order by the official Python SDK, each with a listener that prints what it is given, for ever. Arguments:
-endpoint, topic, group, members; and, for a process that sends as well, keys and messages of each.
+"""Members of a group in order by the official Python SDK, each with a listener that prints what it is given, for ever.
+
+Arguments: endpoint, topic, group, members; and, for a process that sends as well, keys and messages of each.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ REFUSALS = {
     "go-remoting": (f"CODE: 16, DESC: {NO_RIGHT}", "route info not found"),
     "java4-remoting": (f"CODE: 16  DESC: {NO_RIGHT}", "No route info of this topic"),
 }
-"""Client -> what its error has of a topic that the user may not send to, and of a wrong password: remoting clients and Node's look for
-the topic first, and say only that they find none."""
+"""Client -> what its error has of a topic that the user may not send to, and of a wrong password. Remoting clients and Node's look
+for the topic first, and say only that they find none."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,9 @@ def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         nameserver, broker, endpoint = (f"127.0.0.1:{node.port(name)}" for name in ("nameserver", "remoting", "grpc"))
         keys = ("closed", "alice", PASSWORD)
 
+        def go(project: str) -> list[str]:
+            return [str(go_program(HERE / "go" / project, f"the {project} client for Go")), "guarded"]
+
         def rust() -> list[str]:
             request.getfixturevalue("rust_client")
             return [str(TARGET / "debug" / "headgate-interop-grpc"), endpoint, "guarded", "openRust", "readersRust", *keys]
@@ -99,16 +102,12 @@ def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
             return [*java.command("Guarded"), nameserver, "openJava4", "readersJava4", *keys]
 
         commands: dict[str, Callable[[], list[str]]] = {
-            "go-grpc": lambda: [
-                str(go_program(HERE / "go" / "grpc", "the gRPC SDK for Go")), "guarded", endpoint, "openGo", "readersGo", *keys,
-            ],
+            "go-grpc": lambda: [*go("grpc"), endpoint, "openGo", "readersGo", *keys],
             "node-grpc": node_sdk,
             "rust-grpc": rust,
-            "go-remoting": lambda: [
-                str(go_program(HERE / "go" / "remoting", "rocketmq-client-go")), "guarded", nameserver, "openGo2", broker, *keys,
-            ],
+            "go-remoting": lambda: [*go("remoting"), nameserver, "openGo2", broker, *keys],
             "java4-remoting": java4,
-        }  # fmt: skip
+        }
 
         def begin(name: str) -> Future[subprocess.CompletedProcess[str]] | str:
             home = tmp_path_factory.mktemp(name)

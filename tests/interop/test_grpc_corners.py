@@ -1,5 +1,5 @@
-"""Listeners of Python, Node and Go that work longer than a lease, members of Python and Node that are killed in the middle of an
-ordered group, and TLS where it is not an SDK's own choice; all at once.
+"""Listeners of Python, Node and Go that work longer than a lease, members of Python and Node that are killed in the middle of
+an ordered group, and TLS where it is not an SDK's own choice; all at once.
 """
 
 from __future__ import annotations

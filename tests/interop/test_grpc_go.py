@@ -47,7 +47,7 @@ def run(client: Path, scenario: str, port: int, topic: str, home: Path, tls: boo
 SCENARIOS = (
     ("simple", "NORMAL", True), ("simple", "NORMAL", False), ("push", "NORMAL", True), ("fifo", "FIFO", True),
     ("delay", "DELAY", True), ("transact", "TRANSACTION", True), ("sql", "NORMAL", False), ("dead", "NORMAL", False),
-    ("spaces", "NORMAL", False),
+    ("spaces", "NORMAL", False), ("transact", "MIXED", False),
 )  # fmt: skip
 """Scenario, the type of its topic, and whether over TLS."""
 

@@ -1,7 +1,8 @@
-"""Clients of the remoting protocol that teams use besides Java's and Go's own, unmodified, all on one node at once:
+"""Clients that teams use besides Apache's own for Java, Go, Python, Node and Rust, unmodified, all on one node at once:
 
 - Spring Boot's starter `rocketmq-spring-boot-starter` 2.3.5, which brings the Java client 5.3.2. Its requests are not
   tried: that client gives up waiting for a reply as soon as a request is sent (apache/rocketmq issue 9319).
+- Spring Boot's starter for gRPC, `rocketmq-v5-client-spring-boot-starter` 2.3.1, which brings the Java client 5.0.7.
 - `ali-ons` 3.12.0 for Node.js.
 - the client for C++, in the package `rocketmq` 0.4.4 of PyPI for Python.
 """
@@ -20,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.interop.grpc_setup import make_topic
+from tests.interop.grpc_setup import make_group, make_topic
 from tests.interop.node import Node
 from tests.interop.test_java_scenes import scenes
 from tests.interop.workshop import JVM, java_classpath, made, node_scripts
@@ -30,6 +31,8 @@ HERE = Path(__file__).parent
 CPP = "rocketmq==0.4.4"
 RUN_S = 150
 SPRING = ("convert", "orderly", "delayed", "transaction", "pulled")
+SPRING5 = {"normal": "NORMAL", "fifo": "FIFO", "delayed": "DELAY", "received": "NORMAL", "transaction": "TRANSACTION"}
+"""Scene -> the type of its topic."""
 BODIES = ("sync", "oneway", "batch0", "batch1", "batch2", "x" * 10, "again", "late")
 
 
@@ -38,6 +41,7 @@ class Told:
     """Each client's process, or why there is none."""
 
     spring: Future[subprocess.CompletedProcess[str]] | str
+    spring5: Future[subprocess.CompletedProcess[str]] | str
     ons: Future[subprocess.CompletedProcess[str]] | str
     cpp: Future[subprocess.CompletedProcess[str]] | str
 
@@ -74,11 +78,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
             make_topic(node, f"Spring-{scene}", "MIXED")
         for topic in ("Ons", "Cpp", "Cpp-orderly"):
             make_topic(node, topic, "MIXED")
+        for scene, kind in SPRING5.items():
+            make_topic(node, f"Spring5-{scene}", kind)
+        make_group(node, "Spring5-fifo-group", orderly=True)
         server = f"127.0.0.1:{node.port('nameserver')}"
 
         def spring() -> list[str]:
             classes = java_classpath(HERE / "java" / "spring", "the starter for Spring Boot")
             return [*JVM, f"-Duser.home={home}", "-cp", classes, "shop.Shop", server, "Spring"]
+
+        def spring5() -> list[str]:
+            classes = java_classpath(HERE / "java" / "spring5", "the starter for Spring Boot over gRPC")
+            endpoint = f"127.0.0.1:{node.port('grpc')}"
+            return [*JVM, f"-Duser.home={home}", "-cp", classes, "shop5.Shop5", endpoint, "Spring5"]
 
         def ons() -> list[str]:
             return ["node", str(node_scripts(HERE / "nodejs_ons", "ali-ons") / "client.js"), server, "Ons"]
@@ -86,7 +98,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         def cpp() -> list[str]:
             return [sys.executable, str(HERE / "remoting_cpp.py"), str(cpp_package()), server, "Cpp"]
 
-        yield Told(begin(pool, spring), begin(pool, ons), begin(pool, cpp))
+        yield Told(begin(pool, spring), begin(pool, spring5), begin(pool, ons), begin(pool, cpp))
 
 
 def ended(run: Future[subprocess.CompletedProcess[str]] | str) -> str:
@@ -101,6 +113,12 @@ def ended(run: Future[subprocess.CompletedProcess[str]] | str) -> str:
 @pytest.mark.parametrize("scene", SPRING)
 def test_the_starter_for_spring_boot(told: Told, scene: str) -> None:
     found = scenes(ended(told.spring))
+    assert found.get(scene, "nothing was said") == f"OK {scene}", found.get(scene)
+
+
+@pytest.mark.parametrize("scene", SPRING5)
+def test_the_starter_for_spring_boot_over_grpc(told: Told, scene: str) -> None:
+    found = scenes(ended(told.spring5))
     assert found.get(scene, "nothing was said") == f"OK {scene}", found.get(scene)
 
 
