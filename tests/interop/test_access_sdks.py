@@ -51,8 +51,10 @@ REFUSALS = {
     "go-remoting": (f"CODE: 16, DESC: {NO_RIGHT}", "route info not found"),
     "java4-remoting": (f"CODE: 16  DESC: {NO_RIGHT}", "No route info of this topic"),
 }
-"""Client -> what its error has of a topic that the user may not send to, and of a wrong password. Remoting clients and Node's look
-for the topic first, and say only that they find none."""
+"""Client -> what its error has of a topic that the user may not send to, and of a wrong password.
+
+Remoting clients and Node's look for the topic first, and say only that they find none.
+"""
 
 
 @dataclass(frozen=True)
