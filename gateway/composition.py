@@ -112,6 +112,8 @@ def compose(
         policy=policy,
         questions=store.transactions.questions,
     )
+    handler.tally.follow("parked", lambda: store.timed()[0])
+    handler.tally.follow("due", lambda: store.timed()[1])
     routes, keys = RouteTable(), Settings(store.state)
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock, policy),

@@ -56,6 +56,11 @@ class LogStore:
         """The end: let go of the files. Without `drain`, nothing acknowledged is lost, the next start only reads more."""
         self._core.close()
 
+    def timed(self) -> tuple[int, int]:
+        """Messages that were put aside for later and messages that were delivered at their time, since the start."""
+        wheel = self._core.wheel
+        return wheel.parked, wheel.delivered
+
     def figures(self) -> dict[str, float]:
         """Numbers for the metrics page, by name; those that end in `_total` only grow."""
         return figures(self._core)

@@ -32,6 +32,7 @@ def figures(core: Core) -> dict[str, float]:
         "lease_tables": len(core.ledger.tables),
         "leases_expired_total": core.ledger.expired,
         "timers": core.wheel.pending(),
+        "timers_parked_total": core.wheel.parked,
         "timers_delivered_total": core.wheel.delivered,
         "transactions_open": len(core.book),
         "transactions_ended_total": core.book.ended,

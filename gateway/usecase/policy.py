@@ -18,7 +18,7 @@ SHARES: Final = 100
 
 @dataclass(slots=True)
 class Policy:
-    """Creation on first use, rights, bounds. One object for the node: who acts by it looks at it each time, tools may change it.
+    """Creation on first use, rights, bounds. One object for the node: who acts by it looks at it each time, tools change it.
 
     create_topics, create_groups   make what a client names and nobody made; off: refused as not found
     queues                         of a topic made that way

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from domain import limits
@@ -93,6 +93,15 @@ class Counter:
         self._size += size
         self._times += 1
 
+    def begin(self, total: int) -> None:
+        """What was there before it is no part of any window."""
+        self._total = total
+
+    def reach(self, total: int, tick: int) -> None:
+        """It is `total` by now; what is new since it was told last went by in this tick."""
+        if total > self.total():
+            self.add(total - self.total(), 0, tick)
+
     def settle(self, tick: int) -> None:
         """Give the windows what they have not got yet."""
         if self._times:
@@ -137,6 +146,7 @@ class Tally:
         self._full_at = -1
         self._day = clock.wall_ms() // DAY_MS
         self._mornings = {"put": (0, 0), "got": (0, 0)}
+        self._followed: dict[str, tuple[Callable[[], int], Counter]] = {}
         clock.call_at(self._began_ns + TICK_NS, self._next)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -154,6 +164,12 @@ class Tally:
         size = len(records[0]) if count == 1 else sum(map(len, records))
         counter.add(count, size, self._tick)
         self._all_put.add(count, size, self._tick)
+
+    def follow(self, name: str, total: Callable[[], int]) -> None:
+        """Have a count that somebody else keeps among the figures, by the second; it is looked at once a tick."""
+        counter = Counter()
+        counter.begin(total())
+        self._followed[name] = (total, counter)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases are not counted."""
@@ -197,6 +213,9 @@ class Tally:
             found[f"{name}_per_second_10s"] = counter.minute(self._tick).sum(self._tick, 2)[0] / self._seconds(1, 2)
             found[f"{name}_per_second_60s"] = counter.minute(self._tick).sum(self._tick, 7)[0] / self._seconds(1, 7)
             found[f"{name}_per_second_600s"] = counter.hour(self._tick).sum(self._tick, 2)[0] / self._seconds(60, 2)
+        for name, (total, counter) in self._followed.items():
+            counter.reach(total(), self._tick)
+            found[f"{name}_per_second_10s"] = counter.minute(self._tick).sum(self._tick, 2)[0] / self._seconds(1, 2)
         return found
 
     def _query(self, session: Session, command: QueryRates) -> None:
@@ -241,6 +260,8 @@ class Tally:
 
     def _next(self) -> None:
         now = self._clock.monotonic_ns()
+        for total, counter in self._followed.values():
+            counter.reach(total(), self._tick)
         self._tick = (now - self._began_ns) // TICK_NS
         day = self._clock.wall_ms() // DAY_MS
         if day != self._day:

@@ -5,6 +5,8 @@ What must hold: never early, at most 1 s late while the node is up, once, and no
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gateway.config import Config
@@ -117,3 +119,33 @@ def test_recall_before_and_after_a_restart_and_of_what_was_delivered(power: bool
     assert sender.recall(TOPIC, "no handle") == codes.ILLEGAL_OPERATION
     world.clock.run_for(DAY_MS / 12)
     assert bodies([record for queue in world.stored(TOPIC, QUEUES) for record in queue]) == ["kept"]
+
+
+def test_what_is_put_aside_and_what_comes_at_its_time_is_told_by_the_second() -> None:
+    """brokerStatus: timerEnqueueTps and timerDequeueTps, for timers and levels."""
+    world = World(28)
+    world.start()
+    sender = Sender(world, "p")
+
+    def rates() -> tuple[float, float]:
+        table = json.loads(sender.call(codes.GET_RUNTIME_INFO).body)["table"]
+        return float(table["timerEnqueueTps"]), float(table["timerDequeueTps"])
+
+    world.clock.run_for(25_000)
+    assert rates() == (0.0, 0.0)
+    due_ms = world.clock.wall_ms() + 60_000
+    for number in range(20):
+        sender.send(TOPIC, b"timer %d" % number, TIMER_DELIVER_MS=str(due_ms))
+        sender.send(TOPIC, b"level %d" % number, DELAY="5")
+        sender.send(TOPIC, b"at once %d" % number)
+    aside, due = rates()
+    assert 40 / 20 <= aside <= 40
+    assert due == 0.0
+    world.clock.run_for(30_000)
+    assert rates() == (0.0, 0.0)
+    world.clock.run_until(lambda: len(stored(world)) == 60, 60_000)
+    aside, due = rates()
+    assert aside == 0.0
+    assert 20 / 20 <= due <= 40
+    world.again()
+    assert rates() == (0.0, 0.0), "counted from the start of the node"

@@ -105,3 +105,16 @@ def test_what_a_group_is_given_is_counted(bench: Bench) -> None:
     assert found.minute.sum == 2
     assert place.per_second("g") > 0
     assert place.figures()["got_total"] == 2
+
+
+def test_a_count_that_somebody_else_keeps_is_told_by_the_second() -> None:
+    clock = VirtualClock()
+    place, count = Tally(clock), [1_000]
+    place.follow("mine", lambda: count[0])
+    clock.run_for(60_000)
+    assert place.figures()["mine_per_second_10s"] == 0.0, "what was there before is no rate"
+    count[0] += 50
+    clock.run_for(10_000)
+    assert 50 / 20 <= place.figures()["mine_per_second_10s"] <= 50 / 10
+    clock.run_for(20_000)
+    assert place.figures()["mine_per_second_10s"] == 0.0
