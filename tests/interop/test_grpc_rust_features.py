@@ -1,23 +1,27 @@
-"""The official Rust SDK 5.0.0 once more: order, delay, transactions, SQL92, invisible time. All run at once.
+"""The official Rust SDK 5.0.0 once more: order, delay, transactions, SQL92, invisible time, dead letters. All run at once.
 
-It has no push consumer, no recall, and no call that changes the invisible time of a message it has.
+It has no push consumer, no recall, no priority, no namespace that can be set, and no call that changes the invisible time of
+a message it has.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc_setup import make_group, make_topic
+from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
 from tests.interop.node import Node
 from tests.interop.test_grpc_rust import client
 
 pytestmark = pytest.mark.interop
 __all__ = ["client"]
 RUN_S = 150
-SCENES = {"fifo": "FIFO", "delay": "DELAY", "transaction": "TRANSACTION", "sql": "NORMAL", "invisible": "NORMAL"}
+SCENES = {
+    "fifo": "FIFO", "delay": "DELAY", "transaction": "TRANSACTION", "sql": "NORMAL", "invisible": "NORMAL", "dead": "NORMAL",
+}  # fmt: skip
 """Scene -> the type of its topic."""
 
 
@@ -29,6 +33,8 @@ def told(client: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[st
         for scene, kind in SCENES.items():
             make_topic(node, f"rust-{scene}", kind)
             make_group(node, f"rust-{scene}-group", orderly=kind == "FIFO")
+        body = {"groupName": "rust-dead-group", "retryMaxTimes": 1, "retryQueueNums": 1}
+        ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
         command = [str(client), f"127.0.0.1:{node.port('grpc')}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, cwd=folder)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:] + node.text()[-2000:]
@@ -66,3 +72,9 @@ def test_what_is_not_acknowledged_comes_again_after_its_invisible_time(told: lis
     first, second = seen(told, "invisible")
     assert (first[0], first[2], second[0], second[2]) == ("body 0", "1", "body 0", "2")
     assert int(second[3]) - int(first[3]) > 9_000
+
+
+def test_what_is_never_acknowledged_becomes_a_dead_letter(told: list[list[str]]) -> None:
+    assert [(line[0], line[2]) for line in seen(told, "dead")] == [("body 0", "1"), ("body 0", "2")]
+    letters = [line[1] for line in told if line[0] == "%DLQ%rust-dead-group"]
+    assert letters == ["body 0"]

@@ -221,8 +221,7 @@ async fn dead(client: &ClientOption) -> Result<(), ClientError> {
             report(topic, &message);
         }
     }
-    tokio::time::sleep(SHORT_LEASE).await;
-    // A receive is what finds that the attempts are over.
+    // It is found to have no attempt left by who receives when its time is over.
     consumer.receive_with(topic, &all(), 1, SHORT_LEASE).await?;
     consumer.shutdown().await?;
     drain(client, "%DLQ%rust-dead-group", all(), 1).await?;
