@@ -33,6 +33,10 @@ IDLE: Final = "idle"
 FRAME_TIMEOUT: Final = "frame-timeout"
 REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header")
 """Every reason that a Disconnected of this protocol can have."""
+UNWRITTEN_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Replies of one connection that have not been written yet, beyond which no large one is added."""
+SMALL_BYTES: Final = 4_096
+"""A reply of so many bytes is always given: what it costs is bounded by `requests_max`."""
 
 
 @final
@@ -41,7 +45,7 @@ class RemotingConnection:
 
     __slots__ = (
         "_active_ns", "_asked", "_began_ns", "_client", "_decoder", "_facts", "_known", "_language", "_opaque", "_open", "_out",
-        "_shapes", "_spaces", "closed", "reading",
+        "_shapes", "_spaces", "_unwritten", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, facts: Facts, peer: Peer, shapes: Shapes, now: int) -> None:
@@ -50,6 +54,7 @@ class RemotingConnection:
         self._shapes = shapes
         self._decoder = FrameDecoder(facts.config.frame_bytes_max)
         self._out: list[bytes] = []
+        self._unwritten = 0
         self._open = 0
         self._opaque = 0
         self._language = 0
@@ -140,7 +145,7 @@ class RemotingConnection:
                 if type(event) is Refused:
                     self._out.append(self._refusal(ticket, event))
                 else:
-                    self._out.append(ticket.render(self._client, ticket, event))
+                    self._reply(ticket, ticket.render(self._client, ticket, event))
         elif type(ticket) is Part:
             if ticket.join.put(ticket.at, event):
                 self._active_ns = now
@@ -171,7 +176,20 @@ class RemotingConnection:
     def _complete(self, join: Join) -> None:
         self._answered(join.ticket)
         if not join.ticket.oneway:
-            self._out.append(join.render(self._client, join.ticket, join.events))
+            self._reply(join.ticket, join.render(self._client, join.ticket, join.events))
+
+    def _reply(self, ticket: Ticket, data: bytes) -> None:
+        """Queue a reply. One that is large has to wait for its turn when much is queued: the client is told to ask again.
+
+        A client can ask in a few bytes for what takes megabytes, thousands of times before anything of it has been written.
+        """
+        size = len(data)
+        if size > SMALL_BYTES and self._unwritten > UNWRITTEN_BYTES_MAX:
+            text = f"{self._unwritten} bytes of answers wait for this client to read them: ask again"
+            data = ticket.reply(codes.FLOW_CONTROL, remark=text)
+            self._facts.refused("remoting", ErrorCode.RATE.value)
+        self._unwritten += len(data)
+        self._out.append(data)
 
     def _answered(self, ticket: Ticket) -> None:
         if not ticket.oneway:
@@ -190,6 +208,7 @@ class RemotingConnection:
         out = self._out
         if out:
             self._out = []
+            self._unwritten = 0
         return out if self._spaces is None else [self._spaces.outward(each) for each in out]
 
     def deadline(self) -> int | None:

@@ -82,8 +82,7 @@ class Wheel:
         self._busy = False
         self._timer: Timer | None = None
         self._timer_ms = 0
-        self.parked = 0
-        self.delivered = 0
+        self.parked = self.delivered = 0
 
     def start(self) -> None:
         """The log has been read: find what is pending."""
@@ -114,8 +113,7 @@ class Wheel:
 
     def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
         """Parked messages have become durable."""
-        if not self.held:
-            self.parked += len(records)
+        self.parked += 0 if self.held else len(records)
         if queue.entry.name == TIMER_TOPIC:
             for data in records:
                 position = int.from_bytes(data[28:36], "big")

@@ -10,9 +10,11 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from protocols.remoting import frame
 from tests.interop.node import Node
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
@@ -120,6 +122,40 @@ def test_nobody_else_noticed(node: Node) -> None:
     metrics = node.admin("/metrics")
     assert "refus" in metrics
     assert "Traceback" not in node.text()
+
+
+def memory(node: Node) -> int:
+    """Bytes that the server has in memory now."""
+    lines = Path(f"/proc/{node.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def test_who_asks_for_gigabytes_and_reads_nothing_costs_little(node: Node) -> None:
+    """Two thousand pulls of 4 MiB each, in one write."""
+    with socket.create_connection(("127.0.0.1", node.port("http")), timeout=20) as http:
+        for _ in range(8):
+            http.sendall(post("/v1/topics/large/messages", f"Content-Length: {4 << 20}\r\n", bytes(4 << 20)))
+            assert http.recv(4_096).startswith(b"HTTP/1.1 201")
+    pulls = b""
+    for opaque in range(2_000):
+        fields = {
+            "consumerGroup": "greedy", "topic": "large", "queueId": str(opaque % 8), "queueOffset": "0", "maxMsgNums": "32",
+            "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0",
+            "maxMsgBytes": str(8 << 20),
+        }  # fmt: skip
+        pulls += frame.encode(11, opaque, fields=fields)
+    before = memory(node)
+    with socket.create_connection(("127.0.0.1", node.port("remoting")), timeout=20) as greedy:
+        greedy.sendall(pulls[: 256 * 1024])
+        most = 0
+        for _ in range(15):
+            time.sleep(0.2)
+            most = max(most, memory(node))
+        assert most - before < 320 << 20, f"{(most - before) >> 20} MiB for one connection"
+        healthy(node)
+        greedy.settimeout(10)
+        assert len(greedy.recv(1 << 20)) > 0, "it is answered all the same"
+    healthy(node)
 
 
 def test_datagrams_of_any_kind_leave_the_endpoint_alive(node: Node) -> None:

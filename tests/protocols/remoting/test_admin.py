@@ -208,8 +208,9 @@ def test_the_broker_about_itself() -> None:
     assert json.loads(fields(frame)["version"])["counter"] == 0
     command = one(conn, request(28))
     assert isinstance(command, QueryFigures)
-    figures = {"parked_per_second_10s": 2.5, "due_per_second_10s": 0.5, "put_total": 7.0, "put_per_second_60s": 1.5, "disk_used_ratio": 0.25, "log_end": 900.0, "log_bytes": 300.0}
-    conn.answer(Figures(command.ticket, 1_699_999_999_000, figures), 1)
+    rates = {"parked_per_second_10s": 2.5, "due_per_second_10s": 0.5}
+    totals = {"put_total": 7.0, "put_per_second_60s": 1.5, "disk_used_ratio": 0.25, "log_end": 900.0, "log_bytes": 300.0}
+    conn.answer(Figures(command.ticket, 1_699_999_999_000, {**rates, **totals}), 1)
     table = json.loads(reply(conn).body)["table"]
     assert (table["brokerActive"], table["msgPutTotalTodayNow"], table["runtime"]) == ("true", "7", "1000 ms")
     assert table["putTps"] == "0.00 1.50 0.00"

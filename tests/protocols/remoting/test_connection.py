@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.command import Disconnected, QueryMembers, Send
+from domain.command import Disconnected, QueryMembers, Send, ViewMessage
 from domain.errors import ConfigError, ErrorCode, Failure
-from domain.event import Members, MembersChanged, Refused
+from domain.event import Members, MembersChanged, Refused, Viewed
 from domain.limits import SECOND_NS
 from protocols.remoting import codes
-from protocols.remoting.connection import REASONS_CLOSED
+from protocols.remoting.connection import REASONS_CLOSED, UNWRITTEN_BYTES_MAX
 from protocols.remoting.dispatch import READERS
+from protocols.remoting.frame import FrameDecoder
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.test_send import V2
 from tests.protocols.remoting.wire import connection, fields, one, replies, reply, request
@@ -183,3 +184,29 @@ def test_unknown_options_are_refused_with_the_nearest_name() -> None:
         connection(frame_bytes_max=64 * 1024 * 1024)
 
 
+
+
+def test_answers_that_nobody_reads_are_bounded_and_small_ones_are_given_all_the_same() -> None:
+    conn = connection()
+    record = bytes(88) + bytes(4 * 1024 * 1024)
+    ask = request(33, {"offset": "900"})
+    codes_told: list[int] = []
+    for _ in range(40):
+        command = one(conn, ask)
+        assert isinstance(command, ViewMessage)
+        conn.answer(Viewed(command.ticket, record), 1)
+    members = one(conn, request(38, {"consumerGroup": "g"}))
+    assert isinstance(members, QueryMembers)
+    conn.answer(Members(members.ticket, ["a"]), 1)
+    out = conn.outgoing()
+    assert sum(map(len, out)) <= UNWRITTEN_BYTES_MAX + 2 * len(record)
+    for data in out:
+        (frame,) = FrameDecoder(1 << 24).feed(data)
+        codes_told.append(frame.code)
+    whole = codes_told.count(codes.SUCCESS) - 1
+    assert 16 <= whole <= 18
+    assert codes_told == [codes.SUCCESS] * whole + [codes.FLOW_CONTROL] * (40 - whole) + [codes.SUCCESS]
+    again = one(conn, ask)
+    assert isinstance(again, ViewMessage)
+    conn.answer(Viewed(again.ticket, record), 1)
+    assert reply(conn).code == codes.SUCCESS, "what was written makes room"
