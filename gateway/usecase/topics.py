@@ -133,7 +133,24 @@ class Topics:
         def deleted(result: None | Failure) -> None:
             session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
+        # What was to come again of it by POP goes too: else a topic of the same name would hand it out.
+        for group in self._metadata.groups():
+            retry_topic = address.pop_retry_topic(group.name, command.topic)
+            if self._metadata.topic(retry_topic) is not None and not self._is_of_others(retry_topic, command.topic):
+                self._metadata.delete_topic(retry_topic, _dropped)
         self._metadata.delete_topic(command.topic, deleted)
+
+    def _is_of_others(self, retry_topic: str, topic: str) -> bool:
+        """True when the name, which does not tell where the group ends, is that of another group or topic too."""
+        known = self._metadata
+        if known.group(retry_topic.removeprefix(address.RETRY_PREFIX)) is not None:
+            return True
+        pairs = address.retried_by_pop(retry_topic)
+        return any(name != topic and known.group(group) and known.topic(name) for group, name in pairs)
+
+
+def _dropped(_: None | Failure) -> None:
+    """What the log refuses of it, it refuses of the topic itself, which is deleted after it."""
 
 
 def _illegal(topic: Topic) -> Failure | None:

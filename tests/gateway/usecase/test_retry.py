@@ -11,6 +11,8 @@ import pytest
 from domain import property as properties
 from domain.command import (
     Acknowledge,
+    DeleteGroup,
+    DeleteTopic,
     Heartbeat,
     LockQueues,
     Membership,
@@ -216,3 +218,36 @@ def test_an_ordered_group_is_ordered_for_those_too_who_do_not_ask_for_it(bench: 
     assert bench.receive("g", "t").messages == []
     bench.ask(Acknowledge(1, "g", "t", [first.receipt]))
     assert [Record(each.record).body for each in bench.receive("g", "t").messages] == [b"a2"]
+
+
+def test_what_was_to_come_again_of_a_topic_goes_with_it(bench: Bench) -> None:
+    """DeleteTopic: the retry topics that POP has made for it, of every group (clearRetryTopicWhenDeleteTopic)."""
+    bench.ask(PutGroup(1, Group("g")))
+    for name in ("T", "T2"):
+        bench.ask(PutTopic(1, Topic(name, 1, 1)))
+        bench.handler.sending.submit([Message(f"%RETRY%g_{name}", b"again", queue_id=0)], None)
+    bench.clock.run_for(50)
+    assert bench.ask(DeleteTopic(1, "T")) == [Done(1)]
+    bench.ask(PutTopic(1, Topic("T", 1, 1)))
+    bench.send("T", "new")
+    assert [Record(each.record).body for each in bench.receive("g", "T").messages] == [b"new"]
+    assert [Record(each.record).body for each in bench.receive("g", "T2").messages] == [b"again"], "no other topic's"
+
+
+def test_a_retry_topic_that_is_anothers_too_stays(bench: Bench) -> None:
+    """The name %RETRY%a_b_c is of group a_b on c, of group a on b_c, and of group a_b_c itself."""
+    for group in ("a", "a_b"):
+        bench.ask(PutGroup(1, Group(group)))
+    for name in ("c", "b_c"):
+        bench.ask(PutTopic(1, Topic(name, 1, 1)))
+    bench.handler.sending.submit([Message("%RETRY%a_b_c", b"again", queue_id=0)], None)
+    bench.clock.run_for(50)
+    assert bench.ask(DeleteTopic(1, "c")) == [Done(1)]
+    assert bench.handler.topics.find("%RETRY%a_b_c") is not None
+    bench.ask(PutGroup(1, Group("a_b_c")))
+    assert bench.ask(DeleteTopic(1, "b_c")) == [Done(1)]
+    assert bench.handler.topics.find("%RETRY%a_b_c") is not None
+    bench.ask(PutTopic(1, Topic("c", 1, 1)))
+    assert bench.ask(DeleteGroup(1, "a_b_c")) == [Done(1)]
+    assert bench.ask(DeleteTopic(1, "c")) == [Done(1)]
+    assert bench.handler.topics.find("%RETRY%a_b_c") is None
