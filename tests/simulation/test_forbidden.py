@@ -100,6 +100,7 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
     codes.UPDATE_GROUP: ({}, {"groupName": "made"}),
     codes.UPDATE_GROUP_LIST: ({}, {"groupConfigList": [{"groupName": "made"}]}),
     codes.GET_GROUP: ({"group": GROUP}, b""),
+    codes.SET_READABLE: ({"group": GROUP, "topic": TOPIC, "readable": "false"}, b""),
     codes.GET_ALL_GROUPS: ({}, b""),
     codes.DELETE_GROUP: ({"groupName": GROUP}, b""),
     codes.RESET_OFFSET: ({"topic": TOPIC, "group": GROUP, "timestamp": "0", "isForce": "true"}, b""),
