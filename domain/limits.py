@@ -25,6 +25,10 @@ QUERY_MESSAGES_MAX: Final = 64
 PULL_BYTES_MAX: Final = 4 * 1024 * 1024
 INVISIBLE_MS_MAX: Final = 12 * 3600 * 1000
 WAIT_MS_MAX: Final = 30_000
+UNREAD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Answers of one connection that its client has not read yet, beyond which no large one is added."""
+SMALL_ANSWER_BYTES: Final = 4_096
+"""An answer of so many bytes is always given: what they cost is bounded by how many may be asked for at a time."""
 DELAY_MS_MAX: Final = 366 * 86_400 * 1000
 WAITERS_PER_KEY_MAX: Final = 1_024
 WAITERS_MAX: Final = 100_000

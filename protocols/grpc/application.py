@@ -234,6 +234,10 @@ class GrpcApplication:
         """True when the stream was reset, or is answered."""
         return self._calls.get(call.stream_id) is not call
 
+    def unread(self) -> int:
+        """Bytes of answers that have not left yet."""
+        return self._reply.pending(0)
+
     def telemetry(self, client_id: str) -> Call | None:
         """The Telemetry stream of a client, when it has one here."""
         for call in self._calls.values():

@@ -91,6 +91,9 @@ class Desk(Protocol):
     def gone(self, call: Call) -> bool:
         """True when nobody waits for the call's answer any more."""
 
+    def unread(self) -> int:
+        """Bytes of answers, over all calls of the connection, that its client has not taken yet."""
+
     def telemetry(self, client_id: str) -> Call | None:
         """The Telemetry stream of a client, when it has one on this connection."""
 

@@ -94,7 +94,10 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
 
 
 def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
-    """Received -> status, messages, delivery timestamp. What nobody waits for any more is given back at once."""
+    """Received -> status, messages, delivery timestamp.
+
+    What nobody waits for any more, or what a client has no room for that does not read, is given back at once.
+    """
     poll = cast(_Poll, call.state)
     receive = poll.receive
     if isinstance(event, GroupFound):
@@ -119,11 +122,13 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         return  # what was given back has been answered
     messages = event.messages
     if desk.gone(call):
-        given: dict[str, list[Receipt]] = {}
-        for leased in messages:
-            given.setdefault(poll.queue(leased), []).append(leased.receipt)
-        for name, receipts in given.items():
-            desk.owe(Extend(desk.ticket(call), receive.group, name, receipts, 0))
+        _give_back(desk, call, poll, messages)
+        return
+    unread = desk.unread()
+    if unread > limits.UNREAD_BYTES_MAX and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
+        # Polls that were let in while there was room may all be answered at once. SDKs ask again within a second.
+        _give_back(desk, call, poll, messages)
+        desk.refuse(call, pb.TOO_MANY_REQUESTS, f"{unread} bytes of answers wait for this client to read them: ask again")
         return
     if not messages:
         desk.reply_frames(call, _NONE + _delivered(desk))
@@ -137,6 +142,15 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
             desk.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
     frames.append(_delivered(desk))
     desk.reply_frames(call, b"".join(frames))
+
+
+def _give_back(desk: Desk, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
+    """Leases that the client never hears of: others may have the messages now."""
+    given: dict[str, list[Receipt]] = {}
+    for leased in messages:
+        given.setdefault(poll.queue(leased), []).append(leased.receipt)
+    for name, receipts in given.items():
+        desk.owe(Extend(desk.ticket(call), poll.receive.group, name, receipts, 0))
 
 
 def filter_of(desk: Desk, expression: pb.FilterExpression) -> Filter | Refusal | None:

@@ -13,7 +13,7 @@ from protocols.adapter import Peer, Setting, unheard
 from protocols.http.config import desk
 from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
-from protocols.http.problem import RefusalError, problem
+from protocols.http.problem import RefusalError, problem, unread
 from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
 from protocols.http.request import Request, content, head_fault
 from protocols.http.response import DateLine, Response
@@ -175,10 +175,15 @@ class HttpApplication:
         stream = self._handled.pop(ticket[1], None)
         if stream is None or stream.handler is None:
             return
+        handler = stream.handler
         if not stream.gone:
-            self._respond(ticket[1], stream.handler.finish(event), stream.head_only)
-            return
-        undo = stream.handler.undo(event, ticket)
+            response = handler.finish(event)
+            held = self._reply.pending(0)
+            full = handler.again and held > limits.UNREAD_BYTES_MAX and len(response.body) > limits.SMALL_ANSWER_BYTES
+            self._respond(ticket[1], unread(held) if full else response, stream.head_only)
+            if not full:
+                return
+        undo = handler.undo(event, ticket)
         if undo is not None:
             undo.principal = GATEWAY
             self._undone.append(undo)

@@ -15,9 +15,10 @@ from typing import Final, final
 from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
+from domain.principal import GATEWAY
 from protocols.adapter import Peer, unheard
 from protocols.http.exchange import Exchange
-from protocols.http.problem import RefusalError, problem
+from protocols.http.problem import RefusalError, problem, unread
 from protocols.http.reader import Reader
 from protocols.http.request import content
 from protocols.http.response import CONTINUE, DateLine, Response, http1
@@ -38,7 +39,7 @@ class HttpConnection:
 
     __slots__ = (
         "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_linger_at", "_now", "_out", "_reader",
-        "_reason", "_refused", "_silent", "_wall_ms", "closed",
+        "_reason", "_refused", "_silent", "_undone", "_wall_ms", "closed",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +57,7 @@ class HttpConnection:
         self._wall_ms = wall_ms
         self._exchanges: deque[Exchange] = deque()
         self._out: list[bytes] = []
+        self._undone: list[Command] = []
         self._began = 0
         self._idle_at = now + limits.HANDSHAKE_NS
         self._linger_at = 0
@@ -134,8 +136,22 @@ class HttpConnection:
         exchange = getattr(event, "ticket", None)
         if isinstance(exchange, Exchange) and exchange.handler is not None:
             self._now = now
-            self._respond(exchange, exchange.handler.finish(event))
+            handler = exchange.handler
+            response = handler.finish(event)
+            if handler.again and len(response.body) > limits.SMALL_ANSWER_BYTES:
+                size = self._unread()
+                if size > limits.UNREAD_BYTES_MAX:
+                    response = unread(size)
+                    undo = handler.undo(event, exchange)
+                    if undo is not None:
+                        undo.principal = GATEWAY
+                        self._undone.append(undo)
+            self._respond(exchange, response)
             self._flush()
+
+    def _unread(self) -> int:
+        """Bytes of responses that wait for their turn, or for the next write."""
+        return sum([len(one.output) for one in self._exchanges]) + sum([len(one) for one in self._out])
 
     def _flush(self) -> None:
         """Give out the responses whose turn has come."""
@@ -171,9 +187,11 @@ class HttpConnection:
         return out
 
     def deadline(self) -> int | None:
-        """See the table above."""
+        """See the table above; at once when there is something to make good."""
         if self.closed:
             return None
+        if self._undone:
+            return 0
         if self._linger_at:
             return self._linger_at
         reader = self._reader
@@ -189,6 +207,9 @@ class HttpConnection:
         due = self.deadline()
         if due is None or now < due:
             return ()
+        if self._undone:
+            undone, self._undone = self._undone, []
+            return undone
         if not self._linger_at and self._reader.begun:
             self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
             commands: list[Command] = []

@@ -32,6 +32,7 @@ class Finding(Handler):
     """
 
     __slots__ = ()
+    again = True
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """QueryMessages."""

@@ -66,10 +66,12 @@ class Handler(ABC):
 
     body_max   bytes of content that it takes, as sent and as decoded; `takes` may say otherwise for one request
     waits      True: the answer may be a long time coming, and is of use only to a client that is still there
+    again      True: it may be large, and asking again does no harm once `undo` is carried out
     """
 
     __slots__ = ("_match", "waits")
     body_max: int = 0
+    again: bool = False
 
     def __init__(self, match: Match) -> None:
         self._match = match
@@ -101,7 +103,7 @@ class Handler(ABC):
         return problem(500, "internal", "the gateway gave an answer of another kind")
 
     def undo(self, event: Event, ticket: object) -> Command | None:
-        """What makes good an answer that nobody waits for any more; None when there is nothing to make good."""
+        """What makes good an answer that is not given; None when there is nothing to make good."""
         return None
 
 

@@ -24,6 +24,7 @@ class Reading(Handler):
     """
 
     __slots__ = ("_structured",)
+    again = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)

@@ -54,6 +54,11 @@ def of_failure(failure: Failure) -> Response:
     return response
 
 
+def unread(size: int) -> Response:
+    """Instead of one more large answer for a client that has not read `size` bytes of those before."""
+    return problem(429, ErrorCode.RATE.value, f"{size} bytes of answers wait for this client to read them: ask again")
+
+
 def of_event_error(error: CloudEventError) -> Response:
     """The problem document of bytes that are no CloudEvent; it names the attribute at fault."""
     if error.unsupported:

@@ -29,6 +29,7 @@ class Pulling(Handler):
     """
 
     __slots__ = ("_batch",)
+    again = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)

@@ -33,6 +33,7 @@ class Receiving(Handler):
     """
 
     __slots__ = ("_bare",)
+    again = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -73,7 +74,7 @@ class Receiving(Handler):
         return Response(200, [JSON], orjson.dumps({"messages": [leased_document(leased) for leased in event.messages]}))
 
     def undo(self, event: Event, ticket: object) -> Command | None:
-        """Give back at once what was leased for a client that has gone."""
+        """Give back at once what was leased for a client that has gone, or has no room for it."""
         if not isinstance(event, Received) or not event.messages:
             return None
         receipts = [leased.receipt for leased in event.messages]

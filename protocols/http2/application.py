@@ -37,7 +37,7 @@ class Reply(Protocol):
         """Give the stream up with an RFC 9113 error code (section 7)."""
 
     def pending(self, stream_id: int) -> int:
-        """Body bytes given to `send` that the peer's windows have not let out yet."""
+        """Body bytes given to `send` that have not left yet; of stream 0, the connection: those of all streams."""
 
     def pause(self, stream_id: int) -> None:
         """Give the peer no more room on a stream than it has: at most STREAM_WINDOW_BYTES more arrive. Others go on."""

@@ -228,8 +228,8 @@ class Http2Connection:
             self._engine.reset(stream_id, code)
 
     def pending(self, stream_id: int) -> int:
-        """Body bytes of a stream that have not left yet, also when its response is complete."""
-        return self._engine.pending(stream_id)
+        """Body bytes of a stream, of 0 those of all, that have not left yet, also when its response is complete."""
+        return self._engine.pending(stream_id) if stream_id else self._engine.held
 
     def pause(self, stream_id: int) -> None:
         """Keep the peer's window of a stream."""

@@ -47,7 +47,7 @@ class Engine(Reply, Protocol):
     """
 
     held: int
-    """Body bytes given to `send` that are not in `outgoing` yet, over all streams."""
+    """Body bytes given to `send` that are not in `outgoing` yet, over all streams. `pending` knows real streams alone here."""
 
     def receive(self, data: bytes) -> list[EngineEvent]:
         """The next bytes of the peer, from its preface on -> what they mean, in order."""

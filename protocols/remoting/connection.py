@@ -7,14 +7,14 @@ from typing import Final, final
 
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, MembersChanged, Refused
-from domain.limits import SECOND_NS
+from domain.event import Event, MembersChanged, Received, Refused
+from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
 from domain.lite import LiteTaken
-from domain.principal import Principal
+from domain.principal import GATEWAY, Principal
 from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
-from protocols.remoting import access, callback, codes, lite, member, namespace, send, transaction
+from protocols.remoting import access, callback, codes, lite, member, namespace, receive, send, transaction
 from protocols.remoting.client import Client, Facts
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
@@ -33,10 +33,6 @@ IDLE: Final = "idle"
 FRAME_TIMEOUT: Final = "frame-timeout"
 REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header")
 """Every reason that a Disconnected of this protocol can have."""
-UNWRITTEN_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Replies of one connection that have not been written yet, beyond which no large one is added."""
-SMALL_BYTES: Final = 4_096
-"""A reply of so many bytes is always given: what it costs is bounded by `requests_max`."""
 
 
 @final
@@ -45,7 +41,7 @@ class RemotingConnection:
 
     __slots__ = (
         "_active_ns", "_asked", "_began_ns", "_client", "_decoder", "_facts", "_known", "_language", "_opaque", "_open", "_out",
-        "_shapes", "_spaces", "_unwritten", "closed", "reading",
+        "_owed", "_shapes", "_spaces", "_unwritten", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, facts: Facts, peer: Peer, shapes: Shapes, now: int) -> None:
@@ -54,6 +50,7 @@ class RemotingConnection:
         self._shapes = shapes
         self._decoder = FrameDecoder(facts.config.frame_bytes_max)
         self._out: list[bytes] = []
+        self._owed: list[Command] = []
         self._unwritten = 0
         self._open = 0
         self._opaque = 0
@@ -145,7 +142,9 @@ class RemotingConnection:
                 if type(event) is Refused:
                     self._out.append(self._refusal(ticket, event))
                 else:
-                    self._reply(ticket, ticket.render(self._client, ticket, event))
+                    given = self._reply(ticket, ticket.render(self._client, ticket, event))
+                    if not given and type(event) is Received:
+                        self._owed += receive.back(ticket, event)
         elif type(ticket) is Part:
             if ticket.join.put(ticket.at, event):
                 self._active_ns = now
@@ -178,18 +177,20 @@ class RemotingConnection:
         if not join.ticket.oneway:
             self._reply(join.ticket, join.render(self._client, join.ticket, join.events))
 
-    def _reply(self, ticket: Ticket, data: bytes) -> None:
+    def _reply(self, ticket: Ticket, data: bytes) -> bool:
         """Queue a reply. One that is large has to wait for its turn when much is queued: the client is told to ask again.
 
         A client can ask in a few bytes for what takes megabytes, thousands of times before anything of it has been written.
+        False: that is what it was told.
         """
-        size = len(data)
-        if size > SMALL_BYTES and self._unwritten > UNWRITTEN_BYTES_MAX:
+        given = len(data) <= SMALL_ANSWER_BYTES or self._unwritten <= UNREAD_BYTES_MAX
+        if not given:
             text = f"{self._unwritten} bytes of answers wait for this client to read them: ask again"
             data = ticket.reply(codes.FLOW_CONTROL, remark=text)
             self._facts.refused("remoting", ErrorCode.RATE.value)
         self._unwritten += len(data)
         self._out.append(data)
+        return given
 
     def _answered(self, ticket: Ticket) -> None:
         if not ticket.oneway:
@@ -212,19 +213,26 @@ class RemotingConnection:
         return out if self._spaces is None else [self._spaces.outward(each) for each in out]
 
     def deadline(self) -> int | None:
-        """When the frame that has begun must be complete, or when silence ends the connection."""
+        """When the frame that has begun must be complete, or when silence ends the connection; at once when leases go back."""
         if self.closed:
             return None
+        if self._owed:
+            return 0
         idle = self._active_ns + self._facts.config.idle_seconds * SECOND_NS
         if self._decoder.held:
             return min(idle, self._began_ns + self._facts.config.frame_seconds * SECOND_NS)
         return idle
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Close when a deadline has passed."""
+        """Leases that go back; a close when a deadline has passed."""
         due = self.deadline()
         if due is None or now < due:
             return ()
+        if self._owed:
+            owed, self._owed = self._owed, []
+            for command in owed:
+                command.principal = GATEWAY
+            return owed
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
 
     def _close(self, reason: str) -> Sequence[Command]:

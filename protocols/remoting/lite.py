@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import lite
-from domain.event import Event, Received
+from domain.event import Event, Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.lite import (
     Action,
@@ -32,6 +32,7 @@ from domain.lite import (
     SyncSubscription,
 )
 from domain.receipt import ORDERED_REVIVE_QUEUE
+from domain.record import Record
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.bean import Bean
 from protocols.remoting.client import Client
@@ -52,11 +53,13 @@ def pop(_client: Client, frame: Frame) -> Outcome:
     limit = args.number("maxMsgNum")
     if not 0 < limit <= RECEIVE_MESSAGES_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"maxMsgNum is {limit}, 1 to {RECEIVE_MESSAGES_MAX} are allowed")
+    group = args.text("consumerGroup")
+    topic = args.text("topic")
     command = ReceiveLite(
-        Ticket(frame, _popped),
+        Ticket(frame, _popped, (group, topic, True)),
         args.text("clientId"),
-        args.text("consumerGroup"),
-        args.text("topic"),
+        group,
+        topic,
         limit,
         args.number("invisibleTime"),
         max(0, min(args.number("pollTime"), WAIT_MS_MAX)),
@@ -135,6 +138,11 @@ def queue_of(args: Arguments, topic: str) -> str:
     """The queue that an acknowledgement or a change speaks of: the topic's own where it names no lite topic."""
     name = args.text("liteTopic", "")
     return lite.queue_name(topic, name) if name else topic
+
+
+def origin(topic: str, leased: Leased) -> str:
+    """The queue that a message was leased from."""
+    return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
 def node(_client: Client, frame: Frame) -> Outcome:

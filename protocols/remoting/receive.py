@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain import receipt as receipts
-from domain.command import Acknowledge, Extend, Receive
+from domain.command import Acknowledge, Command, Extend, Receive
 from domain.errors import Failure
 from domain.event import Event, Extended, Leased, Received, Refused, Settled
 from domain.filter.expression import TAG
@@ -40,7 +40,7 @@ def read(client: Client, frame: Frame) -> Outcome:
     topic = args.text("topic")
     ordered = args.flag("order")
     command = Receive(
-        Ticket(frame, _received, (topic, ordered)),
+        Ticket(frame, _received, (group, topic, ordered)),
         group,
         topic,
         limit,
@@ -66,7 +66,7 @@ def _filter(client: Client, args: Arguments, group: str, topic: str) -> Filter |
 def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Received)
     assert isinstance(ticket.about, tuple)
-    topic, ordered = ticket.about
+    _, topic, ordered = ticket.about
     messages = event.messages
     if not messages:
         # Clients read the header of this answer too, and log an error for each number that it lacks.
@@ -86,6 +86,19 @@ def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
         fields["orderCountInfo"] = pop.order_counts(messages)
     body = b"".join([_record(message, event, first.revive_queue, topic) for message in messages])
     return ticket.reply(codes.SUCCESS, fields, body, "FOUND")
+
+
+def back(ticket: Ticket, event: Received) -> Sequence[Command]:
+    """What was leased for a reply, of this module or of `lite`, that is not given: others may have the messages now."""
+    assert isinstance(ticket.about, tuple)
+    group, topic, _ = ticket.about
+    given: dict[str, list[Receipt]] = {}
+    for leased in event.messages:
+        queue = lite.origin(topic, leased) if ticket.code == codes.POP_LITE else topic
+        given.setdefault(queue, []).append(leased.receipt)
+    # Its client has been answered: what becomes of this is told to nobody.
+    ticket.oneway = True
+    return [Extend(ticket, group, queue, receipts, 0) for queue, receipts in given.items()]
 
 
 def _record(message: Leased, event: Received, revive_queue: int, topic: str) -> bytes:

@@ -10,6 +10,7 @@ from domain.command import (
     Receive,
 )
 from domain.event import Extended, GroupFound, Received
+from domain.limits import UNREAD_BYTES_MAX
 from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
@@ -155,3 +156,41 @@ def test_messages_for_a_poll_that_was_cancelled_are_given_back(engine: EngineFac
     assert (back.group, back.topic, back.invisible_ms, back.receipts[0].queue_offset) == ("g", "t", 0, 7)
     stage.give(Extended(back.ticket, [back.receipts[0]]))
     assert not stage.server.closed
+
+
+@both_engines
+def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(engine: EngineFactory) -> None:
+    stage, _ = with_settings(engine)
+    body = bytes(4 << 20)
+    calls: list[tuple[int, Receive]] = []
+    for _ in range(40):
+        stream = stage.call("ReceiveMessage", poll())
+        command = stage.take()
+        assert isinstance(command, Receive)
+        calls.append((stream, command))
+    for at, (_, command) in enumerate(calls[:-1]):
+        stage.server.answer(Received(command.ticket, [leased(body, offset=at)], WALL_MS, 30_000), stage.now)
+    held = stage.application.unread()
+    assert UNREAD_BYTES_MAX < held <= UNREAD_BYTES_MAX + len(body) + 65_536
+    stream, command = calls[-1]
+    stage.server.answer(Received(command.ticket, [leased(b"small", offset=99)], WALL_MS, 30_000), stage.now)
+    assert stage.server.deadline() == 0
+    given_back: list[int] = []
+    for back in stage.server.expire(stage.now):
+        assert isinstance(back, Extend)
+        assert (back.group, back.topic, back.invisible_ms) == ("g", "t", 0)
+        given_back += [receipt.queue_offset for receipt in back.receipts]
+        stage.server.answer(Extended(back.ticket, list(back.receipts)), stage.now)
+    assert given_back == list(range(given_back[0], 39)), "the last ones, and not the small one"
+    assert 15 <= given_back[0] <= 17
+    stage.client.connection.increment_flow_control_window(1 << 30)
+    stage.client.exchange()
+    told: list[int] = []
+    for stream, _ in calls:
+        told.append(pb.ReceiveMessageResponse.FromString(stage.messages(stream)[0]).status.code)
+        assert stage.grpc_status(stream) == (0, "")
+    assert told == [pb.OK] * given_back[0] + [pb.TOO_MANY_REQUESTS] * len(given_back) + [pb.OK]
+    assert stage.application.unread() == 0
+    stream = stage.call("ReceiveMessage", poll())
+    again = stage.take()
+    assert isinstance(again, Receive), "who has read is served as before"

@@ -6,8 +6,9 @@ import gzip
 
 import pytest
 
-from domain.command import Command, Extend, Receive, Send
-from domain.event import Extended, Leased, Received
+from domain.command import Command, Extend, Pull, Receive, Send
+from domain.event import Extended, Leased, Pulled, Received
+from domain.limits import SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
 from domain.receipt import Receipt
 from protocols.http.application import HttpApplication
 from protocols.http2.application import Headers
@@ -21,6 +22,7 @@ class Streams:
         self.heads: dict[int, list[Headers]] = {}
         self.bodies: dict[int, bytes] = {}
         self.over: set[int] = set()
+        self.held = 0
         self.application: HttpApplication = factory().open(self, PEER, 0)
 
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
@@ -46,8 +48,8 @@ class Streams:
         raise AssertionError
 
     def pending(self, stream_id: int) -> int:
-        """All is sent."""
-        return 0
+        """What the test says that its client has not read."""
+        return self.held
 
     def pause(self, stream_id: int) -> None:
         """HTTP here reads everything."""
@@ -149,6 +151,47 @@ def test_what_was_leased_for_a_cancelled_request_is_given_back() -> None:
     assert streams.application.deadline() is None
     streams.application.answer(Extended(undo.ticket, [receipt]), 0)
     assert streams.heads == {}
+
+
+def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
+    receipt = Receipt(1, NOW_MS, 30_000, 0, 0, "broker-a", 3, 1)
+    streams = Streams()
+    (leasing,) = streams.ask(1, "POST", "/v1/groups/g/topics/t:receive?wait_ms=5000")
+    (small,) = streams.ask(3, "POST", "/v1/groups/g/topics/t:receive?wait_ms=5000")
+    (pulling,) = streams.ask(5, "GET", "/v1/topics/t/queues/3?offset=0&wait_ms=5000")
+    assert isinstance(leasing, Receive)
+    assert isinstance(small, Receive)
+    assert isinstance(pulling, Pull)
+    streams.held = UNREAD_BYTES_MAX + 1
+    large = record(body=bytes(5_000))
+    streams.application.answer(Received(leasing.ticket, [Leased(large, receipt, 1)], NOW_MS, 30_000), 0)
+    streams.application.answer(Received(small.ticket, [Leased(record(), receipt, 1)], NOW_MS, 30_000), 0)
+    streams.application.answer(Pulled(pulling.ticket, "FOUND", [large], 41, 0, 41), 0)
+    assert [streams.status(stream) for stream in (1, 3, 5)] == [429, 200, 429]
+    assert (b"retry-after", b"1") in streams.heads[1][-1]
+    assert b'"code":"rate"' in streams.bodies[1]
+    (undo,) = streams.application.expire(0)
+    assert isinstance(undo, Extend)
+    assert (undo.group, undo.topic, undo.receipts, undo.invisible_ms) == ("g", "t", [receipt], 0)
+    streams.application.answer(Extended(undo.ticket, [receipt]), 0)
+    streams.held = UNREAD_BYTES_MAX
+    (leasing,) = streams.ask(7, "POST", "/v1/groups/g/topics/t:receive")
+    assert isinstance(leasing, Receive)
+    streams.application.answer(Received(leasing.ticket, [Leased(large, receipt, 1)], NOW_MS, 30_000), 0)
+    assert streams.status(7) == 200
+
+
+def test_what_has_been_done_is_told_however_much_is_unread() -> None:
+    """A large answer to a batch that is stored: a refusal would have it sent again."""
+    streams = Streams()
+    batch = b"[" + b",".join([b'{"text":"x"}'] * 200) + b"]"
+    target = "/v1/topics/orders/messages:batch"
+    (command,) = streams.ask(1, "POST", target, {"content-type": "application/json"}, (batch,))
+    assert isinstance(command, Send)
+    streams.held = 2 * UNREAD_BYTES_MAX
+    streams.application.answer(sent(command), 0)
+    assert streams.status(1) < 300
+    assert len(streams.bodies[1]) > SMALL_ANSWER_BYTES
 
 
 def test_a_large_request_is_refused_at_once_and_its_stream_ends_later() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import Command, Disconnected, Send
-from domain.event import Done, Event
-from tests.protocols.http.stage import EVENT, EVENT_FIELDS, SECOND, Client, parse, request, sent
+from domain.command import Command, Disconnected, Extend, Receive, Send
+from domain.event import Done, Event, Extended, Leased, Received
+from domain.limits import UNREAD_BYTES_MAX
+from domain.principal import GATEWAY
+from domain.receipt import Receipt
+from tests.protocols.http.stage import EVENT, EVENT_FIELDS, NOW_MS, SECOND, Client, parse, record, request, sent
 
 MESSAGE = request("POST", "/v1/topics/t/messages", None, b"hello")
 
@@ -193,6 +196,30 @@ def test_a_peer_that_has_finished_sending_still_gets_its_answers() -> None:
     client.drain()
     assert [answer.status for answer in client.answers()] == [204]
     assert client.connection.closed
+
+
+def test_pipelined_answers_that_nobody_reads_are_bounded() -> None:
+    receipts = [Receipt(at, NOW_MS, 30_000, 0, 0, "broker-a", 3, at) for at in range(41)]
+    client = Client(silent).send(request("POST", "/v1/groups/g/topics/t:receive?wait_ms=5000") * 41)
+    large = record(body=bytes(4 << 20))
+    for at, command in enumerate(client.commands):
+        assert isinstance(command, Receive)
+        data = large if at < 40 else record()
+        client.connection.answer(Received(command.ticket, [Leased(data, receipts[at], 1)], NOW_MS, 30_000), 0)
+    assert client.connection.deadline() == 0
+    given_back: list[Receipt] = []
+    for undo in client.connection.expire(0):
+        assert isinstance(undo, Extend)
+        assert (undo.group, undo.topic, undo.invisible_ms, undo.principal) == ("g", "t", 0, GATEWAY)
+        given_back += undo.receipts
+        client.connection.answer(Extended(undo.ticket, list(undo.receipts)), 0)
+    assert client.connection.deadline() != 0
+    client.drain()
+    assert len(client.output) < UNREAD_BYTES_MAX + (6 << 20)
+    statuses = [answer.status for answer in client.answers()]
+    whole = statuses.index(429)
+    assert statuses == [200] * whole + [429] * (40 - whole) + [200]
+    assert given_back == receipts[whole:40]
 
 
 def test_a_peer_that_hangs_up_while_it_waits_for_messages_has_gone() -> None:

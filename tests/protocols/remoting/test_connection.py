@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from domain.command import Disconnected, QueryMembers, Send, ViewMessage
 from domain.errors import ConfigError, ErrorCode, Failure
 from domain.event import Members, MembersChanged, Refused, Viewed
-from domain.limits import SECOND_NS
+from domain.limits import SECOND_NS, UNREAD_BYTES_MAX
 from protocols.remoting import codes
-from protocols.remoting.connection import REASONS_CLOSED, UNWRITTEN_BYTES_MAX
+from protocols.remoting.connection import REASONS_CLOSED
 from protocols.remoting.dispatch import READERS
 from protocols.remoting.frame import FrameDecoder
 from protocols.remoting.header import BINARY, JSON
@@ -199,7 +199,7 @@ def test_answers_that_nobody_reads_are_bounded_and_small_ones_are_given_all_the_
     assert isinstance(members, QueryMembers)
     conn.answer(Members(members.ticket, ["a"]), 1)
     out = conn.outgoing()
-    assert sum(map(len, out)) <= UNWRITTEN_BYTES_MAX + 2 * len(record)
+    assert sum(map(len, out)) <= UNREAD_BYTES_MAX + 2 * len(record)
     for data in out:
         (frame,) = FrameDecoder(1 << 24).feed(data)
         codes_told.append(frame.code)

@@ -41,9 +41,9 @@ POP = {"clientId": "c", "consumerGroup": "g", "topic": "T", "maxMsgNum": "8", "i
 EXTRA = "0 1000 60000 999 0 b-a 0 7"
 
 
-def leased(offset: int, attempt: int) -> Leased:
+def leased(offset: int, attempt: int, body: bytes = b"x") -> Leased:
     stored = f"__LITE_TOPIC\x01a\x02INNER_MULTI_DISPATCH\x01%LMQ%$T$a\x02INNER_MULTI_QUEUE_OFFSET\x01{offset}\x02".encode()
-    record = encode(Message("T", b"x", stored, queue_id=3), 90 + offset, 4_096, 1, BORN_HOST)
+    record = encode(Message("T", body, stored, queue_id=3), 90 + offset, 4_096, 1, BORN_HOST)
     return Leased(record, Receipt(0, 1000, 60_000, 999, 0, "b-a", 0, offset, 4_096), attempt)
 
 
@@ -61,6 +61,19 @@ def test_a_pop_of_all_that_a_client_has(serialize: int) -> None:
     assert frame.code == 0
     assert (told["popTime"], told["reviveQid"], told["orderCountInfo"]) == ("1000", "999", "0;2")
     assert frame.body == messages[0].record + messages[1].record
+
+
+def test_what_was_popped_for_a_client_that_reads_nothing_goes_back_to_its_lite_topic() -> None:
+    conn = connection()
+    body = bytes(4 << 20)
+    for at in range(18):
+        command = one(conn, request(200070, POP, opaque=at))
+        assert isinstance(command, ReceiveLite)
+        conn.answer(Received(command.ticket, [leased(at, 1, body)], 1000, 60_000), 1)
+    (first, *_) = conn.expire(1)
+    assert isinstance(first, Extend)
+    assert (first.group, first.topic, first.invisible_ms) == ("g", "%LMQ%$T$a", 0)
+    assert [receipt.queue_offset for receipt in first.receipts] == [16], "the first one above 64 MiB"
 
 
 def test_a_pop_without_messages_and_one_for_too_many() -> None:

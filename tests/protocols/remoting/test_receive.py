@@ -13,9 +13,11 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Leased, Received, Settled
 from domain.inspect import AwaitMessages, MessagesWait
 from domain.message import Message
+from domain.principal import GATEWAY
 from domain.receipt import Receipt
 from domain.record import Record, check, encode
 from protocols.remoting import codes
+from protocols.remoting.frame import FrameDecoder
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import BORN_HOST, connection, fields, one, reply, request
 
@@ -184,3 +186,31 @@ def test_a_notification_says_whether_a_pop_is_worth_while() -> None:
     assert isinstance(command, AwaitMessages)
     conn.answer(MessagesWait(command.ticket, True), 1)
     assert fields(reply(conn)) == {"hasMsg": "true", "pollingFull": "false"}
+
+
+def test_what_was_popped_for_a_client_that_reads_nothing_goes_back() -> None:
+    conn = connection()
+    data = encode(Message("T", bytes(4 << 20), b"", queue_id=0), 3, 300, 1, BORN_HOST)
+    told: list[int] = []
+    back: list[Receipt] = []
+    for at in range(20):
+        command = one(conn, request(200050, POP, opaque=at))
+        assert isinstance(command, Receive)
+        receipt = Receipt(3, 1000, 60_000, 0, 0, "b-a", 0, at)
+        conn.answer(Received(command.ticket, [Leased(data, receipt, 1)], 1000, 60_000), 1)
+    assert conn.deadline() == 0
+    for extend in conn.expire(1):
+        assert isinstance(extend, Extend)
+        assert (extend.group, extend.topic, extend.invisible_ms, extend.principal) == ("g", "T", 0, GATEWAY)
+        back += extend.receipts
+        conn.answer(Extended(extend.ticket, list(extend.receipts)), 1)
+    assert not conn.closed
+    for part in conn.outgoing():
+        (frame,) = FrameDecoder(1 << 24).feed(part)
+        assert frame.opaque == len(told), "one reply for each request"
+        told.append(frame.code)
+    whole = 20 - len(back)
+    assert 15 <= whole <= 17
+    assert [receipt.queue_offset for receipt in back] == list(range(whole, 20))
+    assert told == [codes.SUCCESS] * whole + [codes.FLOW_CONTROL] * len(back)
+    assert conn.deadline() != 0
