@@ -59,6 +59,7 @@ class Pull(Command):
     member        the client id when it pulls as a registered member of a clustering group; "" for a reader beside the group
     subscribed    True: the filter is what members of the group said of the topic in their heartbeats, on whatever connection;
                   GROUP_OFFLINE when none did
+    broadcast     True: the filter is of the reader's heartbeat, by which it reads everything: NOT_ALLOWED if its group may not
     """
 
     ticket: object
@@ -73,6 +74,7 @@ class Pull(Command):
     commit: int = -1
     member: str = ""
     subscribed: bool = False
+    broadcast: bool = False
 
 
 @dataclass(slots=True)

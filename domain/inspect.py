@@ -31,7 +31,8 @@ class AwaitMessages(Command):
     """Hold until the group has something to receive from a topic, at most `wait_ms`, leasing nothing -> MessagesWait.
 
     `queue_id` -1: any queue. "Something" is a message that nobody holds on lease and, with `ordered`, that does not wait for
-    another one of its message group. With an `attempt_id` also what a Receive of that attempt has been given.
+    another one of its message group. With an `attempt_id` also what a Receive of that attempt has been given. TOPIC_NOT_FOUND,
+    QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
     ticket: object

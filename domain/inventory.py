@@ -10,7 +10,10 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class CountWaiting(Command):
-    """How many receives of a group wait for messages of one queue, -1 those that wait for any -> Waiting."""
+    """How many receives of a group wait for messages of one queue, -1 those that wait for any -> Waiting.
+
+    TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
+    """
 
     ticket: object
     group: str

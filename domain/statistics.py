@@ -178,7 +178,10 @@ class Rates(Event):
 
 @dataclass(slots=True)
 class Peek(Command):
-    """Messages at a group's position, leasing nothing -> Peeked. `queue_id` -1: any queues. TOPIC_NOT_FOUND, QUEUE_ILLEGAL."""
+    """Messages at a group's position, leasing nothing -> Peeked. `queue_id` -1: any queues.
+
+    TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
+    """
 
     ticket: object
     group: str

@@ -118,7 +118,7 @@ def compose(
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock, policy),
         Modes(handler.groups, store.metadata, routes, store.state),
-        Inspecting(store, store.metadata, clock, lambda: {**store.figures(), **handler.tally.figures()}),
+        Inspecting(store, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
         Querying(store, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
@@ -152,12 +152,17 @@ def compose(
     return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book, ledger)
 
 
+def _figures(store: LogStore, handler: Dispatcher) -> Callable[[], dict[str, float]]:
+    return lambda: {**store.figures(), **handler.tally.figures()}
+
+
 def _storing(config: Config, store_host: bytes, hot_bytes: int) -> StoreConfig:
     settings = {"hot_bytes": hot_bytes, **_table(StoreConfig, config, "store", ("broker", "store_host", "durability"))}
     return StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings)
 
 
 def _policy(config: Config) -> Policy:
+    """The table `[policy]`. Raises ConfigError."""
     policy = Policy(**_table(Policy, config, "policy", ()))
     if policy.share_strategy not in STRATEGIES:
         raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
@@ -193,6 +198,7 @@ def limits_of(config: Config) -> LimitsConfig:
 def defaults(config: Config, hot_bytes: int) -> list[tuple[str, str, str]]:
     """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError."""
     rows: list[tuple[str, str, str]] = []
+    _policy(config)
     for name, kind in (("store", StoreConfig), ("policy", Policy), ("limits", LimitsConfig)):
         apart = ("broker", "store_host", "durability") if kind is StoreConfig else ()
         given = kind(**_table(kind, config, name, apart))

@@ -18,19 +18,25 @@ from domain.inspect import (
 )
 from domain.ports import Clock, MessageStore, Metadata, ReadResult
 from domain.record import Record
+from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Judge, Parking, Waiter
+from gateway.usecase.rights import Rights
+from gateway.usecase.topics import Topics
 
 
 class Inspecting:
     """QueryEarliest, AwaitMessages, QueryFigures."""
 
     def __init__(
-        self, store: MessageStore, metadata: Metadata, clock: Clock, figures: Callable[[], Mapping[str, float]]
-    ) -> None:
+        self, store: MessageStore, metadata: Metadata, topics: Topics, rights: Rights, clock: Clock,
+        figures: Callable[[], Mapping[str, float]],
+    ) -> None:  # fmt: skip
         self._store = store
         self._metadata = metadata
+        self._topics = topics
+        self._rights = rights
         self._figures = figures
         self._started_ms = clock.wall_ms()
         self._parking = Parking(clock)
@@ -83,7 +89,7 @@ class Inspecting:
         self._store.bounds(command.topic, command.queue_id, bounded)
 
     def _illegal(self, topic: str, queue_id: int) -> Failure | None:
-        known = self._metadata.topic(topic)
+        known = self._topics.to_read(topic)
         if known is None:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
         if not -1 <= queue_id < max(known.read_queues, 1):
@@ -91,11 +97,19 @@ class Inspecting:
         return None
 
     def _await(self, session: Session, command: AwaitMessages) -> None:
-        failure = self._illegal(command.topic, command.queue_id)
+        failure = self._illegal(command.topic, command.queue_id) or self._unreadable(command)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
         else:
             _Watch(self, session, command).start()
+
+    def _unreadable(self, command: AwaitMessages) -> Failure | None:
+        topic = self._topics.find(command.topic)
+        if topic is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        if not topic.perm & PERM_READ:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        return self._rights.refusal(command.group, command.topic)
 
     def waits(self, command: AwaitMessages) -> bool:
         """Whether a Receive would find something now, in the topic or among what has gone on to the group's retry topic."""

@@ -23,7 +23,8 @@ class Policy:
     create_topics, create_groups   make what a client names and nobody made; off: refused as not found
     queues                         of a topic made that way
     permission                     of this broker: 2 write, 4 read, 6 both (RocketMQ: brokerPermission). Routes have no more;
-                                   without read nobody receives for a group, without write ordered topics take nothing
+                                   without read nobody receives for a group, without write ordered topics take nothing and
+                                   nothing is sent back
     latest_max, latest_bytes_max   latest (retained) values that are kept, and bytes of them with their paths; one more is
                                    refused, removing one and putting a smaller one in its place never is
     lite_subscriptions_max         lite topics that all clients together may subscribe to; one more is refused

@@ -25,8 +25,10 @@ from domain.statistics import (
     Spans,
     TopicState,
 )
+from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
+from gateway.usecase.rights import Rights
 from gateway.usecase.round import Round
 from gateway.usecase.tally import Tally
 
@@ -47,10 +49,11 @@ Position = tuple[str, str, int, int, int]
 class Progressing:
     """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, tally: Tally) -> None:
+    def __init__(self, store: MessageStore, metadata: Metadata, tally: Tally, rights: Rights) -> None:
         self._store = store
         self._metadata = metadata
         self._tally = tally
+        self._rights = rights
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The five of them."""
@@ -204,6 +207,10 @@ class Progressing:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
         elif command.queue_id >= topic.read_queues:
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+        elif not topic.perm & PERM_READ:
+            failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        else:
+            failure = self._rights.refusal(command.group, command.topic)
         if failure is not None or topic is None:
             session.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return

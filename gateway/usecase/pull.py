@@ -110,7 +110,7 @@ class Pulling:
 
     def refusal(self, command: Pull) -> Failure | None:
         """Why the group may not read the topic now, None: it may."""
-        return self._rights.refusal(command.group, command.topic)
+        return self._rights.refusal(command.group, command.topic, command.broadcast)
 
     def instead(self, command: Pull) -> int | None:
         """Where the reader has to go on, when somebody has set its group's position; None: where it wants to."""

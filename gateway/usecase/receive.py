@@ -56,6 +56,10 @@ class Receiving:
         return {Receive: self._receive, CountWaiting: self._count}
 
     def _count(self, session: Session, command: CountWaiting) -> None:
+        failure = self._unreadable(command.topic, command.queue_id) or self._rights.refusal(command.group, command.topic)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
         count = self._parking.waiting((command.group, command.topic, command.queue_id))
         session.answer(Waiting(command.ticket, count))
 
@@ -78,18 +82,7 @@ class Receiving:
             self._parking.wake_group(group, origin)
 
     def _receive(self, session: Session, command: Receive) -> None:
-        topic = self._topics.find(command.topic)
-        failure: Failure | None = None
-        if topic is None:
-            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-        elif not topic.perm & PERM_READ:
-            failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
-        elif command.queue_id >= topic.read_queues:
-            failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
-        elif not 0 < command.limit <= limits.RECEIVE_MESSAGES_MAX:
-            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.limit} messages were asked for, 1 to 32 are allowed")
-        elif not 0 < command.invisible_ms <= limits.INVISIBLE_MS_MAX:
-            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is above 0 and at most 12 hours")
+        failure = self._unreadable(command.topic, command.queue_id) or _illegal(command)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
@@ -103,6 +96,16 @@ class Receiving:
                 _Call(self, session, command, group).lease()
 
         self._groups.ensure(command.group, ready)
+
+    def _unreadable(self, name: str, queue_id: int) -> Failure | None:
+        topic = self._topics.find(name)
+        if topic is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
+        if not topic.perm & PERM_READ:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {name} cannot be read")
+        if queue_id >= topic.read_queues:
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {name} has no queue {queue_id}")
+        return None
 
     def refusal(self, command: Receive) -> Failure | None:
         """Why the group may not read the topic now, None: it may."""
@@ -194,6 +197,14 @@ class Receiving:
     def wall_ms(self) -> int:
         """For empty answers, which have no lease to tell the time."""
         return self._clock.wall_ms()
+
+
+def _illegal(command: Receive) -> Failure | None:
+    if not 0 < command.limit <= limits.RECEIVE_MESSAGES_MAX:
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{command.limit} messages were asked for, 1 to 32 are allowed")
+    if not 0 < command.invisible_ms <= limits.INVISIBLE_MS_MAX:
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is above 0 and at most 12 hours")
+    return None
 
 
 def _settled(_result: list[Failure | None] | Failure) -> None:

@@ -38,8 +38,11 @@ class Rights:
         """SetReadable."""
         return {SetReadable: self._set}
 
-    def refusal(self, name: str, topic: str) -> Failure | None:
-        """Why group `name` may not read `topic` now: NOT_ALLOWED; None when it may, and when there is no such group."""
+    def refusal(self, name: str, topic: str, broadcast: bool = False) -> Failure | None:
+        """Why group `name` may not read `topic` now: NOT_ALLOWED; None when it may, and when there is no such group.
+
+        `broadcast`: as a member that reads everything.
+        """
         if not self._policy.permission & PERM_READ:
             return Failure(ErrorCode.NOT_ALLOWED, "the broker pulling message is forbidden: brokerPermission is without read")
         group = self._metadata.group(name)
@@ -47,6 +50,8 @@ class Rights:
             return None
         if not group.consume_enable:
             return Failure(ErrorCode.NOT_ALLOWED, f"subscription group no permission: group {name} may not consume")
+        if broadcast and not group.broadcast_enable:
+            return Failure(ErrorCode.NOT_ALLOWED, f"the consumer group[{name}] can not consume by broadcast way")
         topic = lite.topic_of(topic)
         if self._forbidden and _key(name, topic) in self._forbidden:
             return Failure(ErrorCode.NOT_ALLOWED, f"the consumer group[{name}] is forbidden for topic[{topic}]")

@@ -16,12 +16,13 @@ from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
 from domain.record import Record
 from domain.resend import Retry
 from domain.retry import DEFAULT
-from domain.topic import Group
+from domain.topic import PERM_WRITE, Group
 from gateway.session import Session
 from gateway.usecase.deadletter import bury, copy_of, leased_topic
 from gateway.usecase.groups import Groups
 from gateway.usecase.handler import Verb
 from gateway.usecase.locks import Locks
+from gateway.usecase.policy import Policy
 from gateway.usecase.round import Round
 from gateway.usecase.send import Sending
 
@@ -32,7 +33,8 @@ Outcome = TypeVar("Outcome")
 class Settling:
     """Acknowledge, Extend, SendBack, Retry."""
 
-    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks) -> None:
+    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks, policy: Policy) -> None:
+        self._policy = policy
         self._locks = locks
         self._store = store
         self._groups = groups
@@ -86,6 +88,10 @@ class Settling:
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
                 session.answer(Refused(command.ticket, group))
+                return
+            if not self._policy.permission & PERM_WRITE:
+                text = "the broker sending message is forbidden: brokerPermission is without write"
+                session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
                 return
 
             def found(record: bytes | Failure) -> None:

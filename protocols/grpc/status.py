@@ -16,7 +16,8 @@ CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.GROUP_OFFLINE: pb.NOT_FOUND,
     ErrorCode.QUEUE_ILLEGAL: pb.BAD_REQUEST,
     ErrorCode.OFFSET_NOT_FOUND: pb.OFFSET_NOT_FOUND,
-    ErrorCode.MESSAGE_NOT_FOUND: pb.MESSAGE_NOT_FOUND,
+    # Not 40401, which is for a poll that found nothing: there are SDKs to which that is a success of every request.
+    ErrorCode.MESSAGE_NOT_FOUND: pb.NOT_FOUND,
     ErrorCode.MESSAGE_TOO_LARGE: pb.MESSAGE_BODY_TOO_LARGE,
     ErrorCode.MESSAGE_ILLEGAL: pb.MESSAGE_CORRUPTED,
     ErrorCode.BODY_EMPTY: pb.MESSAGE_BODY_EMPTY,

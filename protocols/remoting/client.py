@@ -87,6 +87,11 @@ class Client:
         seat = self.seats.get(group)
         return seat.client_id if seat is not None and seat.membership.model == "CLUSTERING" else ""
 
+    def broadcasts(self, group: str) -> bool:
+        """Whether the client's heartbeat says that it reads everything of its group's topics."""
+        seat = self.seats.get(group)
+        return seat is not None and seat.membership.model == "BROADCASTING"
+
     def subscription(self, group: str, topic: str) -> Subscription | None:
         """What the client's heartbeat said of a topic."""
         seat = self.seats.get(group)

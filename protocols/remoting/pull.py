@@ -47,13 +47,14 @@ def read(client: Client, frame: Frame) -> Outcome:
     bound = args.number("maxMsgBytes", 0)
     if flags & CLASS_FILTER:
         raise RequestError(codes.SUBSCRIPTION_PARSE_FAILED, "class filters are not served by this broker")
-    subscribed = False
+    subscribed = broadcast = False
     if flags & SUBSCRIPTION:
         wanted = compiled(client, args.text("subscription", "*"), args.text("expressionType", TAG))
     else:
         known = client.subscription(group, lite.topic_of(topic))
         wanted = None if known is None else compiled(client, known.expression, known.expression_type)
         subscribed = known is None
+        broadcast = client.broadcasts(group)
     offset = args.number("queueOffset")
     commit = args.number("commitOffset", -1) if flags & COMMIT else -1
     command = Pull(
@@ -69,6 +70,7 @@ def read(client: Client, frame: Frame) -> Outcome:
         commit=commit,
         member=client.member(group),
         subscribed=subscribed,
+        broadcast=broadcast,
     )
     return (command,)
 

@@ -90,6 +90,30 @@ def test_a_group_that_may_not_consume_is_refused_over_every_protocol() -> None:
     assert denied(world, TOPIC) == [False] * 3
 
 
+def test_a_group_that_may_not_broadcast_reads_as_a_cluster_only() -> None:
+    world = World(356)
+    world.start()
+    tool, sender = Tool(world, "tool"), Sender(world, "p")
+    tool.topic(TOPIC)
+    sender.send(TOPIC, b"here")
+    about = {
+        "consumerGroup": GROUP, "topic": TOPIC, "queueId": "0", "queueOffset": "0", "maxMsgNums": "1", "sysFlag": "0",
+        "commitOffset": "0", "suspendTimeoutMillis": "0", "subVersion": "0",
+    }  # fmt: skip
+
+    def pulled(model: str) -> int:
+        member = Consumer(world, f"c{world.chance.random()}", GROUP, TOPIC, model=model)
+        member.beat()
+        return member.call(codes.PULL, about).code
+
+    for allowed in (False, True):
+        tool.group(GROUP, consumeBroadcastEnable=allowed)
+        for _ in range(2):
+            assert pulled("BROADCASTING") == (codes.SUCCESS if allowed else codes.NO_PERMISSION)
+            assert pulled("CLUSTERING") == codes.SUCCESS
+            world.again()
+
+
 def test_the_permission_of_the_broker_until_its_next_start() -> None:
     world = World(355)
     world.start()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from domain import lite
 from domain.admin import ChangeTopic, TopicChange
-from domain.command import Acknowledge, CommitOffsets, Disconnected, PutTopic, QueryTopic, Receive
+from domain.command import Acknowledge, CommitOffsets, Disconnected, PutTopic, QueryTopic, Receive, Send
 from domain.errors import ErrorCode
-from domain.event import Done, Leased, Received, TopicFound
+from domain.event import Done, Leased, Received, Sent, TopicFound
 from domain.inspect import (
     AwaitMessages,
     Earliest,
@@ -18,6 +19,7 @@ from domain.inspect import (
     QueryFigures,
     QueryProgress,
 )
+from domain.message import Message
 from domain.topic import Durability, Topic
 from gateway.usecase.inspect import Inspecting
 from gateway.usecase.topic_change import TopicChanging
@@ -31,7 +33,8 @@ __all__ = ["bench"]
 def place(bench: Bench) -> Bench:
     store = bench.store
     bench.handler.add(
-        Inspecting(store, store.metadata, bench.clock, store.figures), TopicChanging(store.metadata, bench.handler.topics)
+        Inspecting(store, store.metadata, bench.handler.topics, bench.handler.rights, bench.clock, store.figures),
+        TopicChanging(store.metadata, bench.handler.topics),
     )
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     return bench
@@ -50,6 +53,20 @@ def test_the_earliest_message_of_a_queue(place: Bench) -> None:
     assert place.ask(QueryEarliest(1, "T", placed.queue_id)) == [Earliest(1, placed.store_ms)]
     assert code(place.ask(QueryEarliest(1, "T", 2))) is ErrorCode.QUEUE_ILLEGAL
     assert code(place.ask(QueryEarliest(1, "nothing", 0))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_the_earliest_message_of_a_light_queue(place: Bench) -> None:
+    place.ask(PutTopic(1, Topic("P", 2, 2, type="LITE")))
+    name = lite.queue_name("P", "a")
+    assert place.ask(QueryEarliest(1, name, 0)) == [Earliest(1, -1)]
+    [other] = place.ask(Send(1, [Message("P", b"other", b"__LITE_TOPIC\x01b\x02")]), ms=2_000)
+    [sent] = place.ask(Send(1, [Message("P", b"own", b"__LITE_TOPIC\x01a\x02")]))
+    assert isinstance(sent, Sent)
+    assert isinstance(other, Sent)
+    assert place.ask(QueryEarliest(1, name, 0)) == [Earliest(1, sent.placed[0].store_ms)]
+    assert sent.placed[0].store_ms > other.placed[0].store_ms
+    assert code(place.ask(QueryEarliest(1, name, 1))) is ErrorCode.QUEUE_ILLEGAL
+    assert code(place.ask(QueryEarliest(1, lite.queue_name("T", "a"), 0))) is ErrorCode.TOPIC_NOT_FOUND
 
 
 def test_a_group_hears_whether_it_has_something_to_receive(place: Bench) -> None:

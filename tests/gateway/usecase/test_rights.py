@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.admin import Readable, SetReadable
-from domain.command import Command, DeleteGroup, ListGroups, Pull, PutGroup, PutTopic, Receive, Send
+from domain.command import Command, DeleteGroup, ListGroups, Pull, PutGroup, PutTopic, Receive, Send, SendBack
 from domain.errors import ErrorCode
 from domain.event import Done, GroupList, Pulled, Received, Refused, Sent
+from domain.inspect import AwaitMessages, MessagesWait
+from domain.inventory import CountWaiting, Waiting
 from domain.message import Message
-from domain.statistics import ChangePolicy
-from domain.topic import Group, Topic
+from domain.record import Record
+from domain.statistics import ChangePolicy, Peek, Peeked
+from domain.topic import PERM_WRITE, Group, Topic
+from gateway.usecase.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
 
@@ -18,7 +24,11 @@ __all__ = ["bench"]
 
 PULL = Pull(1, "g", "T", 0, 0, 32, 1_000_000)
 RECEIVE = Receive(1, "g", "T", 32, 60_000, from_first=True)
+BROADCAST = Pull(1, "g", "T", 0, 0, 32, 1_000_000, broadcast=True)
 LATE_PULL = Pull(2, "g", "T", 0, 1, 32, 1_000_000, wait_ms=10_000)
+AWAIT = AwaitMessages(1, "g", "T")
+PEEK = Peek(1, "g", "T", -1, 32)
+COUNT = CountWaiting(1, "g", "T", -1)
 LATE_RECEIVE = Receive(2, "g", "T", 32, 60_000, wait_ms=10_000)
 
 
@@ -63,6 +73,47 @@ def test_who_may_not_read_is_refused_until_it_may_again(place: Bench, what: str,
     [event] = place.ask(copied(command))
     assert isinstance(event, Pulled | Received)
     assert len(event.records if isinstance(event, Pulled) else event.messages) == 1
+
+
+@pytest.mark.parametrize("command", [AWAIT, PEEK, COUNT], ids=["notification", "peek", "polling-info"])
+@pytest.mark.parametrize("what", ["group", "topic", "broker"])
+def test_who_may_not_read_may_not_look_either(place: Bench, what: str, command: Command) -> None:
+    store, handler = place.store, place.handler
+    handler.add(Inspecting(store, store.metadata, handler.topics, handler.rights, place.clock, store.figures))
+    forbid(place, what)
+    assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
+    allow(place, what)
+    [event] = place.ask(copied(command))
+    assert event in (MessagesWait(1, True), Waiting(1, 0)) or (isinstance(event, Peeked) and len(event.records) == 1)
+    place.ask(PutTopic(1, Topic("T", 2, 2, PERM_WRITE)))
+    assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
+    place.ask(PutTopic(1, Topic("T", 2, 2)))
+    assert code(place.ask(replace(copied(command), queue_id=2))) is ErrorCode.QUEUE_ILLEGAL  # type: ignore[type-var]
+    assert code(place.ask(replace(copied(command), topic="nothing"))) is ErrorCode.TOPIC_NOT_FOUND  # type: ignore[type-var]
+
+
+def test_a_group_that_may_not_broadcast_is_refused_to_those_of_its_members_that_do(place: Bench) -> None:
+    assert isinstance(place.ask(copied(BROADCAST))[0], Pulled)
+    ear = Ear()
+    assert place.ask(replace(BROADCAST, offset=1, wait_ms=10_000), ear) == []
+    assert place.ask(PutGroup(1, Group("g", broadcast_enable=False))) == [Done(1)]
+    assert code(place.ask(copied(BROADCAST))) is ErrorCode.NOT_ALLOWED
+    assert isinstance(place.ask(copied(PULL))[0], Pulled)
+    place.handler.sending.submit([Message("T", b"late", queue_id=0)], None)
+    place.clock.run_for(50)
+    [event] = ear.take()
+    assert isinstance(event, Refused)
+    assert event.failure.code is ErrorCode.NOT_ALLOWED
+
+
+def test_without_the_right_to_write_nothing_is_given_back(place: Bench) -> None:
+    [pulled] = place.ask(copied(PULL))
+    assert isinstance(pulled, Pulled)
+    back = SendBack(1, "g", Record(pulled.records[0]).physical_offset, 0)
+    place.ask(ChangePolicy(1, {"permission": "4"}))
+    assert code(place.ask(copied(back))) is ErrorCode.NOT_ALLOWED
+    place.ask(ChangePolicy(1, {"permission": "6"}))
+    assert place.ask(copied(back)) == [Done(1)]
 
 
 @pytest.mark.parametrize("command", [LATE_PULL, LATE_RECEIVE], ids=["pull", "receive"])

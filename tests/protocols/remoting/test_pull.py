@@ -75,6 +75,16 @@ def test_a_pull_without_subscription_uses_what_the_heartbeat_said() -> None:
     assert (command.member, command.subscribed) == ("10.0.0.9@1", False)
 
 
+def test_a_pull_says_when_its_filter_is_that_of_a_member_that_reads_everything() -> None:
+    conn = connection()
+    one(conn, request(34, body=HEARTBEAT))
+    assert not pull(conn, sysFlag="2").broadcast
+    one(conn, request(34, body=HEARTBEAT.replace(b"CLUSTERING", b"BROADCASTING")))
+    command = pull(conn, sysFlag="2")
+    assert (command.broadcast, command.member) == (True, "")
+    assert not pull(conn, sysFlag="6").broadcast
+
+
 def test_sql_comes_with_the_pull_or_with_the_heartbeat() -> None:
     conn = connection()
     red, blue = (properties.encode([("color", color)]) for color in ("red", "blue"))
