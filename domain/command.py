@@ -113,13 +113,17 @@ class Acknowledge(Command):
 
 @dataclass(slots=True)
 class Extend(Command):
-    """Make leases end `invisible_ms` from now; 0 gives the messages back at once (nack) -> Extended, in order."""
+    """Make leases end `invisible_ms` from now; 0 gives the messages back at once (nack) -> Extended, in order.
+
+    untold   True: their client never heard of them, so no delivery is counted; they go back at once
+    """
 
     ticket: object
     group: str
     topic: str
     receipts: list[Receipt]
     invisible_ms: int
+    untold: bool = False
 
 
 @dataclass(slots=True)

@@ -228,8 +228,8 @@ class MessageStore(Protocol):
         ones until `lapse`.
         """
 
-    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt]) -> None:
-        """Free leases whose messages were not delivered after all: that was no attempt."""
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
+        """Free leases whose messages were not delivered after all: that was no attempt. `wake`: tell who waits for messages."""
 
     def lapse(self) -> None:
         """Fleeting leases that a process before this one gave out, and that nobody has settled or moved since, end now."""

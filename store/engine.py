@@ -206,9 +206,9 @@ class LogStore:
             group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, fleeting, done
         )
 
-    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt]) -> None:
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
         """MessageStore.withdraw."""
-        self._core.early.withdraw(group, topic, receipts)
+        self._core.early.withdraw(group, topic, receipts, wake)
 
     def lapse(self) -> None:
         """MessageStore.lapse."""

@@ -66,6 +66,10 @@ class Settling:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
             session.answer(Refused(command.ticket, failure))
             return
+        if command.untold:
+            self._withdraw(command)
+            session.answer(Extended(command.ticket, list(command.receipts)))
+            return
         invisible_ms = command.invisible_ms
 
         def extend(
@@ -83,6 +87,13 @@ class Settling:
             session.answer(Extended(command.ticket, result))
 
         _by_topic(extend, command, extended)
+
+    def _withdraw(self, command: Extend) -> None:
+        parts: dict[str, list[Receipt]] = {}
+        for receipt in command.receipts:
+            parts.setdefault(leased_topic(command.group, command.topic, receipt), []).append(receipt)
+        for topic, receipts in parts.items():
+            self._store.withdraw(command.group, topic, receipts, True)
 
     def _send_back(self, session: Session, command: SendBack) -> None:
         def ready(group: Group | Failure) -> None:

@@ -150,7 +150,7 @@ def _give_back(desk: Desk, call: Call, poll: _Poll, messages: Sequence[Leased]) 
     for leased in messages:
         given.setdefault(poll.queue(leased), []).append(leased.receipt)
     for name, receipts in given.items():
-        desk.owe(Extend(desk.ticket(call), poll.receive.group, name, receipts, 0))
+        desk.owe(Extend(desk.ticket(call), poll.receive.group, name, receipts, 0, untold=True))
 
 
 def filter_of(desk: Desk, expression: pb.FilterExpression) -> Filter | Refusal | None:

@@ -78,4 +78,4 @@ class Receiving(Handler):
         if not isinstance(event, Received) or not event.messages:
             return None
         receipts = [leased.receipt for leased in event.messages]
-        return Extend(ticket, group(self._match), topic(self._match), receipts, 0)
+        return Extend(ticket, group(self._match), topic(self._match), receipts, 0, untold=True)

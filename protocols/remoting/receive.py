@@ -98,7 +98,7 @@ def back(ticket: Ticket, event: Received) -> Sequence[Command]:
         given.setdefault(queue, []).append(leased.receipt)
     # Its client has been answered: what becomes of this is told to nobody.
     ticket.oneway = True
-    return [Extend(ticket, group, queue, receipts, 0) for queue, receipts in given.items()]
+    return [Extend(ticket, group, queue, receipts, 0, untold=True) for queue, receipts in given.items()]
 
 
 def _record(message: Leased, event: Received, revive_queue: int, topic: str) -> bytes:

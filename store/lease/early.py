@@ -37,7 +37,7 @@ class Early:
         for group, topic in places:
             self._freed(group, topic)
 
-    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt]) -> None:
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool) -> None:
         """MessageStore.withdraw. Nobody waits for that to be written: unwritten, the leases end in their own time."""
         if self._ledger.broken() is not None:
             return
@@ -48,3 +48,5 @@ class Early:
             if table is not None and lease is not None:
                 lease.attempts -= 1
                 self._ledger.changed(table)
+        if wake:
+            self._freed(group, topic)

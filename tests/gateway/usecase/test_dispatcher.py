@@ -153,6 +153,31 @@ def test_giving_back_frees_at_once_and_wakes_a_waiting_member(bench: Bench) -> N
     assert bodies(received) == ["a"]
 
 
+def test_what_its_client_never_heard_of_goes_back_without_an_attempt_and_wakes_a_waiting_member(bench: Bench) -> None:
+    """However often: a client that asks and does not read must not bury what nobody has seen."""
+    bench.ask(PutGroup(1, Group("g", retry_max=1)))
+    bench.send("t", "a")
+    for _ in range(5):
+        [leased] = bench.receive("g", "t").messages
+        assert (leased.attempt, bench.receive("g", "t").messages) == (1, [])
+        [event] = bench.ask(Extend(1, "g", "t", [leased.receipt], 0, untold=True))
+        assert event == Extended(1, [leased.receipt])
+    [leased] = bench.receive("g", "t").messages
+    ear = Ear()
+    assert bench.ask(Receive(2, "g", "t", 1, 100, wait_ms=8000, from_first=True), ear) == []
+    bench.ask(Extend(1, "g", "t", [leased.receipt], 0, untold=True))
+    bench.clock.run_for(50)
+    [received] = ear.take()
+    assert isinstance(received, Received)
+    assert (bodies(received), received.messages[0].attempt) == (["a"], 1)
+    bench.clock.run_for(200)
+    [leased] = bench.receive("g", "t").messages
+    assert leased.attempt == 2, "its lease has run out"
+    bench.ask(Extend(1, "g", "t", [leased.receipt], 0, untold=True))
+    [leased] = bench.receive("g", "t").messages
+    assert leased.attempt == 2, "the same of one that was delivered before"
+
+
 def test_used_up_attempts_end_in_the_dead_letter_topic(bench: Bench) -> None:
     bench.ask(PutGroup(1, Group("g", retry_max=1)))
     bench.send("t", "poison")

@@ -178,7 +178,7 @@ def test_polls_that_are_all_answered_at_once_are_bounded_for_who_does_not_read(e
     given_back: list[int] = []
     for back in stage.server.expire(stage.now):
         assert isinstance(back, Extend)
-        assert (back.group, back.topic, back.invisible_ms) == ("g", "t", 0)
+        assert (back.group, back.topic, back.invisible_ms, back.untold) == ("g", "t", 0, True)
         given_back += [receipt.queue_offset for receipt in back.receipts]
         stage.server.answer(Extended(back.ticket, list(back.receipts)), stage.now)
     assert given_back == list(range(given_back[0], 39)), "the last ones, and not the small one"

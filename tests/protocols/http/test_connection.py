@@ -210,7 +210,7 @@ def test_pipelined_answers_that_nobody_reads_are_bounded() -> None:
     given_back: list[Receipt] = []
     for undo in client.connection.expire(0):
         assert isinstance(undo, Extend)
-        assert (undo.group, undo.topic, undo.invisible_ms, undo.principal) == ("g", "t", 0, GATEWAY)
+        assert (undo.group, undo.topic, undo.untold, undo.principal) == ("g", "t", True, GATEWAY)
         given_back += undo.receipts
         client.connection.answer(Extended(undo.ticket, list(undo.receipts)), 0)
     assert client.connection.deadline() != 0

@@ -201,7 +201,7 @@ def test_what_was_popped_for_a_client_that_reads_nothing_goes_back() -> None:
     assert conn.deadline() == 0
     for extend in conn.expire(1):
         assert isinstance(extend, Extend)
-        assert (extend.group, extend.topic, extend.invisible_ms, extend.principal) == ("g", "T", 0, GATEWAY)
+        assert (extend.group, extend.topic, extend.untold, extend.principal) == ("g", "T", True, GATEWAY)
         back += extend.receipts
         conn.answer(Extended(extend.ticket, list(extend.receipts)), 1)
     assert not conn.closed
