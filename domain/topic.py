@@ -56,7 +56,8 @@ PRIORITY_FACTOR: Final = "priority.factor"
 class Group:
     """One consumer group. `retry_max` redeliveries after the first delivery, then the dead-letter topic.
 
-    retry   how long a message that was not handled waits
+    retry          how long a message that was not handled waits
+    retry_queues   of its retry topic, when that is made; 0: what queue-level consumers send back is dropped
     """
 
     name: str

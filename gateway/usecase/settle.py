@@ -104,6 +104,10 @@ class Settling:
                 text = "the broker sending message is forbidden: brokerPermission is without write"
                 session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
                 return
+            if group.retry_queues == 0:
+                # A group that has no queue for it retries nothing, and has no dead letters either.
+                session.answer(Done(command.ticket))
+                return
 
             def found(record: bytes | Failure) -> None:
                 if isinstance(record, Failure):

@@ -67,7 +67,7 @@ class Topics:
             return
         self._making[name] = [then]
         most = self._policy.queues
-        count = 1 if derived else min(queues, most) if queues > 0 else most
+        count = self._queues_of_derived(name) if derived else min(queues, most) if queues > 0 else most
         self._make(
             Topic(
                 name,
@@ -79,6 +79,11 @@ class Topics:
                 created_ms=self._clock.wall_ms(),
             )
         )
+
+    def _queues_of_derived(self, name: str) -> int:
+        """One, and of a group's retry topic as many as the group says (RocketMQ: retryQueueNums)."""
+        group = self._metadata.group(name[len(address.RETRY_PREFIX) :]) if name.startswith(address.RETRY_PREFIX) else None
+        return min(max(group.retry_queues, 1), limits.QUEUES_PER_TOPIC_MAX) if group is not None else 1
 
     def _make(self, topic: Topic) -> None:
         def made(result: None | Failure) -> None:

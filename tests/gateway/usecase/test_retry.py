@@ -19,12 +19,13 @@ from domain.command import (
     Pull,
     PutGroup,
     PutTopic,
+    QueryTopic,
     Receive,
     SendBack,
     Subscription,
 )
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, Pulled, Received, Sent
+from domain.event import Done, Event, Pulled, Received, Sent, TopicFound
 from domain.message import Message
 from domain.record import Record
 from domain.resend import Retry
@@ -51,6 +52,37 @@ def returned(bench: Bench) -> list[Record]:
     [event] = bench.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0))
     assert isinstance(event, Pulled)
     return [Record(record) for record in event.records]
+
+
+@pytest.mark.parametrize("wanted", [1, 3])
+def test_a_retry_topic_has_the_queues_that_its_group_wants(bench: Bench, wanted: int) -> None:
+    bench.ask(PutGroup(1, Group("g", retry_queues=wanted, retry=RetryPolicy(steps_ms=(1, 1, 10)))))
+    placed = bench.send("t", *"abcdef").placed
+    bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
+    [event] = bench.ask(QueryTopic(1, "%RETRY%g"))
+    assert isinstance(event, TopicFound)
+    assert (event.topic.read_queues, event.topic.write_queues) == (wanted, wanted)
+    for each in placed:
+        assert bench.ask(SendBack(1, "g", each.physical_offset, 0)) == [Done(1)]
+    bench.clock.run_for(100)
+    found = [bench.ask(Pull(1, "g", "%RETRY%g", queue_id, 0, 32, 0)) for queue_id in range(wanted)]
+    counts = [len(event.records) for [event] in found if isinstance(event, Pulled)]
+    assert (sum(counts), min(counts)) == (6, 6 // wanted)
+    assert bench.ask(SendBack(1, "g", placed[0].physical_offset, -1)) == [Done(1)]
+    dead = bench.store.metadata.topic("%DLQ%g")
+    assert dead is not None
+    assert dead.read_queues == 1
+
+
+@pytest.mark.parametrize("level", [-1, 0, 3])
+def test_a_group_that_wants_no_retry_queue_is_done_with_what_it_gives_back(bench: Bench, level: int) -> None:
+    bench.ask(PutGroup(1, Group("g", retry_queues=0)))
+    [placed] = bench.send("t", "a").placed
+    bench.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
+    end = bench.store.figures()["log_end"]
+    assert bench.ask(SendBack(1, "g", placed.physical_offset, level)) == [Done(1)]
+    assert bench.store.figures()["log_end"] == end
+    assert bench.store.metadata.topic("%DLQ%g") is None
 
 
 @pytest.mark.parametrize(("policy", "delay_ms"), [(EXPONENTIAL, 200), (RetryPolicy(steps_ms=(1, 2, 700)), 700)])
