@@ -45,6 +45,7 @@ from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.policy import Policy
+from gateway.usecase.topics import queues_of_derived
 
 SWEEP_NS: Final = 5 * SECOND_NS
 
@@ -92,7 +93,8 @@ class NameServer:
         topic = self._metadata.topic(command.topic)
         if topic is None and address.is_topic(command.topic) and command.topic.startswith(address.RETRY_PREFIX):
             # Made by the group's first heartbeat, which comes after this question; clients ask again only after 30 s.
-            topic = Topic(command.topic, 1, 1)
+            count = queues_of_derived(self._metadata, command.topic)
+            topic = Topic(command.topic, count, count)
         if topic is not None:
             own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, self._perm(topic), topic.sys_flag)
             queues = [own, *queues]

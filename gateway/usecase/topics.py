@@ -67,7 +67,7 @@ class Topics:
             return
         self._making[name] = [then]
         most = self._policy.queues
-        count = self._queues_of_derived(name) if derived else min(queues, most) if queues > 0 else most
+        count = queues_of_derived(self._metadata, name) if derived else min(queues, most) if queues > 0 else most
         self._make(
             Topic(
                 name,
@@ -79,11 +79,6 @@ class Topics:
                 created_ms=self._clock.wall_ms(),
             )
         )
-
-    def _queues_of_derived(self, name: str) -> int:
-        """One, and of a group's retry topic as many as the group says (RocketMQ: retryQueueNums)."""
-        group = self._metadata.group(name[len(address.RETRY_PREFIX) :]) if name.startswith(address.RETRY_PREFIX) else None
-        return min(max(group.retry_queues, 1), limits.QUEUES_PER_TOPIC_MAX) if group is not None else 1
 
     def _make(self, topic: Topic) -> None:
         def made(result: None | Failure) -> None:
@@ -152,6 +147,12 @@ class Topics:
             return True
         pairs = address.retried_by_pop(retry_topic)
         return any(name != topic and known.group(group) and known.topic(name) for group, name in pairs)
+
+
+def queues_of_derived(metadata: Metadata, name: str) -> int:
+    """One, and of a group's retry topic as many as the group says (RocketMQ: retryQueueNums)."""
+    group = metadata.group(name[len(address.RETRY_PREFIX) :]) if name.startswith(address.RETRY_PREFIX) else None
+    return min(max(group.retry_queues, 1), limits.QUEUES_PER_TOPIC_MAX) if group is not None else 1
 
 
 def _dropped(_: None | Failure) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from domain.address import host_bytes
-from domain.command import Command, PutTopic
+from domain.command import Command, PutGroup, PutTopic
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
 from domain.route import (
@@ -36,7 +36,7 @@ from domain.route import (
     Version,
 )
 from domain.statistics import ChangePolicy
-from domain.topic import Topic
+from domain.topic import Group, Topic
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.nameserver import NameServer
 from gateway.usecase.policy import Policy
@@ -111,6 +111,12 @@ def test_a_topic_has_a_route_as_soon_as_it_exists(place: Place) -> None:
 @pytest.mark.parametrize("name", ["TBW102", "c1", "b-a", "c1_REPLY_TOPIC", "%RETRY%anything"])
 def test_names_that_clients_and_tools_rely_on_have_routes(place: Place, name: str) -> None:
     assert place.route(name).brokers == [OWN]
+
+
+def test_a_retry_topic_has_the_route_that_it_will_have_before_it_is_made(place: Place) -> None:
+    place.ask(PutGroup(1, Group("g", retry_queues=3)))
+    assert place.route("%RETRY%g").queues == [TopicQueues("b-a", 3, 3, 6)]
+    assert place.route("%RETRY%other").queues == [TopicQueues("b-a", 1, 1, 6)]
 
 
 def test_a_retry_topic_of_no_group_has_none(place: Place) -> None:
