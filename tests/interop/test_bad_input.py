@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
 from protocols.remoting import frame
 from tests.interop.node import Node
@@ -155,6 +157,47 @@ def test_who_asks_for_gigabytes_and_reads_nothing_costs_little(node: Node) -> No
         healthy(node)
         greedy.settimeout(10)
         assert len(greedy.recv(1 << 20)) > 0, "it is answered all the same"
+    healthy(node)
+
+
+def field(number: int, value: bytes) -> bytes:
+    """A field of a protobuf message, shorter than 128 bytes."""
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def test_polls_of_grpc_that_are_all_answered_at_once_cost_little(node: Node) -> None:
+    """A hundred groups wait for the first message of a topic, on one connection that opens no window."""
+    greedy = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+    greedy.initiate_connection()
+    for at in range(100):
+        group, topic = field(2, b"greedy-%d" % at), field(2, b"largest")
+        seconds, wanted = b"\x08\x1e", field(3, b"\x08\x01" + field(2, b"large"))
+        body = field(1, group) + field(2, field(1, topic)) + wanted + b"\x20\x01" + field(5, seconds) + field(7, seconds)
+        path = b"/apache.rocketmq.v2.MessagingService/ReceiveMessage"
+        fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"h"), (b":path", path)]
+        fields += [(b"content-type", b"application/grpc"), (b"te", b"trailers"), (b"x-mq-client-id", b"greedy")]
+        stream = greedy.get_next_available_stream_id()
+        greedy.send_headers(stream, fields)
+        greedy.send_data(stream, b"\0" + len(body).to_bytes(4, "big") + body, end_stream=True)
+    with (
+        socket.create_connection(("127.0.0.1", node.port("http")), timeout=20) as http,
+        socket.create_connection(("127.0.0.1", node.port("grpc")), timeout=20) as grpc,
+    ):
+        http.sendall(post("/v1/topics/largest/messages", "mq-tag: none\r\nContent-Length: 1\r\n"))
+        assert http.recv(4_096).startswith(b"HTTP/1.1 201")
+        grpc.sendall(greedy.data_to_send())
+        time.sleep(2)
+        before = memory(node)
+        http.sendall(post("/v1/topics/largest/messages", f"mq-tag: large\r\nContent-Length: {4 << 20}\r\n", bytes(4 << 20)))
+        assert http.recv(4_096).startswith(b"HTTP/1.1 201")
+        most = 0
+        for _ in range(10):
+            time.sleep(0.2)
+            most = max(most, memory(node))
+        assert most - before < 240 << 20, f"{(most - before) >> 20} MiB for one connection"
+        http.sendall(post("/v1/groups/greedy-99/topics/largest:receive?max=1&wait_ms=5000", "Content-Length: 0\r\n", b""))
+        told = http.recv(65_536)
+        assert told.startswith(b"HTTP/1.1 200"), told[:200]
     healthy(node)
 
 
