@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -77,20 +78,23 @@ def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, 
         said = (line.split()[1] for line in lines if line.startswith("got "))
         reader = threading.Thread(target=lambda: pushed.extend(said), daemon=True)
         reader.start()
-        until(lambda: len(pushed) > 0, 60)
-        receiver = Receiver(node, "/v1/groups/cg_Mixed/topics/Mixed")
-        receiver.start()
-        for number in range(COUNT):
-            post(node, "/v1/topics/Mixed/messages", str(number).encode())
-        wanted = {f"early{number}" for number in range(20)} | {str(number) for number in range(COUNT)}
-        until(lambda: wanted <= {*pushed, *receiver.got}, 60)
-        until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 40)
-        receiver.over = True
-        receiver.join(10)
-        process.stdin.write("\n")
-        process.stdin.close()
-        process.wait(30)
-        reader.join(10)
+        try:
+            until(lambda: len(pushed) > 0, 60)
+            receiver = Receiver(node, "/v1/groups/cg_Mixed/topics/Mixed")
+            receiver.start()
+            for number in range(COUNT):
+                post(node, "/v1/topics/Mixed/messages", str(number).encode())
+            wanted = {f"early{number}" for number in range(20)} | {str(number) for number in range(COUNT)}
+            until(lambda: wanted <= {*pushed, *receiver.got}, 60)
+            until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 40)
+            receiver.over = True
+            receiver.join(10)
+            process.stdin.write("\n")
+            process.stdin.close()
+            process.wait(30)
+        finally:
+            process.kill()
+            reader.join(10)
     assert [body for body, times in Counter(pushed + receiver.got).items() if times > 1] == []
     assert set(pushed) - {f"early{number}" for number in range(20)}, "the push consumer had its share"
     assert receiver.got, "and so had the receiver"
@@ -111,22 +115,29 @@ def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaCl
         said = (line.split()[1] for line in process.stdout if line.startswith("got "))
         reader = threading.Thread(target=lambda: pulled.extend(said), daemon=True)
         reader.start()
-        until(lambda: set(wanted) <= set(pulled), 60)
-        taken: list[str] = []
-        # The consumer waits for what arrives: a receiver has some when it is quicker once, so messages go on until it was.
-        while len(taken) < 4 or len(wanted) < 60:
-            wanted.append(f"m{len(wanted)}")
-            assert len(wanted) < 3_000
-            post(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
-            if len(taken) < 4:
+        try:
+            until(lambda: set(wanted) <= set(pulled), 60)
+            taken: list[str] = []
+            # While the consumer stands still its waiting pull takes one answer at most: what comes then is the receiver's.
+            process.send_signal(signal.SIGSTOP)
+            while len(taken) < 4:
+                wanted.append(f"m{len(wanted)}")
+                assert len(wanted) < 100
+                post(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
                 answer = post(node, "/v1/groups/cg_Mixed/topics/Mixed:receive?max=4&wait_ms=0&invisible_ms=20000", b"")
                 taken += [base64.b64decode(each["body"]).decode() for each in json.loads(answer)["messages"]] if answer else []
-        until(lambda: set(wanted) - set(taken) <= set(pulled), 60)
-        until(lambda: set(wanted) <= set(pulled), 60)
-        for number in range(24):
-            post(node, "/v1/topics/Mixed/messages", f"last{number}".encode())
-        until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 60)
-        process.stdin.write("\n")
-        process.stdin.close()
-        process.wait(30)
-        reader.join(10)
+            process.send_signal(signal.SIGCONT)
+            for number in range(len(wanted), 60):
+                wanted.append(f"m{number}")
+                post(node, "/v1/topics/Mixed/messages", wanted[-1].encode())
+            until(lambda: set(wanted) - set(taken) <= set(pulled), 60)
+            until(lambda: set(wanted) <= set(pulled), 60)
+            for number in range(24):
+                post(node, "/v1/topics/Mixed/messages", f"last{number}".encode())
+            until(lambda: lag(node, "cg_Mixed").endswith(" 0"), 60)
+            process.stdin.write("\n")
+            process.stdin.close()
+            process.wait(30)
+        finally:
+            process.kill()
+            reader.join(10)
