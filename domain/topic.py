@@ -56,6 +56,7 @@ PRIORITY_FACTOR: Final = "priority.factor"
 class Group:
     """One consumer group. `retry_max` redeliveries after the first delivery, then the dead-letter topic.
 
+    notify         its members are told at once when others come and go; else they find out by themselves
     retry          how long a message that was not handled waits
     retry_queues   of its retry topic, when that is made; 0: what queue-level consumers send back is dropped
     """
@@ -70,3 +71,4 @@ class Group:
     attributes: dict[str, str] = field(default_factory=dict)
     created_ms: int = 0
     retry: RetryPolicy = DEFAULT
+    notify: bool = True

@@ -224,6 +224,9 @@ class Registry:
                 del self._producers[name]
 
     def _tell(self, group: str) -> None:
+        found = self._groups.find(group)
+        if found is not None and not found.notify:
+            return
         for _, member in sorted(self._members.get(group, {}).items()):
             member.session.answer(MembersChanged(None, group))
 

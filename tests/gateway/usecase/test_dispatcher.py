@@ -272,6 +272,16 @@ def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
     assert code(bench.ask(QueryMembers(1, "g"))) is ErrorCode.GROUP_OFFLINE
 
 
+def test_members_of_a_group_that_notifies_nobody_hear_nothing_of_each_other(bench: Bench) -> None:
+    bench.ask(PutGroup(1, Group("g", notify=False)))
+    one, two = Ear(), Ear()
+    assert bench.ask(Heartbeat(1, "one", consumers=[Membership("g")]), one) == [Done(1)]
+    assert bench.ask(Heartbeat(1, "two", consumers=[Membership("g")]), two) == [Done(1)]
+    assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one", "two"])]
+    bench.ask(Leave(1, "two"), two)
+    assert one.take() == []
+
+
 def test_a_silent_member_is_forgotten_after_two_minutes(bench: Bench) -> None:
     bench.ask(Heartbeat(1, "one", consumers=[Membership("g")]))
     bench.clock.run_for(119_000)

@@ -158,16 +158,20 @@ def test_a_retry_policy_that_makes_no_sense_is_refused(told: object) -> None:
 
 def test_groups() -> None:
     conn = connection()
-    body = json.dumps({"groupName": "g", "retryMaxTimes": 3, "consumeMessageOrderly": True, "attributes": {"+a": "b"}}).encode()
+    body = json.dumps({
+        "groupName": "g", "retryMaxTimes": 3, "consumeMessageOrderly": True, "attributes": {"+a": "b"},
+        "notifyConsumerIdsChangedEnable": False,
+    }).encode()
     command = one(conn, request(200, body=body))
     assert isinstance(command, PutGroup)
-    assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"})
+    assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"}, notify=False)
     both = conn.receive(request(225, body=b'{"groupConfigList":[{"groupName":"g"},{"groupName":"h"}]}'), 1)
     assert [each.group.name for each in both if isinstance(each, PutGroup)] == ["g", "h"]
     asked = one(conn, request(352, {"group": "g"}))
     assert isinstance(asked, QueryGroup)
-    conn.answer(GroupFound(asked.ticket, Group("g", retry_max=3)), 1)
-    assert json.loads(reply(conn).body)["retryMaxTimes"] == 3
+    conn.answer(GroupFound(asked.ticket, Group("g", retry_max=3, notify=False)), 1)
+    told = json.loads(reply(conn).body)
+    assert (told["retryMaxTimes"], told["notifyConsumerIdsChangedEnable"]) == (3, False)
     listed = one(conn, request(201))
     assert isinstance(listed, ListGroups)
     conn.answer(GroupList(listed.ticket, [Group("g")], {"g": ["T"]}), 1)
