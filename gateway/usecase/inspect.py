@@ -18,7 +18,6 @@ from domain.inspect import (
 )
 from domain.ports import Clock, MessageStore, Metadata, ReadResult
 from domain.record import Record
-from domain.topic import PERM_READ
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.parking import Judge, Parking, Waiter
@@ -97,19 +96,12 @@ class Inspecting:
         return None
 
     def _await(self, session: Session, command: AwaitMessages) -> None:
-        failure = self._illegal(command.topic, command.queue_id) or self._unreadable(command)
+        failure = self._illegal(command.topic, command.queue_id) or self._topics.unreadable(command.topic)
+        failure = failure or self._rights.refusal(command.group, command.topic)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
         else:
             _Watch(self, session, command).start()
-
-    def _unreadable(self, command: AwaitMessages) -> Failure | None:
-        topic = self._topics.find(command.topic)
-        if topic is None:
-            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-        if not topic.perm & PERM_READ:
-            return Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
-        return self._rights.refusal(command.group, command.topic)
 
     def waits(self, command: AwaitMessages) -> bool:
         """Whether a Receive would find something now, in the topic or among what has gone on to the group's retry topic."""

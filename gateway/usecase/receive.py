@@ -13,7 +13,7 @@ from domain.expiry import has_expired
 from domain.inventory import CountWaiting, Waiting
 from domain.ports import Clock, LeaseResult, MessageStore
 from domain.receipt import RETRY_V1, Receipt
-from domain.topic import PERM_READ, Group
+from domain.topic import Group
 from gateway.session import Session
 from gateway.usecase.burial import Letter, bury_all, lane
 from gateway.usecase.deadletter import DeadLetters, leased_topic
@@ -56,7 +56,7 @@ class Receiving:
         return {Receive: self._receive, CountWaiting: self._count}
 
     def _count(self, session: Session, command: CountWaiting) -> None:
-        failure = self._unreadable(command.topic, command.queue_id) or self._rights.refusal(command.group, command.topic)
+        failure = self._topics.unreadable(command.topic, command.queue_id) or self._rights.refusal(command.group, command.topic)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
@@ -82,7 +82,7 @@ class Receiving:
             self._parking.wake_group(group, origin)
 
     def _receive(self, session: Session, command: Receive) -> None:
-        failure = self._unreadable(command.topic, command.queue_id) or _illegal(command)
+        failure = self._topics.unreadable(command.topic, command.queue_id) or _illegal(command)
         if failure is not None:
             session.answer(Refused(command.ticket, failure))
             return
@@ -96,16 +96,6 @@ class Receiving:
                 _Call(self, session, command, group).lease()
 
         self._groups.ensure(command.group, ready)
-
-    def _unreadable(self, name: str, queue_id: int) -> Failure | None:
-        topic = self._topics.find(name)
-        if topic is None:
-            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
-        if not topic.perm & PERM_READ:
-            return Failure(ErrorCode.NOT_ALLOWED, f"topic {name} cannot be read")
-        if queue_id >= topic.read_queues:
-            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {name} has no queue {queue_id}")
-        return None
 
     def refusal(self, command: Receive) -> Failure | None:
         """Why the group may not read the topic now, None: it may."""

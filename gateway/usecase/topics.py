@@ -10,7 +10,7 @@ from domain.command import Command, DeleteTopic, ListTopics, PutTopic, QueryTopi
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, TopicFound, TopicList
 from domain.ports import Clock, Metadata
-from domain.topic import PERM_READ_WRITE, Topic
+from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.session import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.policy import Policy
@@ -34,6 +34,17 @@ class Topics:
     def find(self, name: str) -> Topic | None:
         """A topic that exists."""
         return self._metadata.topic(name)
+
+    def unreadable(self, name: str, queue_id: int = -1) -> Failure | None:
+        """Why nobody may receive from the topic, or from that queue of it: TOPIC_NOT_FOUND, NOT_ALLOWED, QUEUE_ILLEGAL."""
+        topic = self._metadata.topic(name)
+        if topic is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
+        if not topic.perm & PERM_READ:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {name} cannot be read")
+        if queue_id >= topic.read_queues:
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {name} has no queue {queue_id}")
+        return None
 
     def to_read(self, name: str) -> Topic | None:
         """What a reader by offset finds: a topic, or a light queue, which is as a topic of one (LmqTopicConfigManager)."""
