@@ -54,13 +54,15 @@ FOLDERS = {
     "store/log": ("batch", "cache", "commit", "reader", "segment"),
     "store/queue": ("index", "queue", "row"),
     "store/state": ("keys",),
-    "gateway": ("house", "pump", "session"),
+    "gateway/connection": ("client_connection", "context", "pump"),
     "gateway/routing": ("routes", "trie"),
-    "gateway/usecase": (
-        "dispatcher", "groups", "identity", "parking", "placement", "receive", "send", "settle", "topics",
-    ),
+    "gateway/usecase": ("dispatcher",),
+    "gateway/usecase/catalog": ("groups", "placement", "topics"),
+    "gateway/usecase/consume": ("parking", "receive", "settle"),
+    "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
-        "catchup", "claims", "inflow", "line", "outflow", "sessions", "shares", "snapshot", "strategy", "subscriber",
+        "catchup", "claims", "group_dispatcher", "inflow", "mqtt_session", "outflow", "sessions", "shares", "snapshot",
+        "strategy",
     ),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)

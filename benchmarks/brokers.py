@@ -48,7 +48,7 @@ def nats(folder: Path, durability: str) -> Server:
     sync = "sync_interval: always" if durability == "flushed" else ""
     (folder / "nats.conf").write_text(
         f"server_name: bench\nlisten: 127.0.0.1:{client}\n"
-        f"jetstream {{ store_dir: \"{folder}/data\"\nmax_file_store: 20GB\n{sync} }}\n"
+        f'jetstream {{ store_dir: "{folder}/data"\nmax_file_store: 20GB\n{sync} }}\n'
         f"mqtt {{ listen: 127.0.0.1:{port}\nmax_ack_pending: {INFLIGHT_MAX} }}\n"
     )
     return _alone("nats", Process([program, "-c", str(folder / "nats.conf")], folder), port)

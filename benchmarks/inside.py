@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from domain.topic import Durability
-from gateway.composition import Parts, compose
-from gateway.config import Config
-from gateway.house import PumpHouse
-from gateway.observe.figures import Ledger
-from gateway.pump import Pump
+from gateway.connection.context import PumpHouse
+from gateway.connection.pump import Pump
+from gateway.node.composition import Parts, compose
+from gateway.node.config import Config
+from gateway.observe.counters import Ledger
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy

@@ -148,5 +148,3 @@ def _memory(server: Server, shape: Shape, count: int) -> Figures:
         time.sleep(3)
         result["kb"] = (server.anonymous_mb() - before) * 1024 / max(1, result["messages"])
     return result
-
-

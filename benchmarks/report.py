@@ -158,5 +158,3 @@ def write(path: Path, found: Finding) -> None:
     order = [name for name in SHAPES if name in rows] + [name for name in rows if name not in SHAPES]
     lines[first:end] = [rows[name] for name in order]
     path.write_text("\n".join(lines).lstrip("\n") + "\n")
-
-

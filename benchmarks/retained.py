@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.inside import Node, resident, run, table
 from domain.errors import Failure
 from domain.message import LOCAL_HOST, RETAIN_SET, Message, Placed
-from gateway.usecase.latest import Walk
+from gateway.usecase.publish.latest import Walk
 
 BATCH = 1_000
 RARE = 1_000

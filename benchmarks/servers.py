@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.process import Process, free_port
-from gateway.config import PORTS
+from gateway.node.config import PORTS
 
 ROOT = Path(__file__).resolve().parent.parent
 APACHE_JARS = ROOT / ".deps" / "apache"

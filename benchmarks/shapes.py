@@ -100,9 +100,7 @@ SHAPES = {
     "remoting-transaction": _rocketmq(
         "remoting, half message and commit, both answered", "remoting-transaction", 8, 8, 60_000, settle_s=1.0
     ),
-    "remoting-transaction-1x1": _rocketmq(
-        "the same, a lone producer", "remoting-transaction", 1, 1, 5_000, settle_s=1.0
-    ),
+    "remoting-transaction-1x1": _rocketmq("the same, a lone producer", "remoting-transaction", 1, 1, 5_000, settle_s=1.0),
     "remoting-e2e": _rocketmq("remoting, send to long-polled pull, 500/s", "remoting-e2e", 1, 1, 5_000, rate=500),
     "grpc-send": _rocketmq("gRPC SendMessage", "grpc-send", 8, 32, 120_000),
     "grpc-send-32x1": _rocketmq("the same, one in flight", "grpc-send", 32, 1, 80_000),

@@ -201,9 +201,7 @@ class MessageStore(Protocol):
     def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
         """True when all that the queue ever had is still there, and in the newest part of the log; also when it had nothing."""
 
-    def search(
-        self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]
-    ) -> None:
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
         """Offset by store time: first at or after; `upper`: last at or before."""
 
     def lease(
@@ -290,9 +288,7 @@ class MessageStore(Protocol):
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """A member does not pull any more, except from the topics `kept`: what it holds is free."""
 
-    def reset(
-        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]
-    ) -> None:
+    def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """Set positions, and forget all leases: everything from there on is free and new."""
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:

@@ -1,6 +1,6 @@
 """The handle by which a message that is not due yet can be taken back (RocketMQ's RecallMessageHandle, version 1).
 
-    URL-safe Base64 of: v1 topic brokerName deliverMs messageId
+URL-safe Base64 of: v1 topic brokerName deliverMs messageId
 """
 
 from __future__ import annotations

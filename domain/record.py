@@ -1,8 +1,8 @@
 """The stored record: RocketMQ's message layout, big-endian, as log, PULL and POP carry it (MessageDecoder, versions 1 and 2).
 
-    0 total size 4 | 4 magic 4 | 8 body CRC 4 | 12 queue id 4 | 16 flag 4 | 20 queue offset 8 | 28 physical offset 8
-    36 sys flag 4 | 40 born ms 8 | 48 born host 8 or 20 | store ms 8 | store host 8 or 20 | reconsume times 4
-    prepared offset 8 | body 4 + n | topic 1 + n (version 1) or 2 + n (version 2) | properties 2 + n
+0 total size 4 | 4 magic 4 | 8 body CRC 4 | 12 queue id 4 | 16 flag 4 | 20 queue offset 8 | 28 physical offset 8
+36 sys flag 4 | 40 born ms 8 | 48 born host 8 or 20 | store ms 8 | store host 8 or 20 | reconsume times 4
+prepared offset 8 | body 4 + n | topic 1 + n (version 1) or 2 + n (version 2) | properties 2 + n
 """
 
 from __future__ import annotations

@@ -98,7 +98,12 @@ class Reason(enum.Enum):
 
 _ORDINARY: Final = frozenset(
     (
-        Reason.GOODBYE, Reason.LOST, Reason.IDLE, Reason.TAKEN_OVER, Reason.MOVED, Reason.SHUTTING_DOWN,
+        Reason.GOODBYE,
+        Reason.LOST,
+        Reason.IDLE,
+        Reason.TAKEN_OVER,
+        Reason.MOVED,
+        Reason.SHUTTING_DOWN,
         Reason.REQUEST_REFUSED,
     )
 )

@@ -1,7 +1,7 @@
 """Questions that the gateway passes on to a client, over the client's own connection, and what the client says to them.
 
-    somebody -- Ask* command --> gateway -- Inquiry (ticket None) --> the client's connection
-    somebody <-- its answer ---- gateway <-- ClientAnswered ---------- the client's connection
+somebody -- Ask* command --> gateway -- Inquiry (ticket None) --> the client's connection
+somebody <-- its answer ---- gateway <-- ClientAnswered ---------- the client's connection
 """
 
 from __future__ import annotations

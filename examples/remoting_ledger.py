@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from domain.record import Record
-from gateway.client import Client
+from gateway.client.client import Client
 
 
 def main(nameserver: str = "127.0.0.1:9876") -> None:

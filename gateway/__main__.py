@@ -1,5 +1,5 @@
 """`python -m gateway` is `headgate`."""
 
-from gateway.cli import main
+from gateway.node.cli import main
 
 main()

@@ -117,9 +117,7 @@ class RouteTable:
         """Names of topics that some broker (of `cluster` unless it is "") has, sorted."""
         if not cluster:
             return sorted(self._topics)
-        return sorted(
-            name for name, brokers in self._topics.items() if any(self._in(broker, cluster) for broker in brokers)
-        )
+        return sorted(name for name, brokers in self._topics.items() if any(self._in(broker, cluster) for broker in brokers))
 
     def drop_topic(self, topic: str, cluster: str = "") -> None:
         """Forget a topic on the brokers of a cluster, "" on all."""

@@ -97,9 +97,7 @@ class Appender:
             self.unapplied[key] = self.unapplied.get(key, 0) + 1
         return flushed
 
-    def _place(
-        self, messages: Sequence[Message], queues: list[Queue], open_batch: OpenBatch, flushed: bool
-    ) -> list[Placed]:
+    def _place(self, messages: Sequence[Message], queues: list[Queue], open_batch: OpenBatch, flushed: bool) -> list[Placed]:
         """Records, rows and arrivals of `messages`, which go to `queues`, one each."""
         arrivals = (open_batch.flushed if flushed else open_batch.page).arrivals
         parts, places = open_batch.parts, open_batch.places

@@ -15,20 +15,20 @@ from domain.topic import Durability, Topic
 from store import checkpoint
 from store.append import Appender
 from store.checkpoint import Checkpointer
+from store.compaction import Keeping, empty_at
 from store.config import StoreConfig, questions_of
 from store.delay import parking
 from store.delay.recall import Recalling
 from store.delay.wheel import Wheel
-from store.keeping import Keeping, empty_at
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
-from store.lease.early import Early
 from store.lease.ledger import Ledger
-from store.lease.look import Look
+from store.lease.peek import Look
+from store.lease.release import Early
 from store.lease.retry import retry_copy
 from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
-from store.light import Lights
+from store.lite_queues import Lights
 from store.log.cache import TailCache
 from store.log.commit import Done, Effects, GroupCommit
 from store.log.reader import RecordReader
@@ -42,7 +42,7 @@ from store.recovery import ABORT, Recovery
 from store.retention import Retention
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, GROUP, HALF, LEASE, TIMER, TOPIC, StateView
-from store.transaction.book import Book
+from store.transaction.open_transactions import Book
 from store.turns import Turns
 
 _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
@@ -70,9 +70,7 @@ class Core:
         self.segments = Segments(disk, FOLDER)
         self.cache = TailCache(config.cache_bytes)
         self.keys = KeyIndex(disk, clock, config, lambda what, error: self.commit.stop(what, error))  # noqa: PLW0108
-        self.commit = GroupCommit(
-            self.segments, self.cache, clock, config, self._reached, self._before_write, self.keys.add
-        )
+        self.commit = GroupCommit(self.segments, self.cache, clock, config, self._reached, self._before_write, self.keys.add)
         self.index = QueueIndex(disk, config, point.index_end)
         self.reader = RecordReader(self.segments, self.cache)
         self.reading = Reading(self.index, self.reader)

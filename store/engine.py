@@ -17,8 +17,8 @@ from domain.receipt import Receipt
 from domain.transaction import Timers, Transactions
 from store.config import StoreConfig
 from store.core import Core
+from store.counters import figures
 from store.delay import parking
-from store.figures import figures
 from store.log.commit import Done
 from store.transaction import half
 
@@ -169,9 +169,7 @@ class LogStore:
         queue = core.index.queue(topic, queue_id)
         done(queue is None or queue.next == 0 or core.is_hot(queue))
 
-    def search(
-        self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]
-    ) -> None:
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
         """MessageStore.search."""
         core = self._core
         done(core.reading.search(topic, queue_id, timestamp_ms, upper))
@@ -202,9 +200,7 @@ class LogStore:
                 )
             )  # fmt: skip
             return
-        core.ledger.lease(
-            group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, fleeting, done
-        )
+        core.ledger.lease(group, topic, queue_id, limit, invisible_ms, wanted, from_first, ordered, attempt_id, fleeting, done)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
         """MessageStore.withdraw."""
@@ -285,9 +281,7 @@ class LogStore:
         """MessageStore.release."""
         self._core.sharing.release(group, member, kept)
 
-    def reset(
-        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]
-    ) -> None:
+    def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """MessageStore.reset."""
         self._core.ledger.reset(group, offsets, done)
 

@@ -52,9 +52,7 @@ class Reading:
             return Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
         return ReadResult("FOUND" if records else "NO_MATCH", records, following, first, end)
 
-    def _filtered(
-        self, queue: Queue, offset: int, limit: int, max_bytes: int, wanted: Filter
-    ) -> tuple[list[bytes], int]:
+    def _filtered(self, queue: Queue, offset: int, limit: int, max_bytes: int, wanted: Filter) -> tuple[list[bytes], int]:
         """Wanted records, by tag hash in the index where the filter has them, then by their properties; and where to go on."""
         found: list[bytes] = []
         size = scanned = 0

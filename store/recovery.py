@@ -1,6 +1,6 @@
 """Opening: what the log says since the last checkpoint is brought into the state view, the lease tables and the index.
 
-    checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end -> cut the tail
+checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end -> cut the tail
 """
 
 from __future__ import annotations

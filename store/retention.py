@@ -1,6 +1,6 @@
 """Retention: whole segments go when they are old or too many, after what is still needed of them has been written again.
 
-    look -> oldest segment may go? -> checkpoint with snapshot -> copy timers and state forward -> durable -> delete
+look -> oldest segment may go? -> checkpoint with snapshot -> copy timers and state forward -> durable -> delete
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from store.log.commit import Done, GroupCommit
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.queue.row import Row
-from store.transaction.book import Book
+from store.transaction.open_transactions import Book
 from store.trimming import Trimming
 from store.turns import Turns
 

@@ -24,10 +24,10 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.principal import Principal
-from gateway.access.book import Book
 from gateway.access.config import name_fault, password_fault
 from gateway.access.policy import Entry
-from gateway.session import Session
+from gateway.access.records import Book
+from gateway.connection.client_connection import Session
 
 HIDDEN: Final = ""
 """What everybody but a Super user sees of a password."""

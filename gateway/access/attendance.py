@@ -10,12 +10,12 @@ from typing import Final, Protocol, final
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
+from domain.mqtt_session import Interest, Unsubscribe
 from domain.ports import Clock, Timer
 from domain.principal import GATEWAY, Principal
-from domain.session import Interest, Unsubscribe
 from gateway.access import needs
 from gateway.access.authority import Access
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 
 SESSIONS_PER_LOOK: Final = 1_000
 """Looked at in one turn of the loop, so that a change costs nobody else more than milliseconds."""

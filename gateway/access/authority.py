@@ -10,9 +10,9 @@ from domain.access import CLUSTER, Credentials, Exchange, Need, Password, Signat
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
-from gateway.access.book import Book
 from gateway.access.config import AccessConfig
 from gateway.access.needs import PathNeed
+from gateway.access.records import Book
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
 from gateway.access.token import JWT, TokenExchange, Tokens

@@ -26,7 +26,7 @@ _POLICY_KEYS: Final = ("subject", "resource", "actions", "decision", "sources", 
 class AccessConfig:
     """What is in force.
 
-    enabled          access is controlled (`gateway.config.Config.controlled` says what else decides that)
+    enabled          access is controlled (`gateway.node.config.Config.controlled` says what else decides that)
     anonymous        the user that clients without credentials are; "": they are refused
     jwt_secret       what HS256 tokens are signed with, jwt_public_key: PEM text for RS256; "": such tokens are refused
     jwt_user_claim   the claim that names the user; jwt_audience, jwt_issuer: what tokens must be for and from, "": anything

@@ -15,13 +15,13 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.filter.path import path_of
 from domain.message import Message
+from domain.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.principal import GATEWAY, Principal
-from domain.session import Attach, SendOnce, Subscribe, Subscribed
 from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
 from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 
 _NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
 

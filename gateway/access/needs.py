@@ -22,10 +22,10 @@ from domain import (
     resend,
     reset,
     route,
-    session,
     statistics,
     transaction,
 )
+from domain import mqtt_session as session
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.command import Command

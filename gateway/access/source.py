@@ -55,8 +55,4 @@ class Source:
     def holds(self, host: str) -> bool:
         """True when `host` is in the range; False for a host that is no address."""
         found = address(host)
-        return (
-            found is not None
-            and found.version == self.first.version
-            and int(self.first) <= int(found) <= int(self.last)
-        )
+        return found is not None and found.version == self.first.version and int(self.first) <= int(found) <= int(self.last)

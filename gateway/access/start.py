@@ -8,8 +8,8 @@ from domain.access import User
 from domain.errors import ConfigError
 from domain.ports import State
 from gateway.access.authority import Access
-from gateway.access.book import Book
 from gateway.access.config import read, split
+from gateway.access.records import Book
 
 
 def start(

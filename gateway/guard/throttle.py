@@ -11,12 +11,12 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.mqtt_session import Attach, SendOnce
 from domain.ports import Clock
-from domain.session import Attach, SendOnce
+from gateway.connection.client_connection import Session
 from gateway.guard.bucket import Bucket, Buckets, Rate
 from gateway.guard.config import CLOSE, WAIT, LimitsConfig
 from gateway.guard.flapping import Flapping
-from gateway.session import Session
 
 PATIENT: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols that may be made to wait: they wait for no answer in particular. The others are told."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from gateway.observe.figures import Figures
+from gateway.observe.counters import Figures
 
 
 def facts(protocols: Iterable[Figures], counts: Mapping[str, int], up_s: int) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gateway.observe.figures import Figures
+from gateway.observe.counters import Figures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -13,8 +13,8 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Delivered, Event, Pulled, Received, Refused
 from domain.ports import Timer
-from gateway.house import PumpHouse
-from gateway.session import Session
+from gateway.connection.client_connection import Session
+from gateway.connection.context import PumpHouse
 from protocols.adapter import Endpoint, Peer
 
 DATAGRAMS_PER_TURN: Final = 128

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gateway.node import Node
+from gateway.node.node import Node
 from gateway.runtime.clock import new_loop
 
 if TYPE_CHECKING:
-    from gateway.config import Config
+    from gateway.node.config import Config
 
 COLLECT_AFTER = 20_000
 """Objects made and not freed, after which the youngest are looked through for cycles."""

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, final
 
-from gateway.pump import Pump
+from gateway.connection.pump import Pump
 
 BACKLOG: Final = 1024
 

@@ -11,31 +11,31 @@ from domain.event import Refused
 from domain.ports import Clock, Entropy, MessageStore, Metadata, State
 from domain.topic import PERM_READ_WRITE, Topic
 from domain.transaction import Questions
-from gateway.session import Session
-from gateway.usecase import latest
-from gateway.usecase.connections import Connecting
-from gateway.usecase.deadletter import DeadLetters
-from gateway.usecase.governing import Governing
-from gateway.usecase.groups import Groups
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.counters import Tally
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.dead_letters import DeadLetters
+from gateway.usecase.consume.limited import Limited
+from gateway.usecase.consume.locks import Locks
+from gateway.usecase.consume.parking import Judge
+from gateway.usecase.consume.pull import Pulling
+from gateway.usecase.consume.receive import Receiving
+from gateway.usecase.consume.settle import Settling
 from gateway.usecase.handler import UseCase, Verb
-from gateway.usecase.identity import MessageIds
-from gateway.usecase.limited import Limited
-from gateway.usecase.locks import Locks
-from gateway.usecase.members import Registry
-from gateway.usecase.offsets import Offsets
-from gateway.usecase.parking import Judge
-from gateway.usecase.policy import Policy
-from gateway.usecase.progress import Progressing
-from gateway.usecase.pull import Pulling
-from gateway.usecase.receive import Receiving
-from gateway.usecase.relay import Relaying
-from gateway.usecase.reset import Resetting
-from gateway.usecase.resets import Resets
-from gateway.usecase.rights import Rights
-from gateway.usecase.send import Sending
-from gateway.usecase.settle import Settling
-from gateway.usecase.tally import Tally
-from gateway.usecase.topics import Topics
+from gateway.usecase.membership.connections import Connecting
+from gateway.usecase.membership.members import Registry
+from gateway.usecase.membership.offsets import Offsets
+from gateway.usecase.membership.progress import Progressing
+from gateway.usecase.membership.reset import Resetting
+from gateway.usecase.membership.resets import Resets
+from gateway.usecase.publish import latest
+from gateway.usecase.publish.identity import MessageIds
+from gateway.usecase.publish.send import Sending
+from gateway.usecase.tools.governing import Governing
+from gateway.usecase.tools.relay import Relaying
 
 PERM_INHERIT = 1
 

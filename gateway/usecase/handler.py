@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from domain.command import Command
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 
 Verb = Callable[[Session, Any], None]
 

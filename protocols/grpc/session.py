@@ -64,9 +64,7 @@ class Lease:
 
     __slots__ = ("attempt", "client", "ends_ns", "group", "handle", "over", "receipt", "since_ns", "topic")
 
-    def __init__(
-        self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int, ends_ns: int
-    ) -> None:
+    def __init__(self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int, ends_ns: int) -> None:
         self.attempt = leased.attempt
         self.client = client
         self.handle = handle

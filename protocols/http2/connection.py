@@ -11,7 +11,7 @@ from typing import Final, cast, final
 from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
-from domain.session import Expelled
+from domain.mqtt_session import Expelled
 from protocols.adapter import Peer
 from protocols.http2.application import Application, ApplicationFactory, Headers
 from protocols.http2.engine import (

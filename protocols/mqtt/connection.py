@@ -16,7 +16,7 @@ from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused, Sent
 from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
-from domain.session import (
+from domain.mqtt_session import (
     Attached,
     Confirm,
     Decline,

@@ -7,8 +7,8 @@ from typing import Final, final
 from domain.access import Challenge, Exchange, Renew
 from domain.command import Command
 from domain.errors import Failure
+from domain.mqtt_session import Attach
 from domain.principal import Principal
-from domain.session import Attach
 from protocols.adapter import Peer, Setting
 from protocols.mqtt import handshake, status
 from protocols.mqtt import property as props

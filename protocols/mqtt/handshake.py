@@ -9,9 +9,9 @@ from typing import Final, final
 from domain.access import Authority, Password, Signature
 from domain.errors import Failure
 from domain.message import Message
+from domain.mqtt_session import EXPIRY_NEVER, Attach, Will
 from domain.ports import Entropy
 from domain.principal import Principal
-from domain.session import EXPIRY_NEVER, Attach, Will
 from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt import status

@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.command import Command, Send
 from domain.limits import BODY_BYTES_MAX
 from domain.message import Message
-from domain.session import Release, SendOnce
+from domain.mqtt_session import Release, SendOnce
 from protocols.adapter import unheard
 from protocols.mqtt import property as props
 from protocols.mqtt import status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from domain.session import Delivery
+from domain.mqtt_session import Delivery
 from protocols.mqtt.translate import parts
 
 REFUSED: Final = "refused"

@@ -153,7 +153,5 @@ REFUSED_PUBLISH: Final = "refused-publish"
 SLOW: Final = "slow-reader"
 REVOKED: Final = "revoked"
 
-CLOSED: Final = frozenset(
-    {*REASONS.values(), CLIENT_GOODBYE, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, REVOKED, SLOW}
-)
+CLOSED: Final = frozenset({*REASONS.values(), CLIENT_GOODBYE, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, REVOKED, SLOW})
 """Every reason that `Disconnected` can carry."""

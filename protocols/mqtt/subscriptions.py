@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.session import SHARED, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
+from domain.mqtt_session import SHARED, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
 from protocols.adapter import unheard
 from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets

@@ -11,7 +11,7 @@ from domain import property as properties
 from domain.address import is_path, topic_of_path
 from domain.limits import BODY_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
-from domain.session import Parcel
+from domain.mqtt_session import Parcel
 from protocols.compression import plain
 from protocols.mqtt import cloudevent
 from protocols.mqtt import property as props

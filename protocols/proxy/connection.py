@@ -121,6 +121,4 @@ def _client(proxy: Peer, header: Header) -> Peer:
     host, port = header.source
     local_host, local_port = header.destination
     born_host = host_bytes(host, port)
-    return dataclasses.replace(
-        proxy, host=host, port=port, born_host=born_host, local_host=local_host, local_port=local_port
-    )
+    return dataclasses.replace(proxy, host=host, port=port, born_host=born_host, local_host=local_host, local_port=local_port)

@@ -1,6 +1,6 @@
 """Who sends a request (RocketMQ's AclClientRPCHook, AclUtils), and codes 3001 to 3010: users and policies.
 
-    Signature = Base64(HMAC-SHA1(password, values of the ext fields in the order of their names, without Signature | body))
+Signature = Base64(HMAC-SHA1(password, values of the ext fields in the order of their names, without Signature | body))
 """
 
 from __future__ import annotations

@@ -99,9 +99,7 @@ def _worst(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
 
 def _change(config: Bean) -> TopicChange:
     attributes = {key: value for key, value in bean.table(config, "attributes").items() if isinstance(value, str)}
-    put, drop = _attributes(
-        ",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items())
-    )
+    put, drop = _attributes(",".join(f"{key}={value}" if key.startswith("+") else key for key, value in attributes.items()))
     return TopicChange(
         bean.text(config, "topicName"),
         bean.number(config, "readQueueNums", 16),

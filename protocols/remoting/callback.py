@@ -88,9 +88,7 @@ def answered(inquiry: Inquiry, frame: Frame) -> ClientAnswered:
     if frame.code != codes.SUCCESS:
         text = f"the client <{inquiry.client_id}> says: {frame.remark or f'code {frame.code}'}"
         offline = isinstance(inquiry.about, WantRunningInfo | WantConsumption)
-        return ClientAnswered(
-            inquiry.serial, Failure(ErrorCode.GROUP_OFFLINE if offline else ErrorCode.CLIENT_UNKNOWN, text)
-        )
+        return ClientAnswered(inquiry.serial, Failure(ErrorCode.GROUP_OFFLINE if offline else ErrorCode.CLIENT_UNKNOWN, text))
     if not isinstance(inquiry.about, WantPositions):
         return ClientAnswered(inquiry.serial, frame.body)
     try:

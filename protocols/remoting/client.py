@@ -71,9 +71,7 @@ class Client:
             return
         if known is None and len(self.seats) >= SEATS_MAX:
             return
-        self.seats[membership.group] = Seat(
-            client_id, membership, {each.topic: each for each in membership.subscriptions}
-        )
+        self.seats[membership.group] = Seat(client_id, membership, {each.topic: each for each in membership.subscriptions})
 
     def stand(self, group: str) -> None:
         """Give up a seat; "" all of them."""

@@ -25,9 +25,7 @@ def query(_client: Client, frame: Frame) -> Outcome:
     """14: the group's position in one queue; 22 when it has none, never anything else for that."""
     args = Arguments(frame)
     zero = args.text("setZeroIfNotFound", "true").lower() != "false"
-    command = QueryOffset(
-        Ticket(frame, offset), args.text("consumerGroup"), args.text("topic"), args.number("queueId"), zero
-    )
+    command = QueryOffset(Ticket(frame, offset), args.text("consumerGroup"), args.text("topic"), args.number("queueId"), zero)
     return (command,)
 
 
@@ -57,9 +55,7 @@ def search(_client: Client, frame: Frame) -> Outcome:
     args = Arguments(frame)
     upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
     join = Join(Ticket(frame, done), 1, _found)
-    command = SearchOffset(
-        join.part(0), queue_of(args), args.number("queueId"), args.number("timestamp"), upper
-    )
+    command = SearchOffset(join.part(0), queue_of(args), args.number("queueId"), args.number("timestamp"), upper)
     return (command,)
 
 

@@ -79,9 +79,7 @@ def unregister(_client: Client, frame: Frame) -> Outcome:
 def renew(_client: Client, frame: Frame) -> Outcome:
     """904 -> RenewBroker."""
     args = Arguments(frame)
-    command = RenewBroker(
-        Ticket(frame, done), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr")
-    )
+    command = RenewBroker(Ticket(frame, done), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"))
     return (command,)
 
 
@@ -102,8 +100,6 @@ def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
         known = event.version
         body = fastjson.dumps({"counter": known.counter, "stateVersion": known.state, "timestamp": known.timestamp_ms})
     return ticket.reply(codes.SUCCESS, {"changed": "true" if event.changed else "false"}, body)
-
-
 
 
 def _version(found: bean.Bean) -> Version:

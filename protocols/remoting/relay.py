@@ -66,9 +66,7 @@ def _status(_client: Client, ticket: Ticket, event: Event) -> bytes:
 def running_info(_client: Client, frame: Frame) -> Outcome:
     """307 -> AskRunningInfo."""
     args = Arguments(frame)
-    command = AskRunningInfo(
-        Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
-    )
+    command = AskRunningInfo(Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable"))
     return (command,)
 
 
@@ -79,9 +77,7 @@ def consume(_client: Client, frame: Frame) -> Outcome:
     offset = physical_offset_of(message_id)
     if offset < 0:
         raise RequestError(codes.INVALID_PARAMETER, f"msgId {message_id[:80]} is no offset message id")
-    command = AskConsumption(
-        Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id
-    )
+    command = AskConsumption(Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id)
     return (command,)
 
 

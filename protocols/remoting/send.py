@@ -308,9 +308,7 @@ def _size(value: bytes) -> bytes:
 
 _SIZES: Final[tuple[bytes, ...]] = tuple(size.to_bytes(4, "big") for size in range(256))
 _ID: Final = b"\x00\x0dtransactionId"
-_HEAD: Final = (
-    b"\x00\x0aMSG_REGION" + _size(REGION.encode()) + b"\x00\x08TRACE_ON" + _size(b"true") + b"\x00\x05msgId"
-)
+_HEAD: Final = b"\x00\x0aMSG_REGION" + _size(REGION.encode()) + b"\x00\x08TRACE_ON" + _size(b"true") + b"\x00\x05msgId"
 _REPLY_JSON: Final = (
     b'{"code":0,"extFields":{"MSG_REGION":"DefaultRegion","TRACE_ON":"true","msgId":"%b","queueId":"%d",'
     b'"queueOffset":"%d","transactionId":"%b"},"flag":1,"language":"JAVA","opaque":%d,'

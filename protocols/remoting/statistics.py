@@ -276,9 +276,7 @@ def rows(_client: Client, frame: Frame) -> Outcome:
     if not 0 < count <= ROWS_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"count is {count}, 1 to {ROWS_MAX} are allowed")
     index = max(0, args.number("index"))
-    command = Pull(
-        Ticket(frame, _rows), "", args.text("topic"), args.number("queueId"), index, count, 4 * 1024 * 1024
-    )
+    command = Pull(Ticket(frame, _rows), "", args.text("topic"), args.number("queueId"), index, count, 4 * 1024 * 1024)
     return (command,)
 
 

@@ -46,9 +46,7 @@ class Ticket:
         self.render = render
         self.about = about
 
-    def reply(
-        self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = ""
-    ) -> bytes:
+    def reply(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = "") -> bytes:
         """A reply frame in the request's own encoding; its ext fields are never null."""
         return encode(
             code,

@@ -19,7 +19,7 @@ from wsproto.utilities import RemoteProtocolError
 from domain.channel import Resting, Said, Within
 from domain.command import Command
 from domain.event import Event
-from domain.session import Excused
+from domain.mqtt_session import Excused
 from protocols.adapter import Adapter, Connection, Peer, unheard
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
@@ -253,4 +253,3 @@ class WebSocketStreams:
             stream.paused = False
             self._reply.resume(stream_id)
         return commands
-

@@ -1,6 +1,6 @@
 """The key index: newest rows in memory, older ones in sorted runs that merge into fewer, longer ones as time goes by.
 
-    add -> tail -> sorted chunks in memory -> a run, at a checkpoint -> longer runs, behind the checkpoint
+add -> tail -> sorted chunks in memory -> a run, at a checkpoint -> longer runs, behind the checkpoint
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
 from store.lease.call import LeaseCall, Source, steps
 from store.lease.expiry import Expiry
-from store.lease.mark import Marks
 from store.lease.order import OrderedCall
+from store.lease.pull_progress import Marks
 from store.lease.table import LeaseTable
 from store.lease.turn import Paper, Turn
 from store.queue.index import QueueIndex
@@ -73,9 +73,7 @@ class Ledger(Turn):
             return
         now = self._clock.wall_ms()
         if ordered:
-            call: LeaseCall = OrderedCall(
-                self._index, self._host, self._broker, now, limit, invisible_ms, wanted, attempt_id
-            )
+            call: LeaseCall = OrderedCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted, attempt_id)
         else:
             call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted)
         call.fleeting = fleeting
@@ -236,9 +234,7 @@ class Ledger(Turn):
         if done is not None:
             self.when_durable(topic, done, None)
 
-    def reset(
-        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]
-    ) -> None:
+    def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
         """MessageStore.reset."""
         for topic, queue_id, offset in offsets:
             key = (group, topic, queue_id)

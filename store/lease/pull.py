@@ -8,8 +8,9 @@ from domain import limits
 from domain.filter.filter import Filter
 from domain.ports import ReadResult
 from domain.record import Record, with_reconsume_times
-from store.lease import call, stray
-from store.lease.mark import HOLD_MS
+from store.lease import call
+from store.lease import late_returns as stray
+from store.lease.pull_progress import HOLD_MS
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue

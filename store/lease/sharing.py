@@ -1,9 +1,9 @@
 """Members that pull, in groups that others receive in: one ledger for both (docs/decisions/0015-one-ledger.md).
 
-    nobody receives        a pull is a read, the group's position one number; who pulls, and how far, is a mark in memory
-    somebody receives      what was pulled and not reported becomes leases of the puller; from then on a pull leases what it
-                           returns, and a report settles what the puller holds below it
-    nobody receives any more, and all that is out is the puller's: one number again
+nobody receives        a pull is a read, the group's position one number; who pulls, and how far, is a mark in memory
+somebody receives      what was pulled and not reported becomes leases of the puller; from then on a pull leases what it
+                       returns, and a report settles what the puller holds below it
+nobody receives any more, and all that is out is the puller's: one number again
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final, final
 from domain.errors import Failure
 from domain.filter.filter import Filter
 from domain.ports import Clock, ReadResult
-from store.lease import stray
+from store.lease import late_returns as stray
 from store.lease.ledger import Ledger
-from store.lease.mark import HOLD_MS, Mark
 from store.lease.pull import PullCall, Source
+from store.lease.pull_progress import HOLD_MS, Mark
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue

@@ -14,7 +14,7 @@ from typing import Final, final
 from domain import lite
 from domain.ports import StateChange
 from store.lease import journal
-from store.lease.mark import Place
+from store.lease.pull_progress import Place
 from store.lease.table import LeaseTable
 from store.state.view import LEASE
 

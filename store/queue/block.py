@@ -1,7 +1,7 @@
 """A block of the queue index: rows of consecutive offsets of one queue.
 
-    magic 4 | CRC-32 of header and name 4 | epoch of the topic 8 | first offset 8 | queue id 4 | rows 4 | last physical offset 8
-    length of the name 2 | name | rows
+magic 4 | CRC-32 of header and name 4 | epoch of the topic 8 | first offset 8 | queue id 4 | rows 4 | last physical offset 8
+length of the name 2 | name | rows
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ class Block:
 
     __slots__ = ("count", "epoch", "first", "last_physical", "queue_id", "rows_at", "topic")
 
-    def __init__(
-        self, topic: str, queue_id: int, epoch: int, first: int, count: int, last_physical: int, rows_at: int
-    ) -> None:
+    def __init__(self, topic: str, queue_id: int, epoch: int, first: int, count: int, last_physical: int, rows_at: int) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.epoch = epoch

@@ -9,7 +9,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Request, TextMessage
 
 from domain.command import Command, Disconnected
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect
 from protocols.mqtt.packet import Decoder, Packet, Ping, encode

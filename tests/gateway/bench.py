@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domain.command import Disconnected
-from gateway.house import PumpHouse
-from gateway.observe.figures import Figures, Ledger
-from gateway.pump import Pump
+from gateway.connection.context import PumpHouse
+from gateway.connection.pump import Pump
+from gateway.observe.counters import Figures, Ledger
 from protocols.adapter import Peer
 from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler, ScriptedConnection
 

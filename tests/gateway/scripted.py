@@ -9,7 +9,7 @@ from typing import Any
 from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.ports import Timer
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 
 
 class Due:

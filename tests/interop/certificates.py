@@ -18,9 +18,7 @@ def write(folder: Path, serial: int) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
-    alternatives = x509.SubjectAlternativeName(
-        [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    )
+    alternatives = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     shown = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -32,9 +30,7 @@ def write(folder: Path, serial: int) -> tuple[Path, Path]:
         .add_extension(alternatives, critical=False)
         .sign(key, hashes.SHA256())
     )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     folder.mkdir(parents=True, exist_ok=True)
     files = folder / "key.pem", folder / "certificate.pem"
     for file, data in zip(files, (private, shown.public_bytes(serialization.Encoding.PEM)), strict=True):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gateway.link import Link
+from gateway.client.link import Link
 from tests.interop.node import ROOT, Node
 
 UPDATE_AND_CREATE_TOPIC = 17

@@ -25,7 +25,7 @@ import urllib.request
 from pathlib import Path
 from types import TracebackType
 
-from gateway.config import PORTS
+from gateway.node.config import PORTS
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 90.0

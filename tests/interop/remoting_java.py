@@ -34,9 +34,7 @@ class JavaClient:
     ) -> subprocess.CompletedProcess[str]:
         """One run of a main class, at most `seconds`."""
         command = [*self.command(main, *options), *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
 
     def scenario(self, *arguments: str, options: tuple[str, ...] = ()) -> None:
         """One scenario, which says OK when all came true."""

@@ -124,9 +124,7 @@ def nameserver(node: Node) -> str:
 
 
 @pytest.mark.parametrize("options", [(), BINARY], ids=["json", "binary"])
-def test_the_java_client_signs_its_requests(
-    java: JavaClient, node: Node, alice: str, options: tuple[str, ...]
-) -> None:
+def test_the_java_client_signs_its_requests(java: JavaClient, node: Node, alice: str, options: tuple[str, ...]) -> None:
     def guarded(what: str, topic: str, password: str) -> str:
         topic_of = f"{topic}{len(options)}" if topic.startswith("open") else topic
         who = (f"readers{len(options)}", "alice", password)
@@ -177,9 +175,7 @@ def test_users_and_policies_by_mqadmin_survive_a_kill(admin: JavaClient, java: J
     assert "bert" not in admin.admin("listUser", *broker)
 
 
-def test_the_python_sdk_signs_its_calls(
-    node: Node, alice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_sdk_signs_its_calls(node: Node, alice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLIENT_ACCESS_KEY", "alice")
     monkeypatch.setenv("CLIENT_SECRET_KEY", alice)
     assert len(python_client(node, "simple", "openGrpc", "readersGrpc", tmp_path)["sent"]) == 20

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import grpc  # type: ignore[import-untyped]
 import pytest
 
-from gateway.link import Link
+from gateway.client.link import Link
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.node import Node
 

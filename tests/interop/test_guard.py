@@ -80,9 +80,7 @@ def test_coap_peer_beyond_its_rate_is_told_when_to_come_back(tmp_path: Path) -> 
         context = await aiocoap.Context.create_client_context()
         uri = f"coap://127.0.0.1:{port}/mq/t"
         try:
-            return [
-                await context.request(aiocoap.Message(code=aiocoap.POST, uri=uri, payload=b"x")).response for _ in range(3)
-            ]
+            return [await context.request(aiocoap.Message(code=aiocoap.POST, uri=uri, payload=b"x")).response for _ in range(3)]
         finally:
             await context.shutdown()
 

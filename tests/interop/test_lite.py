@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.link import Link
+from gateway.client.link import Link
 from protocols.remoting import codes
 from tests.interop.grpc_java import compiled
 from tests.interop.grpc_setup import make_topic
@@ -80,9 +80,7 @@ def told(java: tuple[list[str], JavaClient], tmp_path_factory: pytest.TempPathFa
             client.wait_ready()
             client_id = subscriber(node)
             wait_until_settled(node)
-            printed: Future[dict[str, str]] = pool.submit(
-                admin, tools, node, client_id, tmp_path_factory.mktemp("commands")
-            )
+            printed: Future[dict[str, str]] = pool.submit(admin, tools, node, client_id, tmp_path_factory.mktemp("commands"))
             texts = printed.result()
             node.kill()
             node.start()

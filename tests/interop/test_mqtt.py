@@ -198,9 +198,7 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: int) -> Non
     sender.stop()
 
 
-@pytest.mark.parametrize(
-    ("version", "pattern"), [(paho.MQTTv311, "k/#"), (paho.MQTTv5, "k/#"), (paho.MQTTv5, "$share/g/k/#")]
-)
+@pytest.mark.parametrize(("version", "pattern"), [(paho.MQTTv311, "k/#"), (paho.MQTTv5, "k/#"), (paho.MQTTv5, "$share/g/k/#")])
 @pytest.mark.parametrize("qos", [1, 2])
 def test_kill_9_during_traffic(mortal: Node, qos: int, version: int, pattern: str) -> None:
     """Nothing acknowledged is lost; at QoS 2 nothing comes twice, neither into the log nor out of it."""

@@ -41,9 +41,7 @@ def test_a_scenario_of_paho_go(client: Path, node: Node, version: str, scenario:
 def test_paho_go_reconnects_to_a_server_that_was_killed(client: Path, node: Node, version: str, qos: int) -> None:
     """Nothing confirmed is lost, and at QoS 2 nothing comes twice, over two kill -9 amid traffic."""
     command = [str(client), version, f"killed{qos}", f"127.0.0.1:{node.port('mqtt')}"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:

@@ -17,7 +17,7 @@ import paho.mqtt.client as paho
 import pytest
 
 from domain.record import Record
-from gateway.client import Client
+from gateway.client.client import Client
 from tests.interop.node import ROOT, Node
 
 TOPIC = "sensors"

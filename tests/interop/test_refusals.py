@@ -15,7 +15,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from gateway.link import Link
+from gateway.client.link import Link
 from protocols.grpc.messages import messaging_pb2 as pb
 from tests.interop.node import Node
 from tests.interop.test_reload import Client

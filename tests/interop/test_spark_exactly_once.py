@@ -16,8 +16,8 @@ import pytest
 
 from domain.address import TEMPLATE_TOPIC
 from domain.record import Record
-from gateway.answer import ClientError
-from gateway.client import Client
+from gateway.client.answer import ClientError
+from gateway.client.client import Client
 from tests.gateway.connectors.spark.session import ROOT, environment
 from tests.interop.node import Node
 from tests.patience import until

@@ -103,7 +103,6 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Fac
     java = build(tmp_path_factory.mktemp("java"))
     sdk = compiled(tmp_path_factory.mktemp("sdk"))
     with Node(tmp_path_factory.mktemp("node")) as node:
-
         broker = f"127.0.0.1:{node.port('remoting')}"
         nameserver = f"127.0.0.1:{node.port('nameserver')}"
 

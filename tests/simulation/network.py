@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock
-from gateway.pump import Pump
+from gateway.connection.pump import Pump
 
 DELAY_NS_MAX = 3 * MILLISECOND_NS
 FRAGMENT_BYTES_MAX = 700
@@ -86,7 +86,7 @@ class Link:
             at += size
         return pieces
 
-    # gateway.pump.Transport
+    # gateway.connection.pump.Transport
 
     def write(self, data: bytes) -> None:
         for piece in self._pieces(bytes(data)):

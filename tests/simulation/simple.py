@@ -43,7 +43,6 @@ class Publisher(Channel):
         entry: pb.SendResultEntry = answer.entries[0]
         return entry
 
-
     def end(self, message_id: str, transaction_id: str, commit: bool) -> int:
         """Decide a transaction -> the code."""
         request = pb.EndTransactionRequest(message_id=message_id, transaction_id=transaction_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from gateway.config import Config
+from gateway.node.config import Config
 from protocols.remoting import codes
 from tests.simulation.tool import Tool
 from tests.simulation.world import World

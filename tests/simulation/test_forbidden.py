@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.config import Config
+from gateway.node.config import Config
 from protocols.remoting import codes
 from protocols.remoting.connection import SENDS
 from protocols.remoting.dispatch import READERS

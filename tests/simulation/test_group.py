@@ -25,8 +25,7 @@ def run(seed: int, power: bool) -> tuple[World, list[Puller]]:
     dial = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
     ledger = world.ledger
     producers = [
-        Producer(f"p{number}", world.clock, random.Random(seed * 100 + number), dial, ledger, TOPIC, 60)
-        for number in range(3)
+        Producer(f"p{number}", world.clock, random.Random(seed * 100 + number), dial, ledger, TOPIC, 60) for number in range(3)
     ]
     pullers = [
         Puller(

@@ -1,8 +1,8 @@
 """Namespaces on a whole node: three ways into them, one stored form, and the same names in two of them, which never meet.
 
-    first     remoting's `setNamespace`: the client writes `space%name` itself
-    second    remoting's `setNamespaceV2`: bare names, and the fields `ns` and `nsd` with every request
-    grpc      `resource_namespace` in every resource, bare names
+first     remoting's `setNamespace`: the client writes `space%name` itself
+second    remoting's `setNamespaceV2`: bare names, and the fields `ns` and `nsd` with every request
+grpc      `resource_namespace` in every resource, bare names
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.config import Config
+from gateway.node.config import Config
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer

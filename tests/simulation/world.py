@@ -11,12 +11,12 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import ReadResult, Timer
 from domain.record import Record
-from gateway.composition import Parts, compose
-from gateway.config import Config
-from gateway.house import PumpHouse
-from gateway.observe.figures import Ledger as Figures
-from gateway.pump import Pump
-from gateway.session import Session
+from gateway.connection.client_connection import Session
+from gateway.connection.context import PumpHouse
+from gateway.connection.pump import Pump
+from gateway.node.composition import Parts, compose
+from gateway.node.config import Config
+from gateway.observe.counters import Ledger as Figures
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link, Party
 from tests.store.clock import VirtualClock

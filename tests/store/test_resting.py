@@ -11,7 +11,7 @@ from domain import lite
 from store.config import StoreConfig
 from store.lease.tables import Tables
 from tests.store.driver import Driver, sure
-from tests.store.test_light import SMALL, driver, lease, send, settle, told
+from tests.store.test_lite_queues import SMALL, driver, lease, send, settle, told
 
 __all__ = ["driver"]
 

@@ -245,9 +245,7 @@ def _powered_off(driver: Driver, chance: random.Random) -> Driver:
 
 @pytest.mark.parametrize("fail", [_killed, _powered_off])
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_is_cut_off_a_transaction_is_decided_once(
-    seed: int, fail: Callable[[Driver, random.Random], Driver]
-) -> None:
+def test_whatever_is_cut_off_a_transaction_is_decided_once(seed: int, fail: Callable[[Driver, random.Random], Driver]) -> None:
     chance = random.Random(seed)
     driver = Driver(StoreConfig(checkpoint_bytes=2_000, segment_bytes=8_000))
     driver.topic("t")
@@ -266,9 +264,7 @@ def test_whatever_is_cut_off_a_transaction_is_decided_once(
             commit = decided.setdefault(name, chance.random() < 0.6)
             place = undecided[name] if chance.random() < 0.5 else Placed(0, -1, -1, 0, name)
             answers: list[Failure | None] = []
-            driver.store.transactions.end(
-                GROUP, name, place.queue_offset, place.physical_offset, commit, answers.append
-            )
+            driver.store.transactions.end(GROUP, name, place.queue_offset, place.physical_offset, commit, answers.append)
             driver.clock.run_for(chance.choice((0, 0.5, 3)))
             if answers:
                 lost = answers[0]

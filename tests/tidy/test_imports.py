@@ -10,52 +10,35 @@ SHELL = ("protocols.adapter", "protocols.buffer")
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
-    ("gateway.node", PACKAGES),
-    ("gateway.composition", PACKAGES),
-    ("gateway.renewal", ("domain", "gateway.access", "gateway.config", "gateway.guard", "gateway.house")),
-    ("gateway.cli", ("gateway", "domain")),
-    ("gateway.__main__", ("gateway.cli",)),
+    ("gateway.node.node", PACKAGES),
+    ("gateway.node.composition", PACKAGES),
+    (
+        "gateway.node.renewal",
+        ("domain", "gateway.access", "gateway.connection.context", "gateway.guard", "gateway.node.config"),
+    ),
+    ("gateway.node.config", ("domain",)),
+    ("gateway.node.listeners", ()),
+    ("gateway.node.cli", ("gateway", "domain")),
+    ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
-    (
-        "gateway.runtime",
-        (
-            "domain", "protocols.adapter", "gateway.house", "gateway.pump", "gateway.session", "gateway.observe",
-            "gateway.runtime",
-        ),
-    ),
-    (
-        "gateway.pump",
-        ("domain", "protocols.adapter", "gateway.house", "gateway.session", "gateway.observe", "gateway.transport"),
-    ),
-    ("gateway.house", ("domain", "protocols.adapter", "gateway.observe", "gateway.transport")),
-    ("gateway.transport", ("domain", "protocols.adapter", "gateway.session")),
-    ("gateway.config", ("domain",)),
-    ("gateway.listeners", ()),
-    ("gateway.session", ("domain",)),
+    ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
+    ("gateway.connection.client_connection", ("domain",)),
+    ("gateway.connection.channels", ("domain", "gateway.connection")),
+    ("gateway.connection", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
-    ("gateway.usecase.nameserver", ("domain", "gateway.usecase", "gateway.session", "nameserver")),
+    ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", "gateway.connection.client_connection", "nameserver")),
     (
         "gateway.usecase",
-        ("domain", "gateway.usecase", "gateway.routing", "gateway.balance", "gateway.access", "gateway.session"),
+        ("domain", "gateway.usecase", "gateway.routing", "gateway.access", "gateway.connection.client_connection"),
     ),
     ("gateway.routing", ("domain", "gateway.routing")),
-    ("gateway.access", ("domain", "gateway.access", "gateway.session")),
-    ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", "gateway.session")),
-    ("gateway.client", ("domain", "protocols.remoting", "gateway.link", "gateway.answer")),
-    ("gateway.link", ("domain", "protocols.remoting", "gateway.answer")),
-    ("gateway.answer", ("domain", "protocols.remoting")),
+    ("gateway.access", ("domain", "gateway.access", "gateway.connection.client_connection")),
+    ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", "gateway.connection.client_connection")),
+    ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
     (
         "gateway.connectors",
-        (
-            "domain",
-            "protocols.remoting",
-            "protocols.compression",
-            "gateway.client",
-            "gateway.link",
-            "gateway.answer",
-            "gateway.connectors",
-        ),
+        ("domain", "protocols.remoting", "protocols.compression", "gateway.client", "gateway.connectors"),
     ),
     ("gateway", ()),
     ("protocols.adapter", ("domain",)),
@@ -90,8 +73,7 @@ WORLDLY_CALLS = {
     "datetime": {"now", "utcnow", "today"},
 }
 MAY_TOUCH_THE_WORLD = (
-    "gateway.runtime", "gateway.node", "gateway.cli", "gateway.client", "gateway.link", "gateway.connectors",
-    "pyspark_headgate",
+    "gateway.runtime", "gateway.node.node", "gateway.node.cli", "gateway.client", "gateway.connectors", "pyspark_headgate",
 )  # fmt: skip
 
 

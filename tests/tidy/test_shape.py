@@ -12,7 +12,7 @@ LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 CLASS_LINES_MAX = 300
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
-CATCH_ALL = ("gateway/pump.py", "gateway/runtime/datagram.py")
+CATCH_ALL = ("gateway/connection/pump.py", "gateway/runtime/datagram.py")
 """Where a bug of any kind is turned into the end of one connection."""
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!X)")

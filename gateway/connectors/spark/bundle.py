@@ -20,9 +20,7 @@ PARTS: Final = (
     "protocols/remoting/frame.py",
     "protocols/remoting/header.py",
     "gateway/__init__.py",
-    "gateway/answer.py",
-    "gateway/client.py",
-    "gateway/link.py",
+    "gateway/client",
     "gateway/connectors",
 )
 """Files and folders below the root of the project."""

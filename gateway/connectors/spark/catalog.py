@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from domain.address import is_derived_topic, is_system_topic
-from gateway.answer import Queue, UnknownTopicError
+from gateway.client.answer import Queue, UnknownTopicError
 from gateway.connectors.spark.failure import NoSuchTopicError, OffsetAheadError, OffsetExpiredError
 from gateway.connectors.spark.offset import Position, resolve
 from gateway.connectors.spark.option import EARLIEST, LATEST, Options

@@ -12,7 +12,7 @@ SourceError              the root
 from __future__ import annotations
 
 from domain.errors import GatewayError
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 
 
 class SourceError(GatewayError):

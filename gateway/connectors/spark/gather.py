@@ -20,7 +20,7 @@ from domain import address
 from domain import property as properties
 from domain.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
 from domain.record import Record
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place
 from gateway.connectors.spark.tokens import Tokens, spans

@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark.failure import OptionError
 
 VERSION: Final = 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 
 SMALL_ROWS: Final = 2_000
 """Ranges of fewer rows share a task up to this many: a task costs more than reading them does."""

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark import offset as offsets
 from gateway.connectors.spark.catalog import Catalog
 from gateway.connectors.spark.failure import OffsetAheadError, OffsetBackwardError

@@ -9,7 +9,7 @@ from domain import address, limits
 from domain import property as properties
 from domain.message import SYS_COMPRESSED
 from domain.record import Record
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark.failure import RecordError, place
 
 _MICROSECONDS: Final = 1000

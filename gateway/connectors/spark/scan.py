@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gateway.client import Client
+from gateway.client.client import Client
 from gateway.connectors.spark import gather
 from gateway.connectors.spark.failure import OffsetAheadError, OffsetExpiredError
 from gateway.connectors.spark.option import Options

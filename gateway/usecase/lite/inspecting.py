@@ -26,7 +26,7 @@ from domain.lite import (
 )
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Topic
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.lagging import LiteLagging

@@ -34,9 +34,7 @@ class LiteLifecycle:
         topics = [each for each in self._metadata.topics() if each.type == "LITE" and terms.expiration_ms(each)]
         self._slice(iter([(topic, self._lights.names(topic.name)) for topic in topics]), None)
 
-    def _slice(
-        self, topics: Iterator[tuple[Topic, Iterator[str]]], current: tuple[Topic, Iterator[str]] | None
-    ) -> None:
+    def _slice(self, topics: Iterator[tuple[Topic, Iterator[str]]], current: tuple[Topic, Iterator[str]] | None) -> None:
         """Look at some lite topics of the current topic, or go on to the next one."""
         current = current or next(topics, None)
         if current is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from domain.lite import LightQueues
 from domain.ports import Clock, MessageStore, Metadata
+from gateway.usecase.catalog.policy import Policy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import UseCase
 from gateway.usecase.lite.inspecting import LiteInspecting
@@ -14,7 +15,6 @@ from gateway.usecase.lite.receiving import LiteReceiving
 from gateway.usecase.lite.subscriptions import Subscriptions
 from gateway.usecase.lite.suspending import LiteSuspending
 from gateway.usecase.lite.syncing import LiteSyncing
-from gateway.usecase.policy import Policy
 
 
 def lite_use_cases(

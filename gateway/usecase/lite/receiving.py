@@ -16,15 +16,15 @@ from domain.ports import Clock, MessageStore, Metadata, Timer
 from domain.receipt import Receipt
 from domain.record import Record
 from domain.topic import PERM_READ, Group
-from gateway.session import Session
-from gateway.usecase.burial import Letter, bury_all, lane
-from gateway.usecase.deadletter import DeadLetters
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.counters import Tally
+from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.consume.dead_letter_batch import Letter, bury_all, lane
+from gateway.usecase.consume.dead_letters import DeadLetters
+from gateway.usecase.consume.parking import REVIEWED_PER_TURN, Judge
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
-from gateway.usecase.parking import REVIEWED_PER_TURN, Judge
-from gateway.usecase.rights import Rights
-from gateway.usecase.tally import Tally
 
 LOOKS_MAX = 256
 """Lite topics that one attempt of a receive looks at."""

@@ -1,13 +1,13 @@
 """Who has subscribed to which lite topics, and in which of them there may be something for whom.
 
-    subscribed, arrived, freed --> ready --taken by a receive--> looked at: no longer ready, until more arrives or is freed
+subscribed, arrived, freed --> ready --taken by a receive--> looked at: no longer ready, until more arrives or is freed
 """
 
 from __future__ import annotations
 
 from typing import final
 
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 
 
 @final

@@ -11,7 +11,7 @@ from domain.event import Extended, Refused
 from domain.lite import LightQueues, SuspendLite
 from domain.ports import MessageStore
 from domain.receipt import Receipt
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 from gateway.usecase.handler import Verb
 
 

@@ -11,13 +11,13 @@ from domain.event import Done, Refused
 from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Group
-from gateway.session import Session
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.policy import Policy
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.receiving import LiteReceiving
 from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
-from gateway.usecase.members import Registry
-from gateway.usecase.policy import Policy
+from gateway.usecase.membership.members import Registry
 
 SILENCE_NS = 180 * limits.SECOND_NS
 SWEEP_NS = 120 * limits.SECOND_NS

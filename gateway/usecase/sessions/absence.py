@@ -8,7 +8,7 @@ from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from gateway.usecase.sessions.subscriber import Subscriber
+from gateway.usecase.sessions.mqtt_session import Subscriber
 
 DUE_PER_TURN: Final = 256
 """Of many that were lost together many are due together: others have their turn between them."""

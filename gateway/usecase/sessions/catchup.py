@@ -10,16 +10,16 @@ from domain.address import is_derived_topic
 from domain.errors import Failure
 from domain.expiry import has_expired
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
+from domain.mqtt_session import AT_MOST_ONCE, Delivery, Parcel, Taken
 from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
 from domain.record import Record
-from domain.session import AT_MOST_ONCE, Delivery, Parcel, Taken
 from gateway.routing.routes import is_routed, path_in, topic_of_filter
-from gateway.usecase.latest import value_at
+from gateway.usecase.publish.latest import value_at
 from gateway.usecase.sessions.facts import Facts
-from gateway.usecase.sessions.light import LightQueues
+from gateway.usecase.sessions.filter_index import LightQueues
+from gateway.usecase.sessions.mqtt_session import Flight, Place, Reach, Subscriber
 from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
 from gateway.usecase.sessions.showing import Showing
-from gateway.usecase.sessions.subscriber import Flight, Place, Reach, Subscriber
 
 READ_BYTES_MAX: Final = 1024 * 1024
 READ_RECORDS_MAX: Final = 256
@@ -39,7 +39,13 @@ class CatchUp:
     """
 
     def __init__(
-        self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, outflow: Outflow, facts: Facts,
+        self,
+        store: MessageStore,
+        metadata: Metadata,
+        state: State,
+        clock: Clock,
+        outflow: Outflow,
+        facts: Facts,
         lights: LightQueues,
     ) -> None:
         self.showing = Showing(state, clock, outflow, facts, self.catch_up)

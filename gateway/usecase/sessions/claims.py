@@ -9,8 +9,8 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, MessageStore
 from domain.receipt import Receipt
-from gateway.usecase.deadletter import DeadLetters
-from gateway.usecase.sessions.subscriber import BURIED, HELD, RETURNED, SETTLED, Claim
+from gateway.usecase.consume.dead_letters import DeadLetters
+from gateway.usecase.sessions.mqtt_session import BURIED, HELD, RETURNED, SETTLED, Claim
 
 LEASE_MS: Final = 60_000
 """How long a lease runs: what a node that is killed keeps from the other members. A client that is there has no such limit."""

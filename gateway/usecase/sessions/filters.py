@@ -7,8 +7,7 @@ from typing import Final
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.filter.path import is_filter
-from domain.ports import Clock, MessageStore, Metadata, State
-from domain.session import (
+from domain.mqtt_session import (
     AT_MOST_ONCE,
     RETAINED_ALWAYS,
     RETAINED_IF_NEW,
@@ -18,13 +17,14 @@ from domain.session import (
     Unsubscribe,
     Unsubscribed,
 )
+from domain.ports import Clock, MessageStore, Metadata, State
+from gateway.connection.client_connection import Session
 from gateway.routing.routes import topic_of_filter
-from gateway.session import Session
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
+from gateway.usecase.sessions.mqtt_session import Subscriber
 from gateway.usecase.sessions.outflow import Outflow
 from gateway.usecase.sessions.shares import Shares
-from gateway.usecase.sessions.subscriber import Subscriber
 
 INTERESTS_MAX: Final = 1_024
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message, Placed
+from domain.mqtt_session import Release, Released, SendOnce
 from domain.ports import State
-from domain.session import Release, Released, SendOnce
-from gateway.session import Session
-from gateway.usecase.send import Sending
+from gateway.connection.client_connection import Session
+from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.subscriber import Subscriber
+from gateway.usecase.sessions.mqtt_session import Subscriber
 
 
 class Inflow:

@@ -9,12 +9,12 @@ from typing import Final
 from domain import property as properties
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
+from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Deliveries, Delivery, Interest, Parcel, Taken
 from domain.ports import Clock, State, StateChange
 from domain.record import Record
-from domain.session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Deliveries, Delivery, Interest, Parcel, Taken
 from gateway.routing.routes import Routes
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.subscriber import Claim, Flight, Place, Reach, Subscriber, fold
+from gateway.usecase.sessions.mqtt_session import Claim, Flight, Place, Reach, Subscriber, fold
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """How long the progress of a durable session may be younger in memory than in the store."""

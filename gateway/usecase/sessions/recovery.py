@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, State
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.subscriber import Subscriber
+from gateway.usecase.sessions.mqtt_session import Subscriber
 
 KEYS_PER_SLICE: Final = 512
 """State keys looked at before others have their turn; a session has two to four."""

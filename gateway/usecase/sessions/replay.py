@@ -9,11 +9,11 @@ from typing import Final, final
 
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
+from domain.mqtt_session import Interest
 from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
-from domain.session import Interest
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.light import LightQueue, LightQueues
-from gateway.usecase.sessions.subscriber import Place
+from gateway.usecase.sessions.filter_index import LightQueue, LightQueues
+from gateway.usecase.sessions.mqtt_session import Place
 
 SLICE_BYTES: Final = 512 * 1024
 SLICE_RECORDS: Final = 512

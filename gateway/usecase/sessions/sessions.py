@@ -1,4 +1,4 @@
-"""Sessions of clients that come and go: the verbs of domain.session. See docs/decisions/0006-mqtt-sessions.md."""
+"""Sessions of clients that come and go: the verbs of domain.mqtt_session. See docs/decisions/0006-mqtt-sessions.md."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
 from domain.message import Placed
-from domain.ports import Clock, MessageStore, Metadata, State, StateChange
-from domain.session import (
+from domain.mqtt_session import (
     Attach,
     Attached,
     Confirm,
@@ -26,27 +25,28 @@ from domain.session import (
     Unsubscribe,
     Will,
 )
-from gateway.session import Session
-from gateway.usecase.deadletter import DeadLetters
-from gateway.usecase.groups import Groups
+from domain.ports import Clock, MessageStore, Metadata, State, StateChange
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.consume.dead_letters import DeadLetters
+from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.handler import Verb
-from gateway.usecase.members import Registry
-from gateway.usecase.policy import Policy
-from gateway.usecase.receive import Receiving
-from gateway.usecase.send import Sending
+from gateway.usecase.membership.members import Registry
+from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.absence import Absences, will_ms
 from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.claims import Claims
 from gateway.usecase.sessions.facts import Facts
+from gateway.usecase.sessions.filter_index import LightQueues
 from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
-from gateway.usecase.sessions.light import LightQueues
+from gateway.usecase.sessions.mqtt_session import Subscriber
 from gateway.usecase.sessions.outflow import Outflow
 from gateway.usecase.sessions.recovery import Recovery
 from gateway.usecase.sessions.replay import Replay
 from gateway.usecase.sessions.shares import Shares
-from gateway.usecase.sessions.subscriber import Subscriber
 
 BASELINE_MARGIN_MS: Final = 10_000
 """A message may have been stored this long before it became readable."""
@@ -92,7 +92,7 @@ class Sessions:
         self._recovery = Recovery(state, clock, self._recover, store.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The verbs of domain.session."""
+        """The verbs of domain.mqtt_session."""
         return {
             Attach: self._attach,
             Detach: self._detach,

@@ -11,22 +11,22 @@ from domain.address import topic_of_path
 from domain.command import Membership, Receive, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
+from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, Delivery, Interest, Parcel
 from domain.ports import Clock, MessageStore, Metadata
 from domain.record import Record
-from domain.session import AT_MOST_ONCE, EXACTLY_ONCE, Delivery, Interest, Parcel
 from domain.topic import Group
+from gateway.connection.client_connection import Session
 from gateway.routing.routes import is_routed, topic_of_filter
-from gateway.session import Session
-from gateway.usecase.groups import Groups
-from gateway.usecase.members import Registry
-from gateway.usecase.policy import Policy
-from gateway.usecase.receive import Receiving
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.consume.receive import Receiving
+from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.beginning import Beginning
 from gateway.usecase.sessions.claims import Claims
-from gateway.usecase.sessions.line import Line
+from gateway.usecase.sessions.group_dispatcher import Line
+from gateway.usecase.sessions.mqtt_session import Claim, Flight, Subscriber
 from gateway.usecase.sessions.outflow import Outflow, level_of
 from gateway.usecase.sessions.strategy import Member, strategy_of
-from gateway.usecase.sessions.subscriber import Claim, Flight, Subscriber
 
 WILD_TOPICS_MAX: Final = 256
 """Topics that a group can follow by filters that begin with a wildcard."""

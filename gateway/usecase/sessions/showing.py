@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
+from domain.mqtt_session import AT_MOST_ONCE, Delivery, Interest, Parcel
 from domain.ports import Clock, State
 from domain.record import Record
-from domain.session import AT_MOST_ONCE, Delivery, Interest, Parcel
-from gateway.usecase.latest import Walk, value_at
+from gateway.usecase.publish.latest import Walk, value_at
 from gateway.usecase.sessions.facts import Facts
+from gateway.usecase.sessions.mqtt_session import Flight, Show, Subscriber
 from gateway.usecase.sessions.outflow import Outflow, level_of
-from gateway.usecase.sessions.subscriber import Flight, Show, Subscriber
 
 VALUES_PER_TURN: Final = 256
 PATHS_PER_TURN: Final = 2_048
@@ -27,9 +27,7 @@ class Showing:
 
     __slots__ = ("_again", "_clock", "_facts", "_outflow", "_state")
 
-    def __init__(
-        self, state: State, clock: Clock, outflow: Outflow, facts: Facts, again: Callable[[Subscriber], None]
-    ) -> None:
+    def __init__(self, state: State, clock: Clock, outflow: Outflow, facts: Facts, again: Callable[[Subscriber], None]) -> None:
         self._state = state
         self._clock = clock
         self._outflow = outflow

@@ -16,11 +16,11 @@ from typing import Final, final
 
 from domain import record
 from domain.message import LOCAL_HOST, Message
+from domain.mqtt_session import AT_MOST_ONCE, SHARED, Interest, Will
 from domain.ports import State, StateChange
 from domain.receipt import Receipt
-from domain.session import AT_MOST_ONCE, SHARED, Interest, Will
 from gateway.routing.routes import topic_of_filter
-from gateway.usecase.sessions.subscriber import Claim, Flight, Subscriber
+from gateway.usecase.sessions.mqtt_session import Claim, Flight, Subscriber
 
 SPACE: Final = "session"
 _DEFINITION = struct.Struct(">BIqqH")

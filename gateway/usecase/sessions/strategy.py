@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from domain import property as properties
+from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Interest
 from domain.record import Record
-from domain.session import AT_LEAST_ONCE, AT_MOST_ONCE, Interest
-from gateway.usecase.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
-from gateway.usecase.sessions.subscriber import Subscriber
+from gateway.usecase.catalog.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
+from gateway.usecase.sessions.mqtt_session import Subscriber
 
 CLAIMS_MAX: Final = 64
 """Messages of groups that one session may have unconfirmed: what a member holds is what the others do not get."""

@@ -5,19 +5,14 @@
 # source: messaging.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
+
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-_runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC,
-    7,
-    35,
-    1,
-    '',
-    'messaging.proto'
-)
+
+_runtime_version.ValidateProtobufRuntimeVersion(_runtime_version.Domain.PUBLIC, 7, 35, 1, "", "messaging.proto")
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
@@ -27,151 +22,153 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0fmessaging.proto\x12\x12\x61pache.rocketmq.v2\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"A\n\x06Status\x12&\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x18.apache.rocketmq.v2.Code\x12\x0f\n\x07message\x18\x02 \x01(\t\"4\n\x08Resource\x12\x1a\n\x12resource_namespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"%\n\x07\x41\x64\x64ress\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\"n\n\tEndpoints\x12\x31\n\x06scheme\x18\x01 \x01(\x0e\x32!.apache.rocketmq.v2.AddressScheme\x12.\n\taddresses\x18\x02 \x03(\x0b\x32\x1b.apache.rocketmq.v2.Address\"T\n\x10\x46ilterExpression\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.apache.rocketmq.v2.FilterType\x12\x12\n\nexpression\x18\x02 \x01(\t\"T\n\x06\x42roker\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x05\x12\x30\n\tendpoints\x18\x03 \x01(\x0b\x32\x1d.apache.rocketmq.v2.Endpoints\"\xe6\x01\n\x0cMessageQueue\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\n\n\x02id\x18\x02 \x01(\x05\x12\x32\n\npermission\x18\x03 \x01(\x0e\x32\x1e.apache.rocketmq.v2.Permission\x12*\n\x06\x62roker\x18\x04 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Broker\x12=\n\x14\x61\x63\x63\x65pt_message_types\x18\x05 \x03(\x0e\x32\x1f.apache.rocketmq.v2.MessageType\"H\n\x06\x44igest\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.apache.rocketmq.v2.DigestType\x12\x10\n\x08\x63hecksum\x18\x02 \x01(\t\"4\n\x0f\x44\x65\x61\x64LetterQueue\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t\"\xdb\x08\n\x10SystemProperties\x12\x10\n\x03tag\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x0c\n\x04keys\x18\x02 \x03(\t\x12\x12\n\nmessage_id\x18\x03 \x01(\t\x12/\n\x0b\x62ody_digest\x18\x04 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Digest\x12\x33\n\rbody_encoding\x18\x05 \x01(\x0e\x32\x1c.apache.rocketmq.v2.Encoding\x12\x35\n\x0cmessage_type\x18\x06 \x01(\x0e\x32\x1f.apache.rocketmq.v2.MessageType\x12\x32\n\x0e\x62orn_timestamp\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tborn_host\x18\x08 \x01(\t\x12\x38\n\x0fstore_timestamp\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x12\n\nstore_host\x18\n \x01(\t\x12;\n\x12\x64\x65livery_timestamp\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12\x1b\n\x0ereceipt_handle\x18\x0c \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08queue_id\x18\r \x01(\x05\x12\x19\n\x0cqueue_offset\x18\x0e \x01(\x03H\x04\x88\x01\x01\x12:\n\x12invisible_duration\x18\x0f \x01(\x0b\x32\x19.google.protobuf.DurationH\x05\x88\x01\x01\x12\x1d\n\x10\x64\x65livery_attempt\x18\x10 \x01(\x05H\x06\x88\x01\x01\x12\x1a\n\rmessage_group\x18\x11 \x01(\tH\x07\x88\x01\x01\x12\x1a\n\rtrace_context\x18\x12 \x01(\tH\x08\x88\x01\x01\x12N\n&orphaned_transaction_recovery_duration\x18\x13 \x01(\x0b\x32\x19.google.protobuf.DurationH\t\x88\x01\x01\x12\x43\n\x11\x64\x65\x61\x64_letter_queue\x18\x14 \x01(\x0b\x32#.apache.rocketmq.v2.DeadLetterQueueH\n\x88\x01\x01\x12\x17\n\nlite_topic\x18\x15 \x01(\tH\x0b\x88\x01\x01\x12\x15\n\x08priority\x18\x16 \x01(\x05H\x0c\x88\x01\x01\x42\x06\n\x04_tagB\x12\n\x10_store_timestampB\x15\n\x13_delivery_timestampB\x11\n\x0f_receipt_handleB\x0f\n\r_queue_offsetB\x15\n\x13_invisible_durationB\x13\n\x11_delivery_attemptB\x10\n\x0e_message_groupB\x10\n\x0e_trace_contextB)\n\'_orphaned_transaction_recovery_durationB\x14\n\x12_dead_letter_queueB\r\n\x0b_lite_topicB\x0b\n\t_priority\"\x86\x02\n\x07Message\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12H\n\x0fuser_properties\x18\x02 \x03(\x0b\x32/.apache.rocketmq.v2.Message.UserPropertiesEntry\x12?\n\x11system_properties\x18\x03 \x01(\x0b\x32$.apache.rocketmq.v2.SystemProperties\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x1a\x35\n\x13UserPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"C\n\x12SendMessageRequest\x12-\n\x08messages\x18\x01 \x03(\x0b\x32\x1b.apache.rocketmq.v2.Message\"\x90\x01\n\x0fSendResultEntry\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x16\n\x0etransaction_id\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x15\n\rrecall_handle\x18\x05 \x01(\t\"w\n\x13SendMessageResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x34\n\x07\x65ntries\x18\x02 \x03(\x0b\x32#.apache.rocketmq.v2.SendResultEntry\"r\n\x11QueryRouteRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x30\n\tendpoints\x18\x02 \x01(\x0b\x32\x1d.apache.rocketmq.v2.Endpoints\"z\n\x12QueryRouteResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x38\n\x0emessage_queues\x18\x02 \x03(\x0b\x32 .apache.rocketmq.v2.MessageQueue\"\xa4\x01\n\x16QueryAssignmentRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05group\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x30\n\tendpoints\x18\x03 \x01(\x0b\x32\x1d.apache.rocketmq.v2.Endpoints\"E\n\nAssignment\x12\x37\n\rmessage_queue\x18\x01 \x01(\x0b\x32 .apache.rocketmq.v2.MessageQueue\"z\n\x17QueryAssignmentResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x33\n\x0b\x61ssignments\x18\x02 \x03(\x0b\x32\x1e.apache.rocketmq.v2.Assignment\"\xb8\x03\n\x15ReceiveMessageRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x37\n\rmessage_queue\x18\x02 \x01(\x0b\x32 .apache.rocketmq.v2.MessageQueue\x12?\n\x11\x66ilter_expression\x18\x03 \x01(\x0b\x32$.apache.rocketmq.v2.FilterExpression\x12\x12\n\nbatch_size\x18\x04 \x01(\x05\x12:\n\x12invisible_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x88\x01\x01\x12\x12\n\nauto_renew\x18\x06 \x01(\x08\x12<\n\x14long_polling_timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationH\x01\x88\x01\x01\x12\x17\n\nattempt_id\x18\x08 \x01(\tH\x02\x88\x01\x01\x42\x15\n\x13_invisible_durationB\x17\n\x15_long_polling_timeoutB\r\n\x0b_attempt_id\"\xbb\x01\n\x16ReceiveMessageResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.StatusH\x00\x12.\n\x07message\x18\x02 \x01(\x0b\x32\x1b.apache.rocketmq.v2.MessageH\x00\x12\x38\n\x12\x64\x65livery_timestamp\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x42\t\n\x07\x63ontent\"e\n\x0f\x41\x63kMessageEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x16\n\x0ereceipt_handle\x18\x02 \x01(\t\x12\x17\n\nlite_topic\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_lite_topic\"\xa3\x01\n\x11\x41\x63kMessageRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x34\n\x07\x65ntries\x18\x03 \x03(\x0b\x32#.apache.rocketmq.v2.AckMessageEntry\"o\n\x15\x41\x63kMessageResultEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x16\n\x0ereceipt_handle\x18\x02 \x01(\t\x12*\n\x06status\x18\x03 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\"|\n\x12\x41\x63kMessageResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12:\n\x07\x65ntries\x18\x02 \x03(\x0b\x32).apache.rocketmq.v2.AckMessageResultEntry\"\xa7\x02\n\x1e\x43hangeInvisibleDurationRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x16\n\x0ereceipt_handle\x18\x03 \x01(\t\x12\x35\n\x12invisible_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nmessage_id\x18\x05 \x01(\t\x12\x17\n\nlite_topic\x18\x06 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07suspend\x18\x07 \x01(\x08H\x01\x88\x01\x01\x42\r\n\x0b_lite_topicB\n\n\x08_suspend\"e\n\x1f\x43hangeInvisibleDurationResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x16\n\x0ereceipt_handle\x18\x02 \x01(\t\"\x8f\x02\n&ForwardMessageToDeadLetterQueueRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x16\n\x0ereceipt_handle\x18\x03 \x01(\t\x12\x12\n\nmessage_id\x18\x04 \x01(\t\x12\x18\n\x10\x64\x65livery_attempt\x18\x05 \x01(\x05\x12\x1d\n\x15max_delivery_attempts\x18\x06 \x01(\x05\x12\x17\n\nlite_topic\x18\x07 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_lite_topic\"U\n\'ForwardMessageToDeadLetterQueueResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\"\xfd\x01\n\x15\x45ndTransactionRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x16\n\x0etransaction_id\x18\x03 \x01(\t\x12=\n\nresolution\x18\x04 \x01(\x0e\x32).apache.rocketmq.v2.TransactionResolution\x12\x35\n\x06source\x18\x05 \x01(\x0e\x32%.apache.rocketmq.v2.TransactionSource\x12\x15\n\rtrace_context\x18\x06 \x01(\t\"D\n\x16\x45ndTransactionResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\"Z\n\x14RecallMessageRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x15\n\rrecall_handle\x18\x02 \x01(\t\"W\n\x15RecallMessageResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x12\n\nmessage_id\x18\x02 \x01(\t\"i\n!RecoverOrphanedTransactionCommand\x12,\n\x07message\x18\x01 \x01(\x0b\x32\x1b.apache.rocketmq.v2.Message\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\"\x83\x01\n\x10HeartbeatRequest\x12\x30\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x12\x33\n\x0b\x63lient_type\x18\x02 \x01(\x0e\x32\x1e.apache.rocketmq.v2.ClientTypeB\x08\n\x06_group\"?\n\x11HeartbeatResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\"\\\n\x1eNotifyClientTerminationRequest\x12\x30\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x42\x08\n\x06_group\"M\n\x1fNotifyClientTerminationResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\"|\n\x12\x45xponentialBackoff\x12*\n\x07initial\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03max\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nmultiplier\x18\x03 \x01(\x02\"<\n\x11\x43ustomizedBackoff\x12\'\n\x04next\x18\x01 \x03(\x0b\x32\x19.google.protobuf.Duration\"\xbb\x01\n\x0bRetryPolicy\x12\x14\n\x0cmax_attempts\x18\x01 \x01(\x05\x12\x45\n\x13\x65xponential_backoff\x18\x02 \x01(\x0b\x32&.apache.rocketmq.v2.ExponentialBackoffH\x00\x12\x43\n\x12\x63ustomized_backoff\x18\x03 \x01(\x0b\x32%.apache.rocketmq.v2.CustomizedBackoffH\x00\x42\n\n\x08strategy\"p\n\nPublishing\x12,\n\x06topics\x18\x01 \x03(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x15\n\rmax_body_size\x18\x02 \x01(\x05\x12\x1d\n\x15validate_message_type\x18\x03 \x01(\x08\"z\n\x11SubscriptionEntry\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x38\n\nexpression\x18\x02 \x01(\x0b\x32$.apache.rocketmq.v2.FilterExpression\"\xaf\x03\n\x0cSubscription\x12\x30\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x12<\n\rsubscriptions\x18\x02 \x03(\x0b\x32%.apache.rocketmq.v2.SubscriptionEntry\x12\x11\n\x04\x66ifo\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x1f\n\x12receive_batch_size\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12<\n\x14long_polling_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationH\x03\x88\x01\x01\x12$\n\x17lite_subscription_quota\x18\x06 \x01(\x05H\x04\x88\x01\x01\x12 \n\x13max_lite_topic_size\x18\x07 \x01(\x05H\x05\x88\x01\x01\x42\x08\n\x06_groupB\x07\n\x05_fifoB\x15\n\x13_receive_batch_sizeB\x17\n\x15_long_polling_timeoutB\x1a\n\x18_lite_subscription_quotaB\x16\n\x14_max_lite_topic_size\"Y\n\x06Metric\x12\n\n\x02on\x18\x01 \x01(\x08\x12\x35\n\tendpoints\x18\x02 \x01(\x0b\x32\x1d.apache.rocketmq.v2.EndpointsH\x00\x88\x01\x01\x42\x0c\n\n_endpoints\"K\n\x02UA\x12\x10\n\x08language\x18\x01 \x01(\x05\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08platform\x18\x03 \x01(\t\x12\x10\n\x08hostname\x18\x04 \x01(\t\"\x90\x04\n\x08Settings\x12\x38\n\x0b\x63lient_type\x18\x01 \x01(\x0e\x32\x1e.apache.rocketmq.v2.ClientTypeH\x01\x88\x01\x01\x12\x38\n\x0c\x61\x63\x63\x65ss_point\x18\x02 \x01(\x0b\x32\x1d.apache.rocketmq.v2.EndpointsH\x02\x88\x01\x01\x12<\n\x0e\x62\x61\x63koff_policy\x18\x03 \x01(\x0b\x32\x1f.apache.rocketmq.v2.RetryPolicyH\x03\x88\x01\x01\x12\x37\n\x0frequest_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationH\x04\x88\x01\x01\x12\x34\n\npublishing\x18\x05 \x01(\x0b\x32\x1e.apache.rocketmq.v2.PublishingH\x00\x12\x38\n\x0csubscription\x18\x06 \x01(\x0b\x32 .apache.rocketmq.v2.SubscriptionH\x00\x12*\n\nuser_agent\x18\x07 \x01(\x0b\x32\x16.apache.rocketmq.v2.UA\x12*\n\x06metric\x18\x08 \x01(\x0b\x32\x1a.apache.rocketmq.v2.MetricB\t\n\x07pub_subB\x0e\n\x0c_client_typeB\x0f\n\r_access_pointB\x11\n\x0f_backoff_policyB\x12\n\x10_request_timeout\"-\n\x1cPrintThreadStackTraceCommand\x12\r\n\x05nonce\x18\x01 \x01(\t\"Y\n\x10ThreadStackTrace\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x1f\n\x12thread_stack_trace\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x15\n\x13_thread_stack_trace\"S\n\x14VerifyMessageCommand\x12\r\n\x05nonce\x18\x01 \x01(\t\x12,\n\x07message\x18\x02 \x01(\x0b\x32\x1b.apache.rocketmq.v2.Message\"$\n\x13VerifyMessageResult\x12\r\n\x05nonce\x18\x01 \x01(\t\"2\n\x1cNotifyUnsubscribeLiteCommand\x12\x12\n\nlite_topic\x18\x01 \x01(\t\"\xb7\x01\n\x0cOffsetOption\x12\x39\n\x06policy\x18\x01 \x01(\x0e\x32\'.apache.rocketmq.v2.OffsetOption.PolicyH\x00\x12\x10\n\x06offset\x18\x02 \x01(\x03H\x00\x12\x10\n\x06tail_n\x18\x03 \x01(\x03H\x00\x12\x13\n\ttimestamp\x18\x04 \x01(\x03H\x00\"$\n\x06Policy\x12\x08\n\x04LAST\x10\x00\x12\x07\n\x03MIN\x10\x01\x12\x07\n\x03MAX\x10\x02\x42\r\n\x0boffset_type\"\xdb\x02\n\x1bSyncLiteSubscriptionRequest\x12:\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32*.apache.rocketmq.v2.LiteSubscriptionAction\x12\x30\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x12\x30\n\x05group\x18\x03 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x01\x88\x01\x01\x12\x16\n\x0elite_topic_set\x18\x04 \x03(\t\x12\x14\n\x07version\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12<\n\roffset_option\x18\x06 \x01(\x0b\x32 .apache.rocketmq.v2.OffsetOptionH\x03\x88\x01\x01\x42\x08\n\x06_topicB\x08\n\x06_groupB\n\n\x08_versionB\x10\n\x0e_offset_option\"J\n\x1cSyncLiteSubscriptionResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\"\x87\x05\n\x10TelemetryCommand\x12/\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.StatusH\x01\x88\x01\x01\x12\x30\n\x08settings\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.SettingsH\x00\x12\x42\n\x12thread_stack_trace\x18\x03 \x01(\x0b\x32$.apache.rocketmq.v2.ThreadStackTraceH\x00\x12H\n\x15verify_message_result\x18\x04 \x01(\x0b\x32\'.apache.rocketmq.v2.VerifyMessageResultH\x00\x12\x65\n$recover_orphaned_transaction_command\x18\x05 \x01(\x0b\x32\x35.apache.rocketmq.v2.RecoverOrphanedTransactionCommandH\x00\x12\\\n print_thread_stack_trace_command\x18\x06 \x01(\x0b\x32\x30.apache.rocketmq.v2.PrintThreadStackTraceCommandH\x00\x12J\n\x16verify_message_command\x18\x07 \x01(\x0b\x32(.apache.rocketmq.v2.VerifyMessageCommandH\x00\x12[\n\x1fnotify_unsubscribe_lite_command\x18\t \x01(\x0b\x32\x30.apache.rocketmq.v2.NotifyUnsubscribeLiteCommandH\x00\x42\t\n\x07\x63ommandB\t\n\x07_status*\xfc\t\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x08\n\x02OK\x10\xa0\x9c\x01\x12\x16\n\x10MULTIPLE_RESULTS\x10\xb0\xea\x01\x12\x11\n\x0b\x42\x41\x44_REQUEST\x10\xc0\xb8\x02\x12\x1a\n\x14ILLEGAL_ACCESS_POINT\x10\xc1\xb8\x02\x12\x13\n\rILLEGAL_TOPIC\x10\xc2\xb8\x02\x12\x1c\n\x16ILLEGAL_CONSUMER_GROUP\x10\xc3\xb8\x02\x12\x19\n\x13ILLEGAL_MESSAGE_TAG\x10\xc4\xb8\x02\x12\x19\n\x13ILLEGAL_MESSAGE_KEY\x10\xc5\xb8\x02\x12\x1b\n\x15ILLEGAL_MESSAGE_GROUP\x10\xc6\xb8\x02\x12\"\n\x1cILLEGAL_MESSAGE_PROPERTY_KEY\x10\xc7\xb8\x02\x12\x1c\n\x16INVALID_TRANSACTION_ID\x10\xc8\xb8\x02\x12\x18\n\x12ILLEGAL_MESSAGE_ID\x10\xc9\xb8\x02\x12\x1f\n\x19ILLEGAL_FILTER_EXPRESSION\x10\xca\xb8\x02\x12\x1c\n\x16ILLEGAL_INVISIBLE_TIME\x10\xcb\xb8\x02\x12\x1b\n\x15ILLEGAL_DELIVERY_TIME\x10\xcc\xb8\x02\x12\x1c\n\x16INVALID_RECEIPT_HANDLE\x10\xcd\xb8\x02\x12)\n#MESSAGE_PROPERTY_CONFLICT_WITH_TYPE\x10\xce\xb8\x02\x12\x1e\n\x18UNRECOGNIZED_CLIENT_TYPE\x10\xcf\xb8\x02\x12\x17\n\x11MESSAGE_CORRUPTED\x10\xd0\xb8\x02\x12\x18\n\x12\x43LIENT_ID_REQUIRED\x10\xd1\xb8\x02\x12\x1a\n\x14ILLEGAL_POLLING_TIME\x10\xd2\xb8\x02\x12\x14\n\x0eILLEGAL_OFFSET\x10\xd3\xb8\x02\x12\x18\n\x12ILLEGAL_LITE_TOPIC\x10\xd4\xb8\x02\x12\x12\n\x0cUNAUTHORIZED\x10\xa4\xb9\x02\x12\x0f\n\tFORBIDDEN\x10\xec\xba\x02\x12\x0f\n\tNOT_FOUND\x10\xd0\xbb\x02\x12\x17\n\x11MESSAGE_NOT_FOUND\x10\xd1\xbb\x02\x12\x15\n\x0fTOPIC_NOT_FOUND\x10\xd2\xbb\x02\x12\x1e\n\x18\x43ONSUMER_GROUP_NOT_FOUND\x10\xd3\xbb\x02\x12\x16\n\x10OFFSET_NOT_FOUND\x10\xd4\xbb\x02\x12\x17\n\x11PAYLOAD_TOO_LARGE\x10\xd4\xc2\x02\x12\x1c\n\x16MESSAGE_BODY_TOO_LARGE\x10\xd5\xc2\x02\x12\x18\n\x12MESSAGE_BODY_EMPTY\x10\xd6\xc2\x02\x12\x17\n\x11TOO_MANY_REQUESTS\x10\x94\xcf\x02\x12\x1f\n\x19LITE_TOPIC_QUOTA_EXCEEDED\x10\x95\xcf\x02\x12&\n LITE_SUBSCRIPTION_QUOTA_EXCEEDED\x10\x96\xcf\x02\x12\"\n\x1cMESSAGE_PROPERTIES_TOO_LARGE\x10\xdd\xd0\x02\x12\x14\n\x0eINTERNAL_ERROR\x10\xd0\x86\x03\x12\x1b\n\x15INTERNAL_SERVER_ERROR\x10\xd1\x86\x03\x12\x16\n\x10HA_NOT_AVAILABLE\x10\xd2\x86\x03\x12\x15\n\x0fNOT_IMPLEMENTED\x10\xb4\x87\x03\x12\x13\n\rPROXY_TIMEOUT\x10\xe0\x89\x03\x12 \n\x1aMASTER_PERSISTENCE_TIMEOUT\x10\xe1\x89\x03\x12\x11\n\x0bUNSUPPORTED\x10\xc4\x8a\x03\x12%\n\x1fVERIFY_FIFO_MESSAGE_UNSUPPORTED\x10\xc6\x8a\x03\x12\x1f\n\x19\x46\x41ILED_TO_CONSUME_MESSAGE\x10\xe0\xd4\x03*W\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x08\n\x04NONE\x10\x01\x12\x08\n\x04READ\x10\x02\x12\t\n\x05WRITE\x10\x03\x12\x0e\n\nREAD_WRITE\x10\x04*;\n\nFilterType\x12\x1b\n\x17\x46ILTER_TYPE_UNSPECIFIED\x10\x00\x12\x07\n\x03TAG\x10\x01\x12\x07\n\x03SQL\x10\x02*T\n\rAddressScheme\x12\x1e\n\x1a\x41\x44\x44RESS_SCHEME_UNSPECIFIED\x10\x00\x12\x08\n\x04IPv4\x10\x01\x12\x08\n\x04IPv6\x10\x02\x12\x0f\n\x0b\x44OMAIN_NAME\x10\x03*u\n\x0bMessageType\x12\x1c\n\x18MESSAGE_TYPE_UNSPECIFIED\x10\x00\x12\n\n\x06NORMAL\x10\x01\x12\x08\n\x04\x46IFO\x10\x02\x12\t\n\x05\x44\x45LAY\x10\x03\x12\x0f\n\x0bTRANSACTION\x10\x04\x12\x08\n\x04LITE\x10\x05\x12\x0c\n\x08PRIORITY\x10\x06*G\n\nDigestType\x12\x1b\n\x17\x44IGEST_TYPE_UNSPECIFIED\x10\x00\x12\t\n\x05\x43RC32\x10\x01\x12\x07\n\x03MD5\x10\x02\x12\x08\n\x04SHA1\x10\x03*\xa4\x01\n\nClientType\x12\x1b\n\x17\x43LIENT_TYPE_UNSPECIFIED\x10\x00\x12\x0c\n\x08PRODUCER\x10\x01\x12\x11\n\rPUSH_CONSUMER\x10\x02\x12\x13\n\x0fSIMPLE_CONSUMER\x10\x03\x12\x11\n\rPULL_CONSUMER\x10\x04\x12\x16\n\x12LITE_PUSH_CONSUMER\x10\x05\x12\x18\n\x14LITE_SIMPLE_CONSUMER\x10\x06*<\n\x08\x45ncoding\x12\x18\n\x14\x45NCODING_UNSPECIFIED\x10\x00\x12\x0c\n\x08IDENTITY\x10\x01\x12\x08\n\x04GZIP\x10\x02*Y\n\x15TransactionResolution\x12&\n\"TRANSACTION_RESOLUTION_UNSPECIFIED\x10\x00\x12\n\n\x06\x43OMMIT\x10\x01\x12\x0c\n\x08ROLLBACK\x10\x02*W\n\x11TransactionSource\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x11\n\rSOURCE_CLIENT\x10\x01\x12\x17\n\x13SOURCE_SERVER_CHECK\x10\x02*d\n\x16LiteSubscriptionAction\x12\x0f\n\x0bPARTIAL_ADD\x10\x00\x12\x12\n\x0ePARTIAL_REMOVE\x10\x01\x12\x10\n\x0c\x43OMPLETE_ADD\x10\x02\x12\x13\n\x0f\x43OMPLETE_REMOVE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
+    b'\n\x0fmessaging.proto\x12\x12\x61pache.rocketmq.v2\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto"A\n\x06Status\x12&\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x18.apache.rocketmq.v2.Code\x12\x0f\n\x07message\x18\x02 \x01(\t"4\n\x08Resource\x12\x1a\n\x12resource_namespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t"%\n\x07\x41\x64\x64ress\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05"n\n\tEndpoints\x12\x31\n\x06scheme\x18\x01 \x01(\x0e\x32!.apache.rocketmq.v2.AddressScheme\x12.\n\taddresses\x18\x02 \x03(\x0b\x32\x1b.apache.rocketmq.v2.Address"T\n\x10\x46ilterExpression\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.apache.rocketmq.v2.FilterType\x12\x12\n\nexpression\x18\x02 \x01(\t"T\n\x06\x42roker\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\x05\x12\x30\n\tendpoints\x18\x03 \x01(\x0b\x32\x1d.apache.rocketmq.v2.Endpoints"\xe6\x01\n\x0cMessageQueue\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\n\n\x02id\x18\x02 \x01(\x05\x12\x32\n\npermission\x18\x03 \x01(\x0e\x32\x1e.apache.rocketmq.v2.Permission\x12*\n\x06\x62roker\x18\x04 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Broker\x12=\n\x14\x61\x63\x63\x65pt_message_types\x18\x05 \x03(\x0e\x32\x1f.apache.rocketmq.v2.MessageType"H\n\x06\x44igest\x12,\n\x04type\x18\x01 \x01(\x0e\x32\x1e.apache.rocketmq.v2.DigestType\x12\x10\n\x08\x63hecksum\x18\x02 \x01(\t"4\n\x0f\x44\x65\x61\x64LetterQueue\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\nmessage_id\x18\x02 \x01(\t"\xdb\x08\n\x10SystemProperties\x12\x10\n\x03tag\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x0c\n\x04keys\x18\x02 \x03(\t\x12\x12\n\nmessage_id\x18\x03 \x01(\t\x12/\n\x0b\x62ody_digest\x18\x04 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Digest\x12\x33\n\rbody_encoding\x18\x05 \x01(\x0e\x32\x1c.apache.rocketmq.v2.Encoding\x12\x35\n\x0cmessage_type\x18\x06 \x01(\x0e\x32\x1f.apache.rocketmq.v2.MessageType\x12\x32\n\x0e\x62orn_timestamp\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tborn_host\x18\x08 \x01(\t\x12\x38\n\x0fstore_timestamp\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x12\n\nstore_host\x18\n \x01(\t\x12;\n\x12\x64\x65livery_timestamp\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x02\x88\x01\x01\x12\x1b\n\x0ereceipt_handle\x18\x0c \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08queue_id\x18\r \x01(\x05\x12\x19\n\x0cqueue_offset\x18\x0e \x01(\x03H\x04\x88\x01\x01\x12:\n\x12invisible_duration\x18\x0f \x01(\x0b\x32\x19.google.protobuf.DurationH\x05\x88\x01\x01\x12\x1d\n\x10\x64\x65livery_attempt\x18\x10 \x01(\x05H\x06\x88\x01\x01\x12\x1a\n\rmessage_group\x18\x11 \x01(\tH\x07\x88\x01\x01\x12\x1a\n\rtrace_context\x18\x12 \x01(\tH\x08\x88\x01\x01\x12N\n&orphaned_transaction_recovery_duration\x18\x13 \x01(\x0b\x32\x19.google.protobuf.DurationH\t\x88\x01\x01\x12\x43\n\x11\x64\x65\x61\x64_letter_queue\x18\x14 \x01(\x0b\x32#.apache.rocketmq.v2.DeadLetterQueueH\n\x88\x01\x01\x12\x17\n\nlite_topic\x18\x15 \x01(\tH\x0b\x88\x01\x01\x12\x15\n\x08priority\x18\x16 \x01(\x05H\x0c\x88\x01\x01\x42\x06\n\x04_tagB\x12\n\x10_store_timestampB\x15\n\x13_delivery_timestampB\x11\n\x0f_receipt_handleB\x0f\n\r_queue_offsetB\x15\n\x13_invisible_durationB\x13\n\x11_delivery_attemptB\x10\n\x0e_message_groupB\x10\n\x0e_trace_contextB)\n\'_orphaned_transaction_recovery_durationB\x14\n\x12_dead_letter_queueB\r\n\x0b_lite_topicB\x0b\n\t_priority"\x86\x02\n\x07Message\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12H\n\x0fuser_properties\x18\x02 \x03(\x0b\x32/.apache.rocketmq.v2.Message.UserPropertiesEntry\x12?\n\x11system_properties\x18\x03 \x01(\x0b\x32$.apache.rocketmq.v2.SystemProperties\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x1a\x35\n\x13UserPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01"C\n\x12SendMessageRequest\x12-\n\x08messages\x18\x01 \x03(\x0b\x32\x1b.apache.rocketmq.v2.Message"\x90\x01\n\x0fSendResultEntry\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x16\n\x0etransaction_id\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x15\n\rrecall_handle\x18\x05 \x01(\t"w\n\x13SendMessageResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x34\n\x07\x65ntries\x18\x02 \x03(\x0b\x32#.apache.rocketmq.v2.SendResultEntry"r\n\x11QueryRouteRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x30\n\tendpoints\x18\x02 \x01(\x0b\x32\x1d.apache.rocketmq.v2.Endpoints"z\n\x12QueryRouteResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x38\n\x0emessage_queues\x18\x02 \x03(\x0b\x32 .apache.rocketmq.v2.MessageQueue"\xa4\x01\n\x16QueryAssignmentRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05group\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x30\n\tendpoints\x18\x03 \x01(\x0b\x32\x1d.apache.rocketmq.v2.Endpoints"E\n\nAssignment\x12\x37\n\rmessage_queue\x18\x01 \x01(\x0b\x32 .apache.rocketmq.v2.MessageQueue"z\n\x17QueryAssignmentResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x33\n\x0b\x61ssignments\x18\x02 \x03(\x0b\x32\x1e.apache.rocketmq.v2.Assignment"\xb8\x03\n\x15ReceiveMessageRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x37\n\rmessage_queue\x18\x02 \x01(\x0b\x32 .apache.rocketmq.v2.MessageQueue\x12?\n\x11\x66ilter_expression\x18\x03 \x01(\x0b\x32$.apache.rocketmq.v2.FilterExpression\x12\x12\n\nbatch_size\x18\x04 \x01(\x05\x12:\n\x12invisible_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x88\x01\x01\x12\x12\n\nauto_renew\x18\x06 \x01(\x08\x12<\n\x14long_polling_timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationH\x01\x88\x01\x01\x12\x17\n\nattempt_id\x18\x08 \x01(\tH\x02\x88\x01\x01\x42\x15\n\x13_invisible_durationB\x17\n\x15_long_polling_timeoutB\r\n\x0b_attempt_id"\xbb\x01\n\x16ReceiveMessageResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.StatusH\x00\x12.\n\x07message\x18\x02 \x01(\x0b\x32\x1b.apache.rocketmq.v2.MessageH\x00\x12\x38\n\x12\x64\x65livery_timestamp\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x42\t\n\x07\x63ontent"e\n\x0f\x41\x63kMessageEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x16\n\x0ereceipt_handle\x18\x02 \x01(\t\x12\x17\n\nlite_topic\x18\x03 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_lite_topic"\xa3\x01\n\x11\x41\x63kMessageRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x34\n\x07\x65ntries\x18\x03 \x03(\x0b\x32#.apache.rocketmq.v2.AckMessageEntry"o\n\x15\x41\x63kMessageResultEntry\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x16\n\x0ereceipt_handle\x18\x02 \x01(\t\x12*\n\x06status\x18\x03 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status"|\n\x12\x41\x63kMessageResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12:\n\x07\x65ntries\x18\x02 \x03(\x0b\x32).apache.rocketmq.v2.AckMessageResultEntry"\xa7\x02\n\x1e\x43hangeInvisibleDurationRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x16\n\x0ereceipt_handle\x18\x03 \x01(\t\x12\x35\n\x12invisible_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nmessage_id\x18\x05 \x01(\t\x12\x17\n\nlite_topic\x18\x06 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07suspend\x18\x07 \x01(\x08H\x01\x88\x01\x01\x42\r\n\x0b_lite_topicB\n\n\x08_suspend"e\n\x1f\x43hangeInvisibleDurationResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x16\n\x0ereceipt_handle\x18\x02 \x01(\t"\x8f\x02\n&ForwardMessageToDeadLetterQueueRequest\x12+\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12+\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x16\n\x0ereceipt_handle\x18\x03 \x01(\t\x12\x12\n\nmessage_id\x18\x04 \x01(\t\x12\x18\n\x10\x64\x65livery_attempt\x18\x05 \x01(\x05\x12\x1d\n\x15max_delivery_attempts\x18\x06 \x01(\x05\x12\x17\n\nlite_topic\x18\x07 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_lite_topic"U\n\'ForwardMessageToDeadLetterQueueResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status"\xfd\x01\n\x15\x45ndTransactionRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x12\n\nmessage_id\x18\x02 \x01(\t\x12\x16\n\x0etransaction_id\x18\x03 \x01(\t\x12=\n\nresolution\x18\x04 \x01(\x0e\x32).apache.rocketmq.v2.TransactionResolution\x12\x35\n\x06source\x18\x05 \x01(\x0e\x32%.apache.rocketmq.v2.TransactionSource\x12\x15\n\rtrace_context\x18\x06 \x01(\t"D\n\x16\x45ndTransactionResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status"Z\n\x14RecallMessageRequest\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x15\n\rrecall_handle\x18\x02 \x01(\t"W\n\x15RecallMessageResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status\x12\x12\n\nmessage_id\x18\x02 \x01(\t"i\n!RecoverOrphanedTransactionCommand\x12,\n\x07message\x18\x01 \x01(\x0b\x32\x1b.apache.rocketmq.v2.Message\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t"\x83\x01\n\x10HeartbeatRequest\x12\x30\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x12\x33\n\x0b\x63lient_type\x18\x02 \x01(\x0e\x32\x1e.apache.rocketmq.v2.ClientTypeB\x08\n\x06_group"?\n\x11HeartbeatResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status"\\\n\x1eNotifyClientTerminationRequest\x12\x30\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x42\x08\n\x06_group"M\n\x1fNotifyClientTerminationResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status"|\n\x12\x45xponentialBackoff\x12*\n\x07initial\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03max\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nmultiplier\x18\x03 \x01(\x02"<\n\x11\x43ustomizedBackoff\x12\'\n\x04next\x18\x01 \x03(\x0b\x32\x19.google.protobuf.Duration"\xbb\x01\n\x0bRetryPolicy\x12\x14\n\x0cmax_attempts\x18\x01 \x01(\x05\x12\x45\n\x13\x65xponential_backoff\x18\x02 \x01(\x0b\x32&.apache.rocketmq.v2.ExponentialBackoffH\x00\x12\x43\n\x12\x63ustomized_backoff\x18\x03 \x01(\x0b\x32%.apache.rocketmq.v2.CustomizedBackoffH\x00\x42\n\n\x08strategy"p\n\nPublishing\x12,\n\x06topics\x18\x01 \x03(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x15\n\rmax_body_size\x18\x02 \x01(\x05\x12\x1d\n\x15validate_message_type\x18\x03 \x01(\x08"z\n\x11SubscriptionEntry\x12+\n\x05topic\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.Resource\x12\x38\n\nexpression\x18\x02 \x01(\x0b\x32$.apache.rocketmq.v2.FilterExpression"\xaf\x03\n\x0cSubscription\x12\x30\n\x05group\x18\x01 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x12<\n\rsubscriptions\x18\x02 \x03(\x0b\x32%.apache.rocketmq.v2.SubscriptionEntry\x12\x11\n\x04\x66ifo\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x1f\n\x12receive_batch_size\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12<\n\x14long_polling_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationH\x03\x88\x01\x01\x12$\n\x17lite_subscription_quota\x18\x06 \x01(\x05H\x04\x88\x01\x01\x12 \n\x13max_lite_topic_size\x18\x07 \x01(\x05H\x05\x88\x01\x01\x42\x08\n\x06_groupB\x07\n\x05_fifoB\x15\n\x13_receive_batch_sizeB\x17\n\x15_long_polling_timeoutB\x1a\n\x18_lite_subscription_quotaB\x16\n\x14_max_lite_topic_size"Y\n\x06Metric\x12\n\n\x02on\x18\x01 \x01(\x08\x12\x35\n\tendpoints\x18\x02 \x01(\x0b\x32\x1d.apache.rocketmq.v2.EndpointsH\x00\x88\x01\x01\x42\x0c\n\n_endpoints"K\n\x02UA\x12\x10\n\x08language\x18\x01 \x01(\x05\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08platform\x18\x03 \x01(\t\x12\x10\n\x08hostname\x18\x04 \x01(\t"\x90\x04\n\x08Settings\x12\x38\n\x0b\x63lient_type\x18\x01 \x01(\x0e\x32\x1e.apache.rocketmq.v2.ClientTypeH\x01\x88\x01\x01\x12\x38\n\x0c\x61\x63\x63\x65ss_point\x18\x02 \x01(\x0b\x32\x1d.apache.rocketmq.v2.EndpointsH\x02\x88\x01\x01\x12<\n\x0e\x62\x61\x63koff_policy\x18\x03 \x01(\x0b\x32\x1f.apache.rocketmq.v2.RetryPolicyH\x03\x88\x01\x01\x12\x37\n\x0frequest_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationH\x04\x88\x01\x01\x12\x34\n\npublishing\x18\x05 \x01(\x0b\x32\x1e.apache.rocketmq.v2.PublishingH\x00\x12\x38\n\x0csubscription\x18\x06 \x01(\x0b\x32 .apache.rocketmq.v2.SubscriptionH\x00\x12*\n\nuser_agent\x18\x07 \x01(\x0b\x32\x16.apache.rocketmq.v2.UA\x12*\n\x06metric\x18\x08 \x01(\x0b\x32\x1a.apache.rocketmq.v2.MetricB\t\n\x07pub_subB\x0e\n\x0c_client_typeB\x0f\n\r_access_pointB\x11\n\x0f_backoff_policyB\x12\n\x10_request_timeout"-\n\x1cPrintThreadStackTraceCommand\x12\r\n\x05nonce\x18\x01 \x01(\t"Y\n\x10ThreadStackTrace\x12\r\n\x05nonce\x18\x01 \x01(\t\x12\x1f\n\x12thread_stack_trace\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x15\n\x13_thread_stack_trace"S\n\x14VerifyMessageCommand\x12\r\n\x05nonce\x18\x01 \x01(\t\x12,\n\x07message\x18\x02 \x01(\x0b\x32\x1b.apache.rocketmq.v2.Message"$\n\x13VerifyMessageResult\x12\r\n\x05nonce\x18\x01 \x01(\t"2\n\x1cNotifyUnsubscribeLiteCommand\x12\x12\n\nlite_topic\x18\x01 \x01(\t"\xb7\x01\n\x0cOffsetOption\x12\x39\n\x06policy\x18\x01 \x01(\x0e\x32\'.apache.rocketmq.v2.OffsetOption.PolicyH\x00\x12\x10\n\x06offset\x18\x02 \x01(\x03H\x00\x12\x10\n\x06tail_n\x18\x03 \x01(\x03H\x00\x12\x13\n\ttimestamp\x18\x04 \x01(\x03H\x00"$\n\x06Policy\x12\x08\n\x04LAST\x10\x00\x12\x07\n\x03MIN\x10\x01\x12\x07\n\x03MAX\x10\x02\x42\r\n\x0boffset_type"\xdb\x02\n\x1bSyncLiteSubscriptionRequest\x12:\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32*.apache.rocketmq.v2.LiteSubscriptionAction\x12\x30\n\x05topic\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x00\x88\x01\x01\x12\x30\n\x05group\x18\x03 \x01(\x0b\x32\x1c.apache.rocketmq.v2.ResourceH\x01\x88\x01\x01\x12\x16\n\x0elite_topic_set\x18\x04 \x03(\t\x12\x14\n\x07version\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12<\n\roffset_option\x18\x06 \x01(\x0b\x32 .apache.rocketmq.v2.OffsetOptionH\x03\x88\x01\x01\x42\x08\n\x06_topicB\x08\n\x06_groupB\n\n\x08_versionB\x10\n\x0e_offset_option"J\n\x1cSyncLiteSubscriptionResponse\x12*\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.Status"\x87\x05\n\x10TelemetryCommand\x12/\n\x06status\x18\x01 \x01(\x0b\x32\x1a.apache.rocketmq.v2.StatusH\x01\x88\x01\x01\x12\x30\n\x08settings\x18\x02 \x01(\x0b\x32\x1c.apache.rocketmq.v2.SettingsH\x00\x12\x42\n\x12thread_stack_trace\x18\x03 \x01(\x0b\x32$.apache.rocketmq.v2.ThreadStackTraceH\x00\x12H\n\x15verify_message_result\x18\x04 \x01(\x0b\x32\'.apache.rocketmq.v2.VerifyMessageResultH\x00\x12\x65\n$recover_orphaned_transaction_command\x18\x05 \x01(\x0b\x32\x35.apache.rocketmq.v2.RecoverOrphanedTransactionCommandH\x00\x12\\\n print_thread_stack_trace_command\x18\x06 \x01(\x0b\x32\x30.apache.rocketmq.v2.PrintThreadStackTraceCommandH\x00\x12J\n\x16verify_message_command\x18\x07 \x01(\x0b\x32(.apache.rocketmq.v2.VerifyMessageCommandH\x00\x12[\n\x1fnotify_unsubscribe_lite_command\x18\t \x01(\x0b\x32\x30.apache.rocketmq.v2.NotifyUnsubscribeLiteCommandH\x00\x42\t\n\x07\x63ommandB\t\n\x07_status*\xfc\t\n\x04\x43ode\x12\x14\n\x10\x43ODE_UNSPECIFIED\x10\x00\x12\x08\n\x02OK\x10\xa0\x9c\x01\x12\x16\n\x10MULTIPLE_RESULTS\x10\xb0\xea\x01\x12\x11\n\x0b\x42\x41\x44_REQUEST\x10\xc0\xb8\x02\x12\x1a\n\x14ILLEGAL_ACCESS_POINT\x10\xc1\xb8\x02\x12\x13\n\rILLEGAL_TOPIC\x10\xc2\xb8\x02\x12\x1c\n\x16ILLEGAL_CONSUMER_GROUP\x10\xc3\xb8\x02\x12\x19\n\x13ILLEGAL_MESSAGE_TAG\x10\xc4\xb8\x02\x12\x19\n\x13ILLEGAL_MESSAGE_KEY\x10\xc5\xb8\x02\x12\x1b\n\x15ILLEGAL_MESSAGE_GROUP\x10\xc6\xb8\x02\x12"\n\x1cILLEGAL_MESSAGE_PROPERTY_KEY\x10\xc7\xb8\x02\x12\x1c\n\x16INVALID_TRANSACTION_ID\x10\xc8\xb8\x02\x12\x18\n\x12ILLEGAL_MESSAGE_ID\x10\xc9\xb8\x02\x12\x1f\n\x19ILLEGAL_FILTER_EXPRESSION\x10\xca\xb8\x02\x12\x1c\n\x16ILLEGAL_INVISIBLE_TIME\x10\xcb\xb8\x02\x12\x1b\n\x15ILLEGAL_DELIVERY_TIME\x10\xcc\xb8\x02\x12\x1c\n\x16INVALID_RECEIPT_HANDLE\x10\xcd\xb8\x02\x12)\n#MESSAGE_PROPERTY_CONFLICT_WITH_TYPE\x10\xce\xb8\x02\x12\x1e\n\x18UNRECOGNIZED_CLIENT_TYPE\x10\xcf\xb8\x02\x12\x17\n\x11MESSAGE_CORRUPTED\x10\xd0\xb8\x02\x12\x18\n\x12\x43LIENT_ID_REQUIRED\x10\xd1\xb8\x02\x12\x1a\n\x14ILLEGAL_POLLING_TIME\x10\xd2\xb8\x02\x12\x14\n\x0eILLEGAL_OFFSET\x10\xd3\xb8\x02\x12\x18\n\x12ILLEGAL_LITE_TOPIC\x10\xd4\xb8\x02\x12\x12\n\x0cUNAUTHORIZED\x10\xa4\xb9\x02\x12\x0f\n\tFORBIDDEN\x10\xec\xba\x02\x12\x0f\n\tNOT_FOUND\x10\xd0\xbb\x02\x12\x17\n\x11MESSAGE_NOT_FOUND\x10\xd1\xbb\x02\x12\x15\n\x0fTOPIC_NOT_FOUND\x10\xd2\xbb\x02\x12\x1e\n\x18\x43ONSUMER_GROUP_NOT_FOUND\x10\xd3\xbb\x02\x12\x16\n\x10OFFSET_NOT_FOUND\x10\xd4\xbb\x02\x12\x17\n\x11PAYLOAD_TOO_LARGE\x10\xd4\xc2\x02\x12\x1c\n\x16MESSAGE_BODY_TOO_LARGE\x10\xd5\xc2\x02\x12\x18\n\x12MESSAGE_BODY_EMPTY\x10\xd6\xc2\x02\x12\x17\n\x11TOO_MANY_REQUESTS\x10\x94\xcf\x02\x12\x1f\n\x19LITE_TOPIC_QUOTA_EXCEEDED\x10\x95\xcf\x02\x12&\n LITE_SUBSCRIPTION_QUOTA_EXCEEDED\x10\x96\xcf\x02\x12"\n\x1cMESSAGE_PROPERTIES_TOO_LARGE\x10\xdd\xd0\x02\x12\x14\n\x0eINTERNAL_ERROR\x10\xd0\x86\x03\x12\x1b\n\x15INTERNAL_SERVER_ERROR\x10\xd1\x86\x03\x12\x16\n\x10HA_NOT_AVAILABLE\x10\xd2\x86\x03\x12\x15\n\x0fNOT_IMPLEMENTED\x10\xb4\x87\x03\x12\x13\n\rPROXY_TIMEOUT\x10\xe0\x89\x03\x12 \n\x1aMASTER_PERSISTENCE_TIMEOUT\x10\xe1\x89\x03\x12\x11\n\x0bUNSUPPORTED\x10\xc4\x8a\x03\x12%\n\x1fVERIFY_FIFO_MESSAGE_UNSUPPORTED\x10\xc6\x8a\x03\x12\x1f\n\x19\x46\x41ILED_TO_CONSUME_MESSAGE\x10\xe0\xd4\x03*W\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x08\n\x04NONE\x10\x01\x12\x08\n\x04READ\x10\x02\x12\t\n\x05WRITE\x10\x03\x12\x0e\n\nREAD_WRITE\x10\x04*;\n\nFilterType\x12\x1b\n\x17\x46ILTER_TYPE_UNSPECIFIED\x10\x00\x12\x07\n\x03TAG\x10\x01\x12\x07\n\x03SQL\x10\x02*T\n\rAddressScheme\x12\x1e\n\x1a\x41\x44\x44RESS_SCHEME_UNSPECIFIED\x10\x00\x12\x08\n\x04IPv4\x10\x01\x12\x08\n\x04IPv6\x10\x02\x12\x0f\n\x0b\x44OMAIN_NAME\x10\x03*u\n\x0bMessageType\x12\x1c\n\x18MESSAGE_TYPE_UNSPECIFIED\x10\x00\x12\n\n\x06NORMAL\x10\x01\x12\x08\n\x04\x46IFO\x10\x02\x12\t\n\x05\x44\x45LAY\x10\x03\x12\x0f\n\x0bTRANSACTION\x10\x04\x12\x08\n\x04LITE\x10\x05\x12\x0c\n\x08PRIORITY\x10\x06*G\n\nDigestType\x12\x1b\n\x17\x44IGEST_TYPE_UNSPECIFIED\x10\x00\x12\t\n\x05\x43RC32\x10\x01\x12\x07\n\x03MD5\x10\x02\x12\x08\n\x04SHA1\x10\x03*\xa4\x01\n\nClientType\x12\x1b\n\x17\x43LIENT_TYPE_UNSPECIFIED\x10\x00\x12\x0c\n\x08PRODUCER\x10\x01\x12\x11\n\rPUSH_CONSUMER\x10\x02\x12\x13\n\x0fSIMPLE_CONSUMER\x10\x03\x12\x11\n\rPULL_CONSUMER\x10\x04\x12\x16\n\x12LITE_PUSH_CONSUMER\x10\x05\x12\x18\n\x14LITE_SIMPLE_CONSUMER\x10\x06*<\n\x08\x45ncoding\x12\x18\n\x14\x45NCODING_UNSPECIFIED\x10\x00\x12\x0c\n\x08IDENTITY\x10\x01\x12\x08\n\x04GZIP\x10\x02*Y\n\x15TransactionResolution\x12&\n"TRANSACTION_RESOLUTION_UNSPECIFIED\x10\x00\x12\n\n\x06\x43OMMIT\x10\x01\x12\x0c\n\x08ROLLBACK\x10\x02*W\n\x11TransactionSource\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x11\n\rSOURCE_CLIENT\x10\x01\x12\x17\n\x13SOURCE_SERVER_CHECK\x10\x02*d\n\x16LiteSubscriptionAction\x12\x0f\n\x0bPARTIAL_ADD\x10\x00\x12\x12\n\x0ePARTIAL_REMOVE\x10\x01\x12\x10\n\x0c\x43OMPLETE_ADD\x10\x02\x12\x13\n\x0f\x43OMPLETE_REMOVE\x10\x03\x62\x06proto3'
+)
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'messaging_pb2', _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "messaging_pb2", _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_MESSAGE_USERPROPERTIESENTRY']._loaded_options = None
-  _globals['_MESSAGE_USERPROPERTIESENTRY']._serialized_options = b'8\001'
-  _globals['_CODE']._serialized_start=9445
-  _globals['_CODE']._serialized_end=10721
-  _globals['_PERMISSION']._serialized_start=10723
-  _globals['_PERMISSION']._serialized_end=10810
-  _globals['_FILTERTYPE']._serialized_start=10812
-  _globals['_FILTERTYPE']._serialized_end=10871
-  _globals['_ADDRESSSCHEME']._serialized_start=10873
-  _globals['_ADDRESSSCHEME']._serialized_end=10957
-  _globals['_MESSAGETYPE']._serialized_start=10959
-  _globals['_MESSAGETYPE']._serialized_end=11076
-  _globals['_DIGESTTYPE']._serialized_start=11078
-  _globals['_DIGESTTYPE']._serialized_end=11149
-  _globals['_CLIENTTYPE']._serialized_start=11152
-  _globals['_CLIENTTYPE']._serialized_end=11316
-  _globals['_ENCODING']._serialized_start=11318
-  _globals['_ENCODING']._serialized_end=11378
-  _globals['_TRANSACTIONRESOLUTION']._serialized_start=11380
-  _globals['_TRANSACTIONRESOLUTION']._serialized_end=11469
-  _globals['_TRANSACTIONSOURCE']._serialized_start=11471
-  _globals['_TRANSACTIONSOURCE']._serialized_end=11558
-  _globals['_LITESUBSCRIPTIONACTION']._serialized_start=11560
-  _globals['_LITESUBSCRIPTIONACTION']._serialized_end=11660
-  _globals['_STATUS']._serialized_start=104
-  _globals['_STATUS']._serialized_end=169
-  _globals['_RESOURCE']._serialized_start=171
-  _globals['_RESOURCE']._serialized_end=223
-  _globals['_ADDRESS']._serialized_start=225
-  _globals['_ADDRESS']._serialized_end=262
-  _globals['_ENDPOINTS']._serialized_start=264
-  _globals['_ENDPOINTS']._serialized_end=374
-  _globals['_FILTEREXPRESSION']._serialized_start=376
-  _globals['_FILTEREXPRESSION']._serialized_end=460
-  _globals['_BROKER']._serialized_start=462
-  _globals['_BROKER']._serialized_end=546
-  _globals['_MESSAGEQUEUE']._serialized_start=549
-  _globals['_MESSAGEQUEUE']._serialized_end=779
-  _globals['_DIGEST']._serialized_start=781
-  _globals['_DIGEST']._serialized_end=853
-  _globals['_DEADLETTERQUEUE']._serialized_start=855
-  _globals['_DEADLETTERQUEUE']._serialized_end=907
-  _globals['_SYSTEMPROPERTIES']._serialized_start=910
-  _globals['_SYSTEMPROPERTIES']._serialized_end=2025
-  _globals['_MESSAGE']._serialized_start=2028
-  _globals['_MESSAGE']._serialized_end=2290
-  _globals['_MESSAGE_USERPROPERTIESENTRY']._serialized_start=2237
-  _globals['_MESSAGE_USERPROPERTIESENTRY']._serialized_end=2290
-  _globals['_SENDMESSAGEREQUEST']._serialized_start=2292
-  _globals['_SENDMESSAGEREQUEST']._serialized_end=2359
-  _globals['_SENDRESULTENTRY']._serialized_start=2362
-  _globals['_SENDRESULTENTRY']._serialized_end=2506
-  _globals['_SENDMESSAGERESPONSE']._serialized_start=2508
-  _globals['_SENDMESSAGERESPONSE']._serialized_end=2627
-  _globals['_QUERYROUTEREQUEST']._serialized_start=2629
-  _globals['_QUERYROUTEREQUEST']._serialized_end=2743
-  _globals['_QUERYROUTERESPONSE']._serialized_start=2745
-  _globals['_QUERYROUTERESPONSE']._serialized_end=2867
-  _globals['_QUERYASSIGNMENTREQUEST']._serialized_start=2870
-  _globals['_QUERYASSIGNMENTREQUEST']._serialized_end=3034
-  _globals['_ASSIGNMENT']._serialized_start=3036
-  _globals['_ASSIGNMENT']._serialized_end=3105
-  _globals['_QUERYASSIGNMENTRESPONSE']._serialized_start=3107
-  _globals['_QUERYASSIGNMENTRESPONSE']._serialized_end=3229
-  _globals['_RECEIVEMESSAGEREQUEST']._serialized_start=3232
-  _globals['_RECEIVEMESSAGEREQUEST']._serialized_end=3672
-  _globals['_RECEIVEMESSAGERESPONSE']._serialized_start=3675
-  _globals['_RECEIVEMESSAGERESPONSE']._serialized_end=3862
-  _globals['_ACKMESSAGEENTRY']._serialized_start=3864
-  _globals['_ACKMESSAGEENTRY']._serialized_end=3965
-  _globals['_ACKMESSAGEREQUEST']._serialized_start=3968
-  _globals['_ACKMESSAGEREQUEST']._serialized_end=4131
-  _globals['_ACKMESSAGERESULTENTRY']._serialized_start=4133
-  _globals['_ACKMESSAGERESULTENTRY']._serialized_end=4244
-  _globals['_ACKMESSAGERESPONSE']._serialized_start=4246
-  _globals['_ACKMESSAGERESPONSE']._serialized_end=4370
-  _globals['_CHANGEINVISIBLEDURATIONREQUEST']._serialized_start=4373
-  _globals['_CHANGEINVISIBLEDURATIONREQUEST']._serialized_end=4668
-  _globals['_CHANGEINVISIBLEDURATIONRESPONSE']._serialized_start=4670
-  _globals['_CHANGEINVISIBLEDURATIONRESPONSE']._serialized_end=4771
-  _globals['_FORWARDMESSAGETODEADLETTERQUEUEREQUEST']._serialized_start=4774
-  _globals['_FORWARDMESSAGETODEADLETTERQUEUEREQUEST']._serialized_end=5045
-  _globals['_FORWARDMESSAGETODEADLETTERQUEUERESPONSE']._serialized_start=5047
-  _globals['_FORWARDMESSAGETODEADLETTERQUEUERESPONSE']._serialized_end=5132
-  _globals['_ENDTRANSACTIONREQUEST']._serialized_start=5135
-  _globals['_ENDTRANSACTIONREQUEST']._serialized_end=5388
-  _globals['_ENDTRANSACTIONRESPONSE']._serialized_start=5390
-  _globals['_ENDTRANSACTIONRESPONSE']._serialized_end=5458
-  _globals['_RECALLMESSAGEREQUEST']._serialized_start=5460
-  _globals['_RECALLMESSAGEREQUEST']._serialized_end=5550
-  _globals['_RECALLMESSAGERESPONSE']._serialized_start=5552
-  _globals['_RECALLMESSAGERESPONSE']._serialized_end=5639
-  _globals['_RECOVERORPHANEDTRANSACTIONCOMMAND']._serialized_start=5641
-  _globals['_RECOVERORPHANEDTRANSACTIONCOMMAND']._serialized_end=5746
-  _globals['_HEARTBEATREQUEST']._serialized_start=5749
-  _globals['_HEARTBEATREQUEST']._serialized_end=5880
-  _globals['_HEARTBEATRESPONSE']._serialized_start=5882
-  _globals['_HEARTBEATRESPONSE']._serialized_end=5945
-  _globals['_NOTIFYCLIENTTERMINATIONREQUEST']._serialized_start=5947
-  _globals['_NOTIFYCLIENTTERMINATIONREQUEST']._serialized_end=6039
-  _globals['_NOTIFYCLIENTTERMINATIONRESPONSE']._serialized_start=6041
-  _globals['_NOTIFYCLIENTTERMINATIONRESPONSE']._serialized_end=6118
-  _globals['_EXPONENTIALBACKOFF']._serialized_start=6120
-  _globals['_EXPONENTIALBACKOFF']._serialized_end=6244
-  _globals['_CUSTOMIZEDBACKOFF']._serialized_start=6246
-  _globals['_CUSTOMIZEDBACKOFF']._serialized_end=6306
-  _globals['_RETRYPOLICY']._serialized_start=6309
-  _globals['_RETRYPOLICY']._serialized_end=6496
-  _globals['_PUBLISHING']._serialized_start=6498
-  _globals['_PUBLISHING']._serialized_end=6610
-  _globals['_SUBSCRIPTIONENTRY']._serialized_start=6612
-  _globals['_SUBSCRIPTIONENTRY']._serialized_end=6734
-  _globals['_SUBSCRIPTION']._serialized_start=6737
-  _globals['_SUBSCRIPTION']._serialized_end=7168
-  _globals['_METRIC']._serialized_start=7170
-  _globals['_METRIC']._serialized_end=7259
-  _globals['_UA']._serialized_start=7261
-  _globals['_UA']._serialized_end=7336
-  _globals['_SETTINGS']._serialized_start=7339
-  _globals['_SETTINGS']._serialized_end=7867
-  _globals['_PRINTTHREADSTACKTRACECOMMAND']._serialized_start=7869
-  _globals['_PRINTTHREADSTACKTRACECOMMAND']._serialized_end=7914
-  _globals['_THREADSTACKTRACE']._serialized_start=7916
-  _globals['_THREADSTACKTRACE']._serialized_end=8005
-  _globals['_VERIFYMESSAGECOMMAND']._serialized_start=8007
-  _globals['_VERIFYMESSAGECOMMAND']._serialized_end=8090
-  _globals['_VERIFYMESSAGERESULT']._serialized_start=8092
-  _globals['_VERIFYMESSAGERESULT']._serialized_end=8128
-  _globals['_NOTIFYUNSUBSCRIBELITECOMMAND']._serialized_start=8130
-  _globals['_NOTIFYUNSUBSCRIBELITECOMMAND']._serialized_end=8180
-  _globals['_OFFSETOPTION']._serialized_start=8183
-  _globals['_OFFSETOPTION']._serialized_end=8366
-  _globals['_OFFSETOPTION_POLICY']._serialized_start=8315
-  _globals['_OFFSETOPTION_POLICY']._serialized_end=8351
-  _globals['_SYNCLITESUBSCRIPTIONREQUEST']._serialized_start=8369
-  _globals['_SYNCLITESUBSCRIPTIONREQUEST']._serialized_end=8716
-  _globals['_SYNCLITESUBSCRIPTIONRESPONSE']._serialized_start=8718
-  _globals['_SYNCLITESUBSCRIPTIONRESPONSE']._serialized_end=8792
-  _globals['_TELEMETRYCOMMAND']._serialized_start=8795
-  _globals['_TELEMETRYCOMMAND']._serialized_end=9442
+    DESCRIPTOR._loaded_options = None
+    _globals["_MESSAGE_USERPROPERTIESENTRY"]._loaded_options = None
+    _globals["_MESSAGE_USERPROPERTIESENTRY"]._serialized_options = b"8\001"
+    _globals["_CODE"]._serialized_start = 9445
+    _globals["_CODE"]._serialized_end = 10721
+    _globals["_PERMISSION"]._serialized_start = 10723
+    _globals["_PERMISSION"]._serialized_end = 10810
+    _globals["_FILTERTYPE"]._serialized_start = 10812
+    _globals["_FILTERTYPE"]._serialized_end = 10871
+    _globals["_ADDRESSSCHEME"]._serialized_start = 10873
+    _globals["_ADDRESSSCHEME"]._serialized_end = 10957
+    _globals["_MESSAGETYPE"]._serialized_start = 10959
+    _globals["_MESSAGETYPE"]._serialized_end = 11076
+    _globals["_DIGESTTYPE"]._serialized_start = 11078
+    _globals["_DIGESTTYPE"]._serialized_end = 11149
+    _globals["_CLIENTTYPE"]._serialized_start = 11152
+    _globals["_CLIENTTYPE"]._serialized_end = 11316
+    _globals["_ENCODING"]._serialized_start = 11318
+    _globals["_ENCODING"]._serialized_end = 11378
+    _globals["_TRANSACTIONRESOLUTION"]._serialized_start = 11380
+    _globals["_TRANSACTIONRESOLUTION"]._serialized_end = 11469
+    _globals["_TRANSACTIONSOURCE"]._serialized_start = 11471
+    _globals["_TRANSACTIONSOURCE"]._serialized_end = 11558
+    _globals["_LITESUBSCRIPTIONACTION"]._serialized_start = 11560
+    _globals["_LITESUBSCRIPTIONACTION"]._serialized_end = 11660
+    _globals["_STATUS"]._serialized_start = 104
+    _globals["_STATUS"]._serialized_end = 169
+    _globals["_RESOURCE"]._serialized_start = 171
+    _globals["_RESOURCE"]._serialized_end = 223
+    _globals["_ADDRESS"]._serialized_start = 225
+    _globals["_ADDRESS"]._serialized_end = 262
+    _globals["_ENDPOINTS"]._serialized_start = 264
+    _globals["_ENDPOINTS"]._serialized_end = 374
+    _globals["_FILTEREXPRESSION"]._serialized_start = 376
+    _globals["_FILTEREXPRESSION"]._serialized_end = 460
+    _globals["_BROKER"]._serialized_start = 462
+    _globals["_BROKER"]._serialized_end = 546
+    _globals["_MESSAGEQUEUE"]._serialized_start = 549
+    _globals["_MESSAGEQUEUE"]._serialized_end = 779
+    _globals["_DIGEST"]._serialized_start = 781
+    _globals["_DIGEST"]._serialized_end = 853
+    _globals["_DEADLETTERQUEUE"]._serialized_start = 855
+    _globals["_DEADLETTERQUEUE"]._serialized_end = 907
+    _globals["_SYSTEMPROPERTIES"]._serialized_start = 910
+    _globals["_SYSTEMPROPERTIES"]._serialized_end = 2025
+    _globals["_MESSAGE"]._serialized_start = 2028
+    _globals["_MESSAGE"]._serialized_end = 2290
+    _globals["_MESSAGE_USERPROPERTIESENTRY"]._serialized_start = 2237
+    _globals["_MESSAGE_USERPROPERTIESENTRY"]._serialized_end = 2290
+    _globals["_SENDMESSAGEREQUEST"]._serialized_start = 2292
+    _globals["_SENDMESSAGEREQUEST"]._serialized_end = 2359
+    _globals["_SENDRESULTENTRY"]._serialized_start = 2362
+    _globals["_SENDRESULTENTRY"]._serialized_end = 2506
+    _globals["_SENDMESSAGERESPONSE"]._serialized_start = 2508
+    _globals["_SENDMESSAGERESPONSE"]._serialized_end = 2627
+    _globals["_QUERYROUTEREQUEST"]._serialized_start = 2629
+    _globals["_QUERYROUTEREQUEST"]._serialized_end = 2743
+    _globals["_QUERYROUTERESPONSE"]._serialized_start = 2745
+    _globals["_QUERYROUTERESPONSE"]._serialized_end = 2867
+    _globals["_QUERYASSIGNMENTREQUEST"]._serialized_start = 2870
+    _globals["_QUERYASSIGNMENTREQUEST"]._serialized_end = 3034
+    _globals["_ASSIGNMENT"]._serialized_start = 3036
+    _globals["_ASSIGNMENT"]._serialized_end = 3105
+    _globals["_QUERYASSIGNMENTRESPONSE"]._serialized_start = 3107
+    _globals["_QUERYASSIGNMENTRESPONSE"]._serialized_end = 3229
+    _globals["_RECEIVEMESSAGEREQUEST"]._serialized_start = 3232
+    _globals["_RECEIVEMESSAGEREQUEST"]._serialized_end = 3672
+    _globals["_RECEIVEMESSAGERESPONSE"]._serialized_start = 3675
+    _globals["_RECEIVEMESSAGERESPONSE"]._serialized_end = 3862
+    _globals["_ACKMESSAGEENTRY"]._serialized_start = 3864
+    _globals["_ACKMESSAGEENTRY"]._serialized_end = 3965
+    _globals["_ACKMESSAGEREQUEST"]._serialized_start = 3968
+    _globals["_ACKMESSAGEREQUEST"]._serialized_end = 4131
+    _globals["_ACKMESSAGERESULTENTRY"]._serialized_start = 4133
+    _globals["_ACKMESSAGERESULTENTRY"]._serialized_end = 4244
+    _globals["_ACKMESSAGERESPONSE"]._serialized_start = 4246
+    _globals["_ACKMESSAGERESPONSE"]._serialized_end = 4370
+    _globals["_CHANGEINVISIBLEDURATIONREQUEST"]._serialized_start = 4373
+    _globals["_CHANGEINVISIBLEDURATIONREQUEST"]._serialized_end = 4668
+    _globals["_CHANGEINVISIBLEDURATIONRESPONSE"]._serialized_start = 4670
+    _globals["_CHANGEINVISIBLEDURATIONRESPONSE"]._serialized_end = 4771
+    _globals["_FORWARDMESSAGETODEADLETTERQUEUEREQUEST"]._serialized_start = 4774
+    _globals["_FORWARDMESSAGETODEADLETTERQUEUEREQUEST"]._serialized_end = 5045
+    _globals["_FORWARDMESSAGETODEADLETTERQUEUERESPONSE"]._serialized_start = 5047
+    _globals["_FORWARDMESSAGETODEADLETTERQUEUERESPONSE"]._serialized_end = 5132
+    _globals["_ENDTRANSACTIONREQUEST"]._serialized_start = 5135
+    _globals["_ENDTRANSACTIONREQUEST"]._serialized_end = 5388
+    _globals["_ENDTRANSACTIONRESPONSE"]._serialized_start = 5390
+    _globals["_ENDTRANSACTIONRESPONSE"]._serialized_end = 5458
+    _globals["_RECALLMESSAGEREQUEST"]._serialized_start = 5460
+    _globals["_RECALLMESSAGEREQUEST"]._serialized_end = 5550
+    _globals["_RECALLMESSAGERESPONSE"]._serialized_start = 5552
+    _globals["_RECALLMESSAGERESPONSE"]._serialized_end = 5639
+    _globals["_RECOVERORPHANEDTRANSACTIONCOMMAND"]._serialized_start = 5641
+    _globals["_RECOVERORPHANEDTRANSACTIONCOMMAND"]._serialized_end = 5746
+    _globals["_HEARTBEATREQUEST"]._serialized_start = 5749
+    _globals["_HEARTBEATREQUEST"]._serialized_end = 5880
+    _globals["_HEARTBEATRESPONSE"]._serialized_start = 5882
+    _globals["_HEARTBEATRESPONSE"]._serialized_end = 5945
+    _globals["_NOTIFYCLIENTTERMINATIONREQUEST"]._serialized_start = 5947
+    _globals["_NOTIFYCLIENTTERMINATIONREQUEST"]._serialized_end = 6039
+    _globals["_NOTIFYCLIENTTERMINATIONRESPONSE"]._serialized_start = 6041
+    _globals["_NOTIFYCLIENTTERMINATIONRESPONSE"]._serialized_end = 6118
+    _globals["_EXPONENTIALBACKOFF"]._serialized_start = 6120
+    _globals["_EXPONENTIALBACKOFF"]._serialized_end = 6244
+    _globals["_CUSTOMIZEDBACKOFF"]._serialized_start = 6246
+    _globals["_CUSTOMIZEDBACKOFF"]._serialized_end = 6306
+    _globals["_RETRYPOLICY"]._serialized_start = 6309
+    _globals["_RETRYPOLICY"]._serialized_end = 6496
+    _globals["_PUBLISHING"]._serialized_start = 6498
+    _globals["_PUBLISHING"]._serialized_end = 6610
+    _globals["_SUBSCRIPTIONENTRY"]._serialized_start = 6612
+    _globals["_SUBSCRIPTIONENTRY"]._serialized_end = 6734
+    _globals["_SUBSCRIPTION"]._serialized_start = 6737
+    _globals["_SUBSCRIPTION"]._serialized_end = 7168
+    _globals["_METRIC"]._serialized_start = 7170
+    _globals["_METRIC"]._serialized_end = 7259
+    _globals["_UA"]._serialized_start = 7261
+    _globals["_UA"]._serialized_end = 7336
+    _globals["_SETTINGS"]._serialized_start = 7339
+    _globals["_SETTINGS"]._serialized_end = 7867
+    _globals["_PRINTTHREADSTACKTRACECOMMAND"]._serialized_start = 7869
+    _globals["_PRINTTHREADSTACKTRACECOMMAND"]._serialized_end = 7914
+    _globals["_THREADSTACKTRACE"]._serialized_start = 7916
+    _globals["_THREADSTACKTRACE"]._serialized_end = 8005
+    _globals["_VERIFYMESSAGECOMMAND"]._serialized_start = 8007
+    _globals["_VERIFYMESSAGECOMMAND"]._serialized_end = 8090
+    _globals["_VERIFYMESSAGERESULT"]._serialized_start = 8092
+    _globals["_VERIFYMESSAGERESULT"]._serialized_end = 8128
+    _globals["_NOTIFYUNSUBSCRIBELITECOMMAND"]._serialized_start = 8130
+    _globals["_NOTIFYUNSUBSCRIBELITECOMMAND"]._serialized_end = 8180
+    _globals["_OFFSETOPTION"]._serialized_start = 8183
+    _globals["_OFFSETOPTION"]._serialized_end = 8366
+    _globals["_OFFSETOPTION_POLICY"]._serialized_start = 8315
+    _globals["_OFFSETOPTION_POLICY"]._serialized_end = 8351
+    _globals["_SYNCLITESUBSCRIPTIONREQUEST"]._serialized_start = 8369
+    _globals["_SYNCLITESUBSCRIPTIONREQUEST"]._serialized_end = 8716
+    _globals["_SYNCLITESUBSCRIPTIONRESPONSE"]._serialized_start = 8718
+    _globals["_SYNCLITESUBSCRIPTIONRESPONSE"]._serialized_end = 8792
+    _globals["_TELEMETRYCOMMAND"]._serialized_start = 8795
+    _globals["_TELEMETRYCOMMAND"]._serialized_end = 9442
 # @@protoc_insertion_point(module_scope)

@@ -135,6 +135,7 @@ class LiteSubscriptionAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PARTIAL_REMOVE: _ClassVar[LiteSubscriptionAction]
     COMPLETE_ADD: _ClassVar[LiteSubscriptionAction]
     COMPLETE_REMOVE: _ClassVar[LiteSubscriptionAction]
+
 CODE_UNSPECIFIED: Code
 OK: Code
 MULTIPLE_RESULTS: Code
@@ -256,7 +257,11 @@ class Endpoints(_message.Message):
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     scheme: AddressScheme
     addresses: _containers.RepeatedCompositeFieldContainer[Address]
-    def __init__(self, scheme: _Optional[_Union[AddressScheme, str]] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        scheme: _Optional[_Union[AddressScheme, str]] = ...,
+        addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ...,
+    ) -> None: ...
 
 class FilterExpression(_message.Message):
     __slots__ = ("type", "expression")
@@ -274,7 +279,9 @@ class Broker(_message.Message):
     name: str
     id: int
     endpoints: Endpoints
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[int] = ..., endpoints: _Optional[_Union[Endpoints, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self, name: _Optional[str] = ..., id: _Optional[int] = ..., endpoints: _Optional[_Union[Endpoints, _Mapping]] = ...
+    ) -> None: ...
 
 class MessageQueue(_message.Message):
     __slots__ = ("topic", "id", "permission", "broker", "accept_message_types")
@@ -288,7 +295,14 @@ class MessageQueue(_message.Message):
     permission: Permission
     broker: Broker
     accept_message_types: _containers.RepeatedScalarFieldContainer[MessageType]
-    def __init__(self, topic: _Optional[_Union[Resource, _Mapping]] = ..., id: _Optional[int] = ..., permission: _Optional[_Union[Permission, str]] = ..., broker: _Optional[_Union[Broker, _Mapping]] = ..., accept_message_types: _Optional[_Iterable[_Union[MessageType, str]]] = ...) -> None: ...
+    def __init__(
+        self,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        id: _Optional[int] = ...,
+        permission: _Optional[_Union[Permission, str]] = ...,
+        broker: _Optional[_Union[Broker, _Mapping]] = ...,
+        accept_message_types: _Optional[_Iterable[_Union[MessageType, str]]] = ...,
+    ) -> None: ...
 
 class Digest(_message.Message):
     __slots__ = ("type", "checksum")
@@ -307,7 +321,30 @@ class DeadLetterQueue(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., message_id: _Optional[str] = ...) -> None: ...
 
 class SystemProperties(_message.Message):
-    __slots__ = ("tag", "keys", "message_id", "body_digest", "body_encoding", "message_type", "born_timestamp", "born_host", "store_timestamp", "store_host", "delivery_timestamp", "receipt_handle", "queue_id", "queue_offset", "invisible_duration", "delivery_attempt", "message_group", "trace_context", "orphaned_transaction_recovery_duration", "dead_letter_queue", "lite_topic", "priority")
+    __slots__ = (
+        "tag",
+        "keys",
+        "message_id",
+        "body_digest",
+        "body_encoding",
+        "message_type",
+        "born_timestamp",
+        "born_host",
+        "store_timestamp",
+        "store_host",
+        "delivery_timestamp",
+        "receipt_handle",
+        "queue_id",
+        "queue_offset",
+        "invisible_duration",
+        "delivery_attempt",
+        "message_group",
+        "trace_context",
+        "orphaned_transaction_recovery_duration",
+        "dead_letter_queue",
+        "lite_topic",
+        "priority",
+    )
     TAG_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -352,7 +389,31 @@ class SystemProperties(_message.Message):
     dead_letter_queue: DeadLetterQueue
     lite_topic: str
     priority: int
-    def __init__(self, tag: _Optional[str] = ..., keys: _Optional[_Iterable[str]] = ..., message_id: _Optional[str] = ..., body_digest: _Optional[_Union[Digest, _Mapping]] = ..., body_encoding: _Optional[_Union[Encoding, str]] = ..., message_type: _Optional[_Union[MessageType, str]] = ..., born_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., born_host: _Optional[str] = ..., store_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., store_host: _Optional[str] = ..., delivery_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., receipt_handle: _Optional[str] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., invisible_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., delivery_attempt: _Optional[int] = ..., message_group: _Optional[str] = ..., trace_context: _Optional[str] = ..., orphaned_transaction_recovery_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., dead_letter_queue: _Optional[_Union[DeadLetterQueue, _Mapping]] = ..., lite_topic: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
+    def __init__(
+        self,
+        tag: _Optional[str] = ...,
+        keys: _Optional[_Iterable[str]] = ...,
+        message_id: _Optional[str] = ...,
+        body_digest: _Optional[_Union[Digest, _Mapping]] = ...,
+        body_encoding: _Optional[_Union[Encoding, str]] = ...,
+        message_type: _Optional[_Union[MessageType, str]] = ...,
+        born_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...,
+        born_host: _Optional[str] = ...,
+        store_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...,
+        store_host: _Optional[str] = ...,
+        delivery_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...,
+        receipt_handle: _Optional[str] = ...,
+        queue_id: _Optional[int] = ...,
+        queue_offset: _Optional[int] = ...,
+        invisible_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        delivery_attempt: _Optional[int] = ...,
+        message_group: _Optional[str] = ...,
+        trace_context: _Optional[str] = ...,
+        orphaned_transaction_recovery_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        dead_letter_queue: _Optional[_Union[DeadLetterQueue, _Mapping]] = ...,
+        lite_topic: _Optional[str] = ...,
+        priority: _Optional[int] = ...,
+    ) -> None: ...
 
 class Message(_message.Message):
     __slots__ = ("topic", "user_properties", "system_properties", "body")
@@ -363,6 +424,7 @@ class Message(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     USER_PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     SYSTEM_PROPERTIES_FIELD_NUMBER: _ClassVar[int]
@@ -371,7 +433,13 @@ class Message(_message.Message):
     user_properties: _containers.ScalarMap[str, str]
     system_properties: SystemProperties
     body: bytes
-    def __init__(self, topic: _Optional[_Union[Resource, _Mapping]] = ..., user_properties: _Optional[_Mapping[str, str]] = ..., system_properties: _Optional[_Union[SystemProperties, _Mapping]] = ..., body: _Optional[bytes] = ...) -> None: ...
+    def __init__(
+        self,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        user_properties: _Optional[_Mapping[str, str]] = ...,
+        system_properties: _Optional[_Union[SystemProperties, _Mapping]] = ...,
+        body: _Optional[bytes] = ...,
+    ) -> None: ...
 
 class SendMessageRequest(_message.Message):
     __slots__ = ("messages",)
@@ -391,7 +459,14 @@ class SendResultEntry(_message.Message):
     transaction_id: str
     offset: int
     recall_handle: str
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., message_id: _Optional[str] = ..., transaction_id: _Optional[str] = ..., offset: _Optional[int] = ..., recall_handle: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        message_id: _Optional[str] = ...,
+        transaction_id: _Optional[str] = ...,
+        offset: _Optional[int] = ...,
+        recall_handle: _Optional[str] = ...,
+    ) -> None: ...
 
 class SendMessageResponse(_message.Message):
     __slots__ = ("status", "entries")
@@ -399,7 +474,11 @@ class SendMessageResponse(_message.Message):
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     status: Status
     entries: _containers.RepeatedCompositeFieldContainer[SendResultEntry]
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[SendResultEntry, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        entries: _Optional[_Iterable[_Union[SendResultEntry, _Mapping]]] = ...,
+    ) -> None: ...
 
 class QueryRouteRequest(_message.Message):
     __slots__ = ("topic", "endpoints")
@@ -407,7 +486,9 @@ class QueryRouteRequest(_message.Message):
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     topic: Resource
     endpoints: Endpoints
-    def __init__(self, topic: _Optional[_Union[Resource, _Mapping]] = ..., endpoints: _Optional[_Union[Endpoints, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self, topic: _Optional[_Union[Resource, _Mapping]] = ..., endpoints: _Optional[_Union[Endpoints, _Mapping]] = ...
+    ) -> None: ...
 
 class QueryRouteResponse(_message.Message):
     __slots__ = ("status", "message_queues")
@@ -415,7 +496,11 @@ class QueryRouteResponse(_message.Message):
     MESSAGE_QUEUES_FIELD_NUMBER: _ClassVar[int]
     status: Status
     message_queues: _containers.RepeatedCompositeFieldContainer[MessageQueue]
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., message_queues: _Optional[_Iterable[_Union[MessageQueue, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        message_queues: _Optional[_Iterable[_Union[MessageQueue, _Mapping]]] = ...,
+    ) -> None: ...
 
 class QueryAssignmentRequest(_message.Message):
     __slots__ = ("topic", "group", "endpoints")
@@ -425,7 +510,12 @@ class QueryAssignmentRequest(_message.Message):
     topic: Resource
     group: Resource
     endpoints: Endpoints
-    def __init__(self, topic: _Optional[_Union[Resource, _Mapping]] = ..., group: _Optional[_Union[Resource, _Mapping]] = ..., endpoints: _Optional[_Union[Endpoints, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        endpoints: _Optional[_Union[Endpoints, _Mapping]] = ...,
+    ) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("message_queue",)
@@ -439,10 +529,23 @@ class QueryAssignmentResponse(_message.Message):
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     status: Status
     assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...,
+    ) -> None: ...
 
 class ReceiveMessageRequest(_message.Message):
-    __slots__ = ("group", "message_queue", "filter_expression", "batch_size", "invisible_duration", "auto_renew", "long_polling_timeout", "attempt_id")
+    __slots__ = (
+        "group",
+        "message_queue",
+        "filter_expression",
+        "batch_size",
+        "invisible_duration",
+        "auto_renew",
+        "long_polling_timeout",
+        "attempt_id",
+    )
     GROUP_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_QUEUE_FIELD_NUMBER: _ClassVar[int]
     FILTER_EXPRESSION_FIELD_NUMBER: _ClassVar[int]
@@ -459,7 +562,17 @@ class ReceiveMessageRequest(_message.Message):
     auto_renew: bool
     long_polling_timeout: _duration_pb2.Duration
     attempt_id: str
-    def __init__(self, group: _Optional[_Union[Resource, _Mapping]] = ..., message_queue: _Optional[_Union[MessageQueue, _Mapping]] = ..., filter_expression: _Optional[_Union[FilterExpression, _Mapping]] = ..., batch_size: _Optional[int] = ..., invisible_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto_renew: _Optional[bool] = ..., long_polling_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., attempt_id: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        message_queue: _Optional[_Union[MessageQueue, _Mapping]] = ...,
+        filter_expression: _Optional[_Union[FilterExpression, _Mapping]] = ...,
+        batch_size: _Optional[int] = ...,
+        invisible_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        auto_renew: _Optional[bool] = ...,
+        long_polling_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        attempt_id: _Optional[str] = ...,
+    ) -> None: ...
 
 class ReceiveMessageResponse(_message.Message):
     __slots__ = ("status", "message", "delivery_timestamp")
@@ -469,7 +582,12 @@ class ReceiveMessageResponse(_message.Message):
     status: Status
     message: Message
     delivery_timestamp: _timestamp_pb2.Timestamp
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., delivery_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        message: _Optional[_Union[Message, _Mapping]] = ...,
+        delivery_timestamp: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...,
+    ) -> None: ...
 
 class AckMessageEntry(_message.Message):
     __slots__ = ("message_id", "receipt_handle", "lite_topic")
@@ -479,7 +597,9 @@ class AckMessageEntry(_message.Message):
     message_id: str
     receipt_handle: str
     lite_topic: str
-    def __init__(self, message_id: _Optional[str] = ..., receipt_handle: _Optional[str] = ..., lite_topic: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self, message_id: _Optional[str] = ..., receipt_handle: _Optional[str] = ..., lite_topic: _Optional[str] = ...
+    ) -> None: ...
 
 class AckMessageRequest(_message.Message):
     __slots__ = ("group", "topic", "entries")
@@ -489,7 +609,12 @@ class AckMessageRequest(_message.Message):
     group: Resource
     topic: Resource
     entries: _containers.RepeatedCompositeFieldContainer[AckMessageEntry]
-    def __init__(self, group: _Optional[_Union[Resource, _Mapping]] = ..., topic: _Optional[_Union[Resource, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[AckMessageEntry, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        entries: _Optional[_Iterable[_Union[AckMessageEntry, _Mapping]]] = ...,
+    ) -> None: ...
 
 class AckMessageResultEntry(_message.Message):
     __slots__ = ("message_id", "receipt_handle", "status")
@@ -499,7 +624,12 @@ class AckMessageResultEntry(_message.Message):
     message_id: str
     receipt_handle: str
     status: Status
-    def __init__(self, message_id: _Optional[str] = ..., receipt_handle: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        message_id: _Optional[str] = ...,
+        receipt_handle: _Optional[str] = ...,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+    ) -> None: ...
 
 class AckMessageResponse(_message.Message):
     __slots__ = ("status", "entries")
@@ -507,7 +637,11 @@ class AckMessageResponse(_message.Message):
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     status: Status
     entries: _containers.RepeatedCompositeFieldContainer[AckMessageResultEntry]
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[AckMessageResultEntry, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        entries: _Optional[_Iterable[_Union[AckMessageResultEntry, _Mapping]]] = ...,
+    ) -> None: ...
 
 class ChangeInvisibleDurationRequest(_message.Message):
     __slots__ = ("group", "topic", "receipt_handle", "invisible_duration", "message_id", "lite_topic", "suspend")
@@ -525,7 +659,16 @@ class ChangeInvisibleDurationRequest(_message.Message):
     message_id: str
     lite_topic: str
     suspend: bool
-    def __init__(self, group: _Optional[_Union[Resource, _Mapping]] = ..., topic: _Optional[_Union[Resource, _Mapping]] = ..., receipt_handle: _Optional[str] = ..., invisible_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., message_id: _Optional[str] = ..., lite_topic: _Optional[str] = ..., suspend: _Optional[bool] = ...) -> None: ...
+    def __init__(
+        self,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        receipt_handle: _Optional[str] = ...,
+        invisible_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        message_id: _Optional[str] = ...,
+        lite_topic: _Optional[str] = ...,
+        suspend: _Optional[bool] = ...,
+    ) -> None: ...
 
 class ChangeInvisibleDurationResponse(_message.Message):
     __slots__ = ("status", "receipt_handle")
@@ -551,7 +694,16 @@ class ForwardMessageToDeadLetterQueueRequest(_message.Message):
     delivery_attempt: int
     max_delivery_attempts: int
     lite_topic: str
-    def __init__(self, group: _Optional[_Union[Resource, _Mapping]] = ..., topic: _Optional[_Union[Resource, _Mapping]] = ..., receipt_handle: _Optional[str] = ..., message_id: _Optional[str] = ..., delivery_attempt: _Optional[int] = ..., max_delivery_attempts: _Optional[int] = ..., lite_topic: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        receipt_handle: _Optional[str] = ...,
+        message_id: _Optional[str] = ...,
+        delivery_attempt: _Optional[int] = ...,
+        max_delivery_attempts: _Optional[int] = ...,
+        lite_topic: _Optional[str] = ...,
+    ) -> None: ...
 
 class ForwardMessageToDeadLetterQueueResponse(_message.Message):
     __slots__ = ("status",)
@@ -573,7 +725,15 @@ class EndTransactionRequest(_message.Message):
     resolution: TransactionResolution
     source: TransactionSource
     trace_context: str
-    def __init__(self, topic: _Optional[_Union[Resource, _Mapping]] = ..., message_id: _Optional[str] = ..., transaction_id: _Optional[str] = ..., resolution: _Optional[_Union[TransactionResolution, str]] = ..., source: _Optional[_Union[TransactionSource, str]] = ..., trace_context: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        message_id: _Optional[str] = ...,
+        transaction_id: _Optional[str] = ...,
+        resolution: _Optional[_Union[TransactionResolution, str]] = ...,
+        source: _Optional[_Union[TransactionSource, str]] = ...,
+        trace_context: _Optional[str] = ...,
+    ) -> None: ...
 
 class EndTransactionResponse(_message.Message):
     __slots__ = ("status",)
@@ -611,7 +771,9 @@ class HeartbeatRequest(_message.Message):
     CLIENT_TYPE_FIELD_NUMBER: _ClassVar[int]
     group: Resource
     client_type: ClientType
-    def __init__(self, group: _Optional[_Union[Resource, _Mapping]] = ..., client_type: _Optional[_Union[ClientType, str]] = ...) -> None: ...
+    def __init__(
+        self, group: _Optional[_Union[Resource, _Mapping]] = ..., client_type: _Optional[_Union[ClientType, str]] = ...
+    ) -> None: ...
 
 class HeartbeatResponse(_message.Message):
     __slots__ = ("status",)
@@ -639,13 +801,20 @@ class ExponentialBackoff(_message.Message):
     initial: _duration_pb2.Duration
     max: _duration_pb2.Duration
     multiplier: float
-    def __init__(self, initial: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., multiplier: _Optional[float] = ...) -> None: ...
+    def __init__(
+        self,
+        initial: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        multiplier: _Optional[float] = ...,
+    ) -> None: ...
 
 class CustomizedBackoff(_message.Message):
     __slots__ = ("next",)
     NEXT_FIELD_NUMBER: _ClassVar[int]
     next: _containers.RepeatedCompositeFieldContainer[_duration_pb2.Duration]
-    def __init__(self, next: _Optional[_Iterable[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self, next: _Optional[_Iterable[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]]] = ...
+    ) -> None: ...
 
 class RetryPolicy(_message.Message):
     __slots__ = ("max_attempts", "exponential_backoff", "customized_backoff")
@@ -655,7 +824,12 @@ class RetryPolicy(_message.Message):
     max_attempts: int
     exponential_backoff: ExponentialBackoff
     customized_backoff: CustomizedBackoff
-    def __init__(self, max_attempts: _Optional[int] = ..., exponential_backoff: _Optional[_Union[ExponentialBackoff, _Mapping]] = ..., customized_backoff: _Optional[_Union[CustomizedBackoff, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        max_attempts: _Optional[int] = ...,
+        exponential_backoff: _Optional[_Union[ExponentialBackoff, _Mapping]] = ...,
+        customized_backoff: _Optional[_Union[CustomizedBackoff, _Mapping]] = ...,
+    ) -> None: ...
 
 class Publishing(_message.Message):
     __slots__ = ("topics", "max_body_size", "validate_message_type")
@@ -665,7 +839,12 @@ class Publishing(_message.Message):
     topics: _containers.RepeatedCompositeFieldContainer[Resource]
     max_body_size: int
     validate_message_type: bool
-    def __init__(self, topics: _Optional[_Iterable[_Union[Resource, _Mapping]]] = ..., max_body_size: _Optional[int] = ..., validate_message_type: _Optional[bool] = ...) -> None: ...
+    def __init__(
+        self,
+        topics: _Optional[_Iterable[_Union[Resource, _Mapping]]] = ...,
+        max_body_size: _Optional[int] = ...,
+        validate_message_type: _Optional[bool] = ...,
+    ) -> None: ...
 
 class SubscriptionEntry(_message.Message):
     __slots__ = ("topic", "expression")
@@ -673,10 +852,22 @@ class SubscriptionEntry(_message.Message):
     EXPRESSION_FIELD_NUMBER: _ClassVar[int]
     topic: Resource
     expression: FilterExpression
-    def __init__(self, topic: _Optional[_Union[Resource, _Mapping]] = ..., expression: _Optional[_Union[FilterExpression, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        expression: _Optional[_Union[FilterExpression, _Mapping]] = ...,
+    ) -> None: ...
 
 class Subscription(_message.Message):
-    __slots__ = ("group", "subscriptions", "fifo", "receive_batch_size", "long_polling_timeout", "lite_subscription_quota", "max_lite_topic_size")
+    __slots__ = (
+        "group",
+        "subscriptions",
+        "fifo",
+        "receive_batch_size",
+        "long_polling_timeout",
+        "lite_subscription_quota",
+        "max_lite_topic_size",
+    )
     GROUP_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIPTIONS_FIELD_NUMBER: _ClassVar[int]
     FIFO_FIELD_NUMBER: _ClassVar[int]
@@ -691,7 +882,16 @@ class Subscription(_message.Message):
     long_polling_timeout: _duration_pb2.Duration
     lite_subscription_quota: int
     max_lite_topic_size: int
-    def __init__(self, group: _Optional[_Union[Resource, _Mapping]] = ..., subscriptions: _Optional[_Iterable[_Union[SubscriptionEntry, _Mapping]]] = ..., fifo: _Optional[bool] = ..., receive_batch_size: _Optional[int] = ..., long_polling_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lite_subscription_quota: _Optional[int] = ..., max_lite_topic_size: _Optional[int] = ...) -> None: ...
+    def __init__(
+        self,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        subscriptions: _Optional[_Iterable[_Union[SubscriptionEntry, _Mapping]]] = ...,
+        fifo: _Optional[bool] = ...,
+        receive_batch_size: _Optional[int] = ...,
+        long_polling_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        lite_subscription_quota: _Optional[int] = ...,
+        max_lite_topic_size: _Optional[int] = ...,
+    ) -> None: ...
 
 class Metric(_message.Message):
     __slots__ = ("on", "endpoints")
@@ -711,10 +911,25 @@ class UA(_message.Message):
     version: str
     platform: str
     hostname: str
-    def __init__(self, language: _Optional[int] = ..., version: _Optional[str] = ..., platform: _Optional[str] = ..., hostname: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self,
+        language: _Optional[int] = ...,
+        version: _Optional[str] = ...,
+        platform: _Optional[str] = ...,
+        hostname: _Optional[str] = ...,
+    ) -> None: ...
 
 class Settings(_message.Message):
-    __slots__ = ("client_type", "access_point", "backoff_policy", "request_timeout", "publishing", "subscription", "user_agent", "metric")
+    __slots__ = (
+        "client_type",
+        "access_point",
+        "backoff_policy",
+        "request_timeout",
+        "publishing",
+        "subscription",
+        "user_agent",
+        "metric",
+    )
     CLIENT_TYPE_FIELD_NUMBER: _ClassVar[int]
     ACCESS_POINT_FIELD_NUMBER: _ClassVar[int]
     BACKOFF_POLICY_FIELD_NUMBER: _ClassVar[int]
@@ -731,7 +946,17 @@ class Settings(_message.Message):
     subscription: Subscription
     user_agent: UA
     metric: Metric
-    def __init__(self, client_type: _Optional[_Union[ClientType, str]] = ..., access_point: _Optional[_Union[Endpoints, _Mapping]] = ..., backoff_policy: _Optional[_Union[RetryPolicy, _Mapping]] = ..., request_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., publishing: _Optional[_Union[Publishing, _Mapping]] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., user_agent: _Optional[_Union[UA, _Mapping]] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        client_type: _Optional[_Union[ClientType, str]] = ...,
+        access_point: _Optional[_Union[Endpoints, _Mapping]] = ...,
+        backoff_policy: _Optional[_Union[RetryPolicy, _Mapping]] = ...,
+        request_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...,
+        publishing: _Optional[_Union[Publishing, _Mapping]] = ...,
+        subscription: _Optional[_Union[Subscription, _Mapping]] = ...,
+        user_agent: _Optional[_Union[UA, _Mapping]] = ...,
+        metric: _Optional[_Union[Metric, _Mapping]] = ...,
+    ) -> None: ...
 
 class PrintThreadStackTraceCommand(_message.Message):
     __slots__ = ("nonce",)
@@ -774,6 +999,7 @@ class OffsetOption(_message.Message):
         LAST: _ClassVar[OffsetOption.Policy]
         MIN: _ClassVar[OffsetOption.Policy]
         MAX: _ClassVar[OffsetOption.Policy]
+
     LAST: OffsetOption.Policy
     MIN: OffsetOption.Policy
     MAX: OffsetOption.Policy
@@ -785,7 +1011,13 @@ class OffsetOption(_message.Message):
     offset: int
     tail_n: int
     timestamp: int
-    def __init__(self, policy: _Optional[_Union[OffsetOption.Policy, str]] = ..., offset: _Optional[int] = ..., tail_n: _Optional[int] = ..., timestamp: _Optional[int] = ...) -> None: ...
+    def __init__(
+        self,
+        policy: _Optional[_Union[OffsetOption.Policy, str]] = ...,
+        offset: _Optional[int] = ...,
+        tail_n: _Optional[int] = ...,
+        timestamp: _Optional[int] = ...,
+    ) -> None: ...
 
 class SyncLiteSubscriptionRequest(_message.Message):
     __slots__ = ("action", "topic", "group", "lite_topic_set", "version", "offset_option")
@@ -801,7 +1033,15 @@ class SyncLiteSubscriptionRequest(_message.Message):
     lite_topic_set: _containers.RepeatedScalarFieldContainer[str]
     version: int
     offset_option: OffsetOption
-    def __init__(self, action: _Optional[_Union[LiteSubscriptionAction, str]] = ..., topic: _Optional[_Union[Resource, _Mapping]] = ..., group: _Optional[_Union[Resource, _Mapping]] = ..., lite_topic_set: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., offset_option: _Optional[_Union[OffsetOption, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        action: _Optional[_Union[LiteSubscriptionAction, str]] = ...,
+        topic: _Optional[_Union[Resource, _Mapping]] = ...,
+        group: _Optional[_Union[Resource, _Mapping]] = ...,
+        lite_topic_set: _Optional[_Iterable[str]] = ...,
+        version: _Optional[int] = ...,
+        offset_option: _Optional[_Union[OffsetOption, _Mapping]] = ...,
+    ) -> None: ...
 
 class SyncLiteSubscriptionResponse(_message.Message):
     __slots__ = ("status",)
@@ -810,7 +1050,16 @@ class SyncLiteSubscriptionResponse(_message.Message):
     def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
 
 class TelemetryCommand(_message.Message):
-    __slots__ = ("status", "settings", "thread_stack_trace", "verify_message_result", "recover_orphaned_transaction_command", "print_thread_stack_trace_command", "verify_message_command", "notify_unsubscribe_lite_command")
+    __slots__ = (
+        "status",
+        "settings",
+        "thread_stack_trace",
+        "verify_message_result",
+        "recover_orphaned_transaction_command",
+        "print_thread_stack_trace_command",
+        "verify_message_command",
+        "notify_unsubscribe_lite_command",
+    )
     STATUS_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
     THREAD_STACK_TRACE_FIELD_NUMBER: _ClassVar[int]
@@ -827,4 +1076,14 @@ class TelemetryCommand(_message.Message):
     print_thread_stack_trace_command: PrintThreadStackTraceCommand
     verify_message_command: VerifyMessageCommand
     notify_unsubscribe_lite_command: NotifyUnsubscribeLiteCommand
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ..., settings: _Optional[_Union[Settings, _Mapping]] = ..., thread_stack_trace: _Optional[_Union[ThreadStackTrace, _Mapping]] = ..., verify_message_result: _Optional[_Union[VerifyMessageResult, _Mapping]] = ..., recover_orphaned_transaction_command: _Optional[_Union[RecoverOrphanedTransactionCommand, _Mapping]] = ..., print_thread_stack_trace_command: _Optional[_Union[PrintThreadStackTraceCommand, _Mapping]] = ..., verify_message_command: _Optional[_Union[VerifyMessageCommand, _Mapping]] = ..., notify_unsubscribe_lite_command: _Optional[_Union[NotifyUnsubscribeLiteCommand, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        status: _Optional[_Union[Status, _Mapping]] = ...,
+        settings: _Optional[_Union[Settings, _Mapping]] = ...,
+        thread_stack_trace: _Optional[_Union[ThreadStackTrace, _Mapping]] = ...,
+        verify_message_result: _Optional[_Union[VerifyMessageResult, _Mapping]] = ...,
+        recover_orphaned_transaction_command: _Optional[_Union[RecoverOrphanedTransactionCommand, _Mapping]] = ...,
+        print_thread_stack_trace_command: _Optional[_Union[PrintThreadStackTraceCommand, _Mapping]] = ...,
+        verify_message_command: _Optional[_Union[VerifyMessageCommand, _Mapping]] = ...,
+        notify_unsubscribe_lite_command: _Optional[_Union[NotifyUnsubscribeLiteCommand, _Mapping]] = ...,
+    ) -> None: ...

@@ -8,7 +8,7 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.ports import StateChange
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 from tests.shell import Shell
 
 

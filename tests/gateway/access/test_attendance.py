@@ -13,14 +13,14 @@ from domain.command import Command, ListTopics
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
 from domain.limits import SECOND_NS
+from domain.mqtt_session import Attach, Interest, Unsubscribe
 from domain.principal import Principal
-from domain.session import Attach, Interest, Unsubscribe
 from gateway.access.attendance import SESSIONS_PER_LOOK, Attendance
 from gateway.access.authority import Access
-from gateway.access.book import Book
 from gateway.access.config import read
 from gateway.access.gate import Gate
-from gateway.session import Session
+from gateway.access.records import Book
+from gateway.connection.client_connection import Session
 from tests.gateway.access.memory import MemoryState
 from tests.gateway.scripted import ManualClock, RecordingHandler
 

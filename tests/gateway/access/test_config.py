@@ -9,7 +9,7 @@ import pytest
 from domain.errors import ConfigError
 from gateway.access.config import read
 from gateway.access.start import start
-from gateway.config import load
+from gateway.node.config import load
 from tests.gateway.access.memory import MemoryState
 
 ADMIN = "root:s3cret"

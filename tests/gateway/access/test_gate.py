@@ -43,15 +43,15 @@ from domain.command import Acknowledge, Command, Heartbeat, Membership, Pull, Qu
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message
+from domain.mqtt_session import Attach, Interest, Subscribe, Subscribed, Will
 from domain.principal import GATEWAY, Principal
-from domain.session import Attach, Interest, Subscribe, Subscribed, Will
 from gateway.access import needs
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
-from gateway.access.book import Book
 from gateway.access.config import read
 from gateway.access.gate import Gate
-from gateway.session import Session
+from gateway.access.records import Book
+from gateway.connection.client_connection import Session
 from tests.gateway.access.memory import Ear, MemoryState, Sink
 
 HOST = "10.0.0.1"
@@ -276,9 +276,7 @@ def test_credentials(scene: Scene) -> None:
 
 def test_tokens_of_a_public_key_and_no_other_algorithm() -> None:
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = private.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    public = private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     scene = Scene({"jwt_public_key": public.decode(), "jwt_audience": "headgate", "jwt_user_claim": "name"})
     claims = {"name": "carol", "aud": "headgate"}
 

@@ -6,10 +6,10 @@ import pytest
 
 from domain.command import Send
 from domain.message import Message
+from domain.mqtt_session import Attach, SendOnce, Will
 from domain.principal import Principal
 from domain.property import decode
-from domain.session import Attach, SendOnce, Will
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 from tests.gateway.access.test_gate import HOST, Scene
 
 ORIGIN = b"UNIQ_KEY\x01ID\x02HG_PROTOCOL\x01mqtt\x02"

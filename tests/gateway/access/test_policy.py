@@ -104,9 +104,7 @@ def naive(entries: list[Policy], kind: str, name: str, actions: tuple[str, ...],
     st.sampled_from(((PUB,), (SUB,), (PUB, SUB, GET))),
     st.sampled_from(("10.0.0.1", "10.1.1.1", "192.168.3.4", "8.8.8.8")),
 )
-def test_it_decides_as_the_naive_twin(
-    entries: list[Policy], kind: str, name: str, actions: tuple[str, ...], host: str
-) -> None:
+def test_it_decides_as_the_naive_twin(entries: list[Policy], kind: str, name: str, actions: tuple[str, ...], host: str) -> None:
     assert Entries(entries).allow(kind, name, actions, host) is naive(entries, kind, name, actions, host)
 
 

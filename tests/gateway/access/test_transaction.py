@@ -10,7 +10,7 @@ from domain.transaction import COMMIT, ROLLBACK, EndTransaction
 from gateway.access.gate import Gate
 from tests.gateway.access.test_gate import Scene
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.test_transaction import prepare, stage
+from tests.gateway.usecase.publish.test_transaction import prepare, stage
 
 __all__ = ["bench", "stage"]
 

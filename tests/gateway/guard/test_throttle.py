@@ -7,11 +7,11 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.limits import SECOND_NS
 from domain.message import Message
+from domain.mqtt_session import Attach, SendOnce
 from domain.principal import Principal
-from domain.session import Attach, SendOnce
+from gateway.connection.client_connection import Session
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
-from gateway.session import Session
 from tests.gateway.scripted import ManualClock, RecordingHandler
 
 

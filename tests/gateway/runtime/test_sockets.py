@@ -12,9 +12,9 @@ import pytest
 from domain.command import Command, Disconnected, ListTopics
 from domain.errors import ConfigError
 from domain.event import Done, Event
-from gateway.house import PumpHouse
-from gateway.observe.figures import Ledger
-from gateway.pump import Pump
+from gateway.connection.context import PumpHouse
+from gateway.connection.pump import Pump
+from gateway.observe.counters import Ledger
 from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump

@@ -14,8 +14,8 @@ from domain.event import Event, Pulled, Received, Refused, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
+from gateway.usecase.catalog.policy import Policy
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.policy import Policy
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 from tests.gateway.usecase.ear import Ear

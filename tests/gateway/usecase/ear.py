@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.event import Event
-from gateway.session import Session
+from gateway.connection.client_connection import Session
 from tests.shell import Shell
 
 

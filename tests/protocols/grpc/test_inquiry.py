@@ -50,7 +50,12 @@ def test_a_client_has_address_language_and_version(engine: EngineFactory) -> Non
 @pytest.mark.parametrize(
     ("text", "version"),
     [
-        ("5.0.0", 413), ("5.2.0", 453), ("v5.1.3", 439), ("5.5.0", 513), ("5.0.4-beta", 421), ("5.10.0", HIGHER_VERSION),
+        ("5.0.0", 413),
+        ("5.2.0", 453),
+        ("v5.1.3", 439),
+        ("5.5.0", 513),
+        ("5.0.4-beta", 421),
+        ("5.10.0", HIGHER_VERSION),
         ("", HIGHER_VERSION),
     ],
 )

@@ -161,9 +161,7 @@ def test_route_names_the_endpoint_by_which_the_client_came(engine: EngineFactory
 
 
 @both_engines
-@pytest.mark.parametrize(
-    ("kind", "accepted"), [("FIFO", [pb.FIFO]), ("MIXED", [pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION])]
-)
+@pytest.mark.parametrize(("kind", "accepted"), [("FIFO", [pb.FIFO]), ("MIXED", [pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION])])
 def test_route_without_an_endpoint_names_the_advertised_one(engine: EngineFactory, kind: str, accepted: list[int]) -> None:
     stage = Stage(engine)
     stream = stage.call("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name="t")))

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from domain.command import Disconnected, Send
 from domain.event import Event
 from domain.message import LOCAL_HOST, Message
-from domain.session import AT_MOST_ONCE
-from gateway.session import Session
+from domain.mqtt_session import AT_MOST_ONCE
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.latest import LatestValues
-from gateway.usecase.policy import Policy
+from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.sessions.sessions import Sessions
-from gateway.usecase.watch import Watches
 from protocols.adapter import Peer, Setting
 from protocols.mqtt import property as props
 from protocols.mqtt.config import read

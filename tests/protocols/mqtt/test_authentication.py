@@ -11,9 +11,9 @@ import pytest
 
 from domain.access import Policy, User
 from gateway.access.authority import Access
-from gateway.access.book import Book
 from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
+from gateway.access.records import Book
 from protocols.mqtt import property as props
 from protocols.mqtt.config import read
 from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect

@@ -7,7 +7,7 @@ import pytest
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
-from domain.session import Expelled, TakenOver
+from domain.mqtt_session import Expelled, TakenOver
 from protocols.mqtt.connect import Connack, Connect, Disconnect
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.packet import Decoder, Packet, encode

@@ -158,10 +158,15 @@ def test_a_retry_policy_that_makes_no_sense_is_refused(told: object) -> None:
 
 def test_groups() -> None:
     conn = connection()
-    body = json.dumps({
-        "groupName": "g", "retryMaxTimes": 3, "consumeMessageOrderly": True, "attributes": {"+a": "b"},
-        "notifyConsumerIdsChangedEnable": False,
-    }).encode()
+    body = json.dumps(
+        {
+            "groupName": "g",
+            "retryMaxTimes": 3,
+            "consumeMessageOrderly": True,
+            "attributes": {"+a": "b"},
+            "notifyConsumerIdsChangedEnable": False,
+        }
+    ).encode()
     command = one(conn, request(200, body=body))
     assert isinstance(command, PutGroup)
     assert command.group == Group("g", orderly=True, retry_max=3, attributes={"a": "b"}, notify=False)
@@ -196,10 +201,19 @@ def test_the_broker_about_itself() -> None:
     conn = connection()
     asked = one(conn, request(26))
     assert isinstance(asked, QueryPolicy)
-    policy = {"create_topics": "true", "create_groups": "false", "queues": "8", "permission": "6", "share_strategy": "sticky",
-              "priority_order_ascending": "true", "priority_again_first_percent": "0",
-              "transaction_timeout_ms": "6000", "transaction_check_ms": "30000", "transaction_checks_max": "15",
-              "durability": "flushed"}
+    policy = {
+        "create_topics": "true",
+        "create_groups": "false",
+        "queues": "8",
+        "permission": "6",
+        "share_strategy": "sticky",
+        "priority_order_ascending": "true",
+        "priority_again_first_percent": "0",
+        "transaction_timeout_ms": "6000",
+        "transaction_check_ms": "30000",
+        "transaction_checks_max": "15",
+        "durability": "flushed",
+    }
     conn.answer(PolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body

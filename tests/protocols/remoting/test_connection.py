@@ -184,8 +184,6 @@ def test_unknown_options_are_refused_with_the_nearest_name() -> None:
         connection(frame_bytes_max=64 * 1024 * 1024)
 
 
-
-
 def test_answers_that_nobody_reads_are_bounded_and_small_ones_are_given_all_the_same() -> None:
     conn = connection()
     record = bytes(88) + bytes(4 * 1024 * 1024)

@@ -49,6 +49,4 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
 
 def test_a_map_keyed_by_queues_is_written_with_raw_objects() -> None:
     made = fastjson.keyed([(fastjson.queue("b-a", "T", 0), 5), (fastjson.queue("b-a", "T", 1), {"x": 1})])
-    assert made == (
-        b'{{"brokerName":"b-a","queueId":0,"topic":"T"}:5,{"brokerName":"b-a","queueId":1,"topic":"T"}:{"x":1}}'
-    )
+    assert made == (b'{{"brokerName":"b-a","queueId":0,"topic":"T"}:5,{"brokerName":"b-a","queueId":1,"topic":"T"}:{"x":1}}')

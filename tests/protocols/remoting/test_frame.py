@@ -71,7 +71,7 @@ def test_remark_in_both_encodings() -> None:
         (b"\x00\x00\x00\x10\x01\x00\x00\x0c", FAULT_HEADER),
         (b"\x00\x00\x00\x06\x00\x00\x00\x02[]", FAULT_HEADER),
         (b"\x00\x00\x00\x06\x00\x00\x00\x02\xff\xfe", FAULT_HEADER),
-        (b"\x00\x00\x00\x0f\x00\x00\x00\x0b{\"code\":\"x\"}"[:19], FAULT_HEADER),
+        (b'\x00\x00\x00\x0f\x00\x00\x00\x0b{"code":"x"}'[:19], FAULT_HEADER),
     ],
 )
 def test_what_cannot_become_a_frame_is_a_fault_at_once(data: bytes, fault: str) -> None:
@@ -119,9 +119,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 def test_what_is_encoded_is_decoded(
     fields: dict[str, str], body: bytes, opaque: int, flag: int, code: int, serialize: int, remark: str
 ) -> None:
-    frame = decoded(
-        encode(code, opaque, fields=fields, body=body, flag=flag, serialize=serialize, remark=remark)
-    )
+    frame = decoded(encode(code, opaque, fields=fields, body=body, flag=flag, serialize=serialize, remark=remark))
     assert (frame.code, frame.opaque, frame.flag, frame.body, frame.remark) == (code, opaque, flag, body, remark)
     assert frame.fields() == fields
 

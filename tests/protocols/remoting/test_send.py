@@ -139,9 +139,7 @@ def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(("code", "change"), [(310, {"f": "4"}), (310, {"f": "12"}), (320, {"m": "true", "f": "4", "i": HALF})])
-def test_what_is_no_proper_half_message_is_refused_and_not_delivered_as_a_whole_one(
-    code: int, change: dict[str, str]
-) -> None:
+def test_what_is_no_proper_half_message_is_refused_and_not_delivered_as_a_whole_one(code: int, change: dict[str, str]) -> None:
     conn = connection()
     body = b"" if code == 310 else b"\x00\x00\x00\x17" + bytes(15) + b"\x01x\x00\x00"
     assert conn.receive(request(code, {**V2, **change}, body), 1) == []
@@ -170,8 +168,7 @@ def test_a_oneway_send_waits_for_nothing_and_is_not_answered() -> None:
 
 
 BATCH = bytes.fromhex(
-    "0000001e000000000000000000000000000000017800075441475301410200000017000000000000000000000000000000017900"
-    "00"
+    "0000001e00000000000000000000000000000001780007544147530141020000001700000000000000000000000000000001790000"
 )
 
 

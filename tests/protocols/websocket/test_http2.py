@@ -10,11 +10,11 @@ from wsproto.connection import ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 
 from domain.errors import ErrorCode, Failure
+from gateway.connection.channels import Channels
+from gateway.connection.client_connection import Session
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
-from gateway.observe.figures import Ledger
-from gateway.session import Session
-from gateway.usecase.channels import Channels
+from gateway.observe.counters import Ledger
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import STREAM_WINDOW_BYTES, EngineFactory
 from protocols.mqtt.connect import Connack, Connect, Disconnect

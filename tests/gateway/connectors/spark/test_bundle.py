@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gateway.connectors.spark import bundle
+from tests.gateway.client.fake_broker import FakeBroker
 from tests.gateway.connectors.spark.session import ROOT, environment
-from tests.gateway.fake_broker import FakeBroker
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fa
 spark = builder.config("spark.submit.pyFiles", bundle).getOrCreate()
 rows = spark.read.format("headgate").option("nameserver", nameserver).load(topic).collect()
 bodies = [bytes(row.body).decode() for row in rows]
-source = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("gateway.client").client.__file__).first()
+source = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("gateway.client.client").client.client.__file__).first()
 print(json.dumps([bodies, source]))
 """
 
@@ -44,4 +44,4 @@ def test_the_bundle_alone_makes_the_source_known_to_driver_and_workers(tmp_path:
     assert done.returncode == 0, done.stderr[-4000:]
     bodies, source = json.loads(done.stdout.splitlines()[-1])
     assert bodies == ["a", "b"]
-    assert source.endswith("headgate-spark.zip/gateway/client.py")
+    assert source.endswith("headgate-spark.zip/gateway/client/client.py")

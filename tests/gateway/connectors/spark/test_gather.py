@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from domain import record
 from domain.message import Message
 from domain.record import Record
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark import column, gather, reference
 from gateway.connectors.spark.failure import RecordError
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark import offset
 from gateway.connectors.spark.failure import OptionError
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[4]
 SERVER = [
     *("uvloop", "httptools", "h2", "hpack", "wsproto", "aiohttp", "grpc", "google.protobuf", "typer", "rich", "lark"),
     *("prometheus_client", "cryptography", "aiocoap", "cloudevents", "store", "nameserver", "controller"),
-    *("gateway.node", "gateway.pump", "gateway.runtime", "gateway.usecase", "gateway.observe"),
+    *("gateway.node.node", "gateway.connection.pump", "gateway.runtime", "gateway.usecase", "gateway.observe"),
 ]
 
 BLOCK = f"""
@@ -77,8 +77,8 @@ def test_the_bundle_is_enough_to_read(tmp_path: Path) -> None:
         "from protocols import compression\n"
         "source = pyspark_headgate.DefaultSource({'topic': 'orders'})\n"
         "source.reader(source.schema()), source.streamReader(source.schema())\n"
-        "import gateway.client\n"
-        "print(gateway.client.__file__)",
+        "import gateway.client.client\n"
+        "print(gateway.client.client.__file__)",
         target,
     )
     assert where.startswith(str(target))

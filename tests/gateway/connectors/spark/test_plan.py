@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.answer import Queue
+from gateway.client.answer import Queue
 from gateway.connectors.spark.plan import SMALL_ROWS, Range, admit, deal
 
 QUEUES = [Queue("b", "t", number) for number in range(8)]

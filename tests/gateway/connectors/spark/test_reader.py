@@ -19,7 +19,7 @@ from gateway.connectors.spark.failure import (
     OptionError,
 )
 from gateway.connectors.spark.reader import BatchReader, StreamReader
-from tests.gateway.fake_broker import FakeBroker
+from tests.gateway.client.fake_broker import FakeBroker
 
 ALL = ReadAllAvailable()
 SCHEMA = column.arrow_schema(column.struct("queueId,queueOffset,body"))

@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.gateway.client.fake_broker import FakeBroker
 from tests.gateway.connectors.spark.session import session
-from tests.gateway.fake_broker import FakeBroker
 
 pytestmark = pytest.mark.slow
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from domain.session import EXPIRY_NEVER
+from domain.mqtt_session import EXPIRY_NEVER
 from gateway.usecase.sessions import absence
 from gateway.usecase.sessions.absence import Absences
-from gateway.usecase.sessions.subscriber import Subscriber
+from gateway.usecase.sessions.mqtt_session import Subscriber
 from tests.store.clock import VirtualClock
 
 

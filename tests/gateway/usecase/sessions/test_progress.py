@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
 from domain.ports import StateChange
+from gateway.usecase.sessions.mqtt_session import Subscriber
 from gateway.usecase.sessions.outflow import CHECKPOINT_NS, CHECKPOINT_SESSIONS, Outflow
-from gateway.usecase.sessions.subscriber import Subscriber
 from tests.gateway.usecase.sessions.test_snapshot import store
 
 Done = Callable[[None | Failure], None]

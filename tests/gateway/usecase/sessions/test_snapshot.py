@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from domain.errors import Failure
 from domain.message import Message
+from domain.mqtt_session import EXPIRY_NEVER, Interest, Will
 from domain.ports import StateChange
-from domain.session import EXPIRY_NEVER, Interest, Will
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.subscriber import Flight, Subscriber
+from gateway.usecase.sessions.mqtt_session import Flight, Subscriber
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 from tests.store.clock import VirtualClock

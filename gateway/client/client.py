@@ -1,0 +1,318 @@
+"""A synchronous client of the RocketMQ remoting protocol: routes, bounds, reading by offset, sending. For connectors and tools.
+
+What reads is asked again until `retry_s` is over: through a restart of the server, a lost connection, a busy answer. A send is
+asked once: when its connection breaks nobody knows whether the message was stored, and the error says so.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from domain import limits
+from domain import property as properties
+from domain.address import TEMPLATE_TOPIC
+from gateway.client.answer import (
+    PULL_STATUS,
+    TOPIC_NOT_EXIST,
+    ClientError,
+    GarbledError,
+    Pull,
+    Queue,
+    RejectedError,
+    Route,
+    Sent,
+    UnknownTopicError,
+    UnreachableError,
+    checked,
+    document,
+    fields_of,
+    integer,
+    items,
+    pulled,
+    routed,
+)
+from gateway.client.link import Link
+from protocols.remoting.frame import Frame
+
+SYSTEM_BUSY: Final = 2
+SERVICE_NOT_AVAILABLE: Final = 14
+FLOW_CONTROL: Final = 215
+GO_AWAY: Final = 1500
+_PASSING = frozenset({SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, FLOW_CONTROL, GO_AWAY})
+_STORED = frozenset({0, 10, 11, 12})
+
+_PULL: Final = 11
+_SEARCH: Final = 29
+_MAX_OFFSET: Final = 30
+_MIN_OFFSET: Final = 31
+_ROUTE: Final = 105
+_TOPICS: Final = 206
+_SEND: Final = 310
+
+_SUBSCRIPTION_FLAG: Final = 4
+_EXCHANGE_MAX: Final = 500
+"""Requests in one write: few enough for the replies to fit the socket's buffer while the rest is still being sent."""
+READER_GROUP: Final = "TOOLS_CONSUMER"
+"""The group that readers beside all groups name: it is known to every RocketMQ broker and nothing is stored under it."""
+
+_Answer = TypeVar("_Answer")
+
+
+class Client:
+    """Reads and sends through one nameserver (or several: `host:port;host:port`). One client serves one thread.
+
+    timeout_s   one attempt at one request; retry_s how long reads are tried again in all
+    """
+
+    def __init__(self, nameserver: str = "127.0.0.1:9876", *, timeout_s: float = 10.0, retry_s: float = 30.0) -> None:
+        self.nameserver = nameserver
+        self._nameservers = [part.strip() for part in nameserver.replace(",", ";").split(";") if part.strip()]
+        if not self._nameservers:
+            raise ClientError("no nameserver given; it is written host:port")
+        self._timeout_s = timeout_s
+        self._retry_s = retry_s
+        self._links: dict[str, Link] = {}
+        self._routes: dict[str, Route] = {}
+        self._next_queue = 0
+
+    def close(self) -> None:
+        """Close all connections. The client can be used again and then opens new ones."""
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def topics(self) -> list[str]:
+        """All topics by name, system topics among them."""
+
+        def ask() -> list[str]:
+            found = document(self._ask_nameserver(_TOPICS, {}))
+            return sorted(str(name) for name in items(found, "topicList"))
+
+        return self._again("the list of topics", ask)
+
+    def route(self, topic: str) -> Route:
+        """Queues and addresses of `topic`, asked afresh. Raises UnknownTopicError."""
+
+        def ask() -> Route:
+            frame = self._ask_nameserver(_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
+            if frame.code == TOPIC_NOT_EXIST:
+                raise UnknownTopicError(topic, self.nameserver, frame.remark)
+            return routed(topic, document(frame))
+
+        self._routes[topic] = self._again(f"the route of {topic}", ask)
+        return self._routes[topic]
+
+    def bounds(self, queues: Sequence[Queue]) -> dict[Queue, tuple[int, int]]:
+        """(first offset still there, next offset) a queue; (0, 0) for one never written."""
+        first = self._offsets(queues, _MIN_OFFSET, {})
+        after = self._offsets(queues, _MAX_OFFSET, {})
+        return {queue: (max(first[queue], 0), max(after[queue], first[queue], 0)) for queue in queues}
+
+    def search(self, queues: Sequence[Queue], timestamp_ms: int) -> dict[Queue, int]:
+        """The first offset stored at or after `timestamp_ms` a queue; the next offset when there is none."""
+        found = self._offsets(queues, _SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
+        beyond = [queue for queue, offset in found.items() if offset < 0]
+        return found | {queue: after for queue, (_, after) in self.bounds(beyond).items()}
+
+    def scan(self, queue: Queue, start: int, end: int, max_bytes: int = limits.PULL_BYTES_MAX) -> Iterator[Pull]:
+        """Read `queue` over [start, end), an answer at a time; one that is neither FOUND nor NO_MATCH is the last.
+
+        The next answer is asked for before one is handed out, so that the server reads while the caller works.
+        """
+        offset = start
+        asked: tuple[Link, int] | None = None
+        while offset < end:
+            fields = _pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes)
+            pull = self._pull(queue, fields, asked)
+            asked = None
+            if pull.status not in ("FOUND", "NO_MATCH"):
+                yield pull
+                return
+            if pull.next_offset <= offset:
+                raise GarbledError(
+                    f"reading {queue.topic} queue {queue.queue_id}: the answer at offset {offset} does not lead on"
+                )
+            offset = pull.next_offset
+            if offset < end:
+                limit = min(end - offset, limits.BATCH_MESSAGES_MAX)
+                asked = self._ahead(queue, _pull_fields(queue, offset, limit, max_bytes))
+            yield pull
+
+    def send(
+        self,
+        topic: str,
+        body: bytes,
+        *,
+        tag: str = "",
+        keys: Iterable[str] = (),
+        message_group: str = "",
+        user: Mapping[str, str] | None = None,
+        queue_id: int = -1,
+    ) -> Sent:
+        """Send one message; it is stored when this returns. `queue_id` -1: queues in turn, or by `message_group`.
+
+        Raises UnknownTopicError, RejectedError, and UnreachableError, after which the message may or may not have been stored.
+        """
+        pairs = {properties.TAGS: tag, properties.KEYS: " ".join(keys), properties.SHARDING_KEY: message_group, **(user or {})}
+        route = self._routes.get(topic) or self._route_to_send(topic)
+        queue = self._choose(route, message_group, queue_id)
+        fields = {
+            "a": "headgate", "b": topic, "c": TEMPLATE_TOPIC, "d": "8", "e": str(queue.queue_id), "f": "0",
+            "g": str(time.time_ns() // 1_000_000), "h": "0", "j": "0", "k": "false", "m": "false", "n": queue.broker,
+            "i": properties.encode((key, value) for key, value in pairs.items() if value).decode(),
+        }  # fmt: skip
+        address = route.addresses[queue.broker]
+        try:
+            [frame] = self._link(address).ask([(_SEND, fields, body)])
+        except OSError as error:
+            self._drop(address)
+            raise UnreachableError(
+                f"sending to {topic}: broker {address} did not answer ({error}); the message may or may not have been stored"
+            ) from error
+        if frame.code not in _STORED:
+            raise RejectedError(f"sending to {topic} at {address}", frame.code, frame.remark)
+        stored = Queue(queue.broker, topic, integer(frame, "queueId"))
+        return Sent(stored, integer(frame, "queueOffset"), fields_of(frame).get("transactionId") or fields_of(frame)["msgId"])
+
+    def _route_to_send(self, topic: str) -> Route:
+        """The topic's route, or the template topic's when it does not exist: the broker then makes it as its policy says."""
+        try:
+            return self.route(topic)
+        except UnknownTopicError:
+            template = self.route(TEMPLATE_TOPIC)
+            return Route([Queue(queue.broker, topic, queue.queue_id) for queue in template.queues], template.addresses)
+
+    def _choose(self, route: Route, message_group: str, queue_id: int) -> Queue:
+        if queue_id >= 0:
+            for queue in route.queues:
+                if queue.queue_id == queue_id:
+                    return queue
+            raise ClientError(f"topic {route.queues[0].topic} has no queue {queue_id}")
+        if message_group:
+            return route.queues[zlib.crc32(message_group.encode()) % len(route.queues)]
+        self._next_queue += 1
+        return route.queues[self._next_queue % len(route.queues)]
+
+    def _offsets(self, queues: Sequence[Queue], code: int, more: Mapping[str, str]) -> dict[Queue, int]:
+        """One offset a queue, all queues of one broker in one exchange."""
+        out: dict[Queue, int] = {}
+        for broker in dict.fromkeys(queue.broker for queue in queues):
+            mine = [queue for queue in queues if queue.broker == broker]
+            for at in range(0, len(mine), _EXCHANGE_MAX):
+                some = mine[at : at + _EXCHANGE_MAX]
+
+                def ask(some: list[Queue] = some) -> list[int]:
+                    requests = [
+                        (code, {"topic": q.topic, "queueId": str(q.queue_id), "bname": q.broker, **more}, b"") for q in some
+                    ]
+                    frames = self._ask_broker(some[0], requests)
+                    return [
+                        integer(checked(frame, f"offset of {q.topic} queue {q.queue_id} at {q.broker}"), "offset")
+                        for q, frame in zip(some, frames, strict=True)
+                    ]
+
+                out.update(zip(some, self._again("offsets", ask), strict=True))
+        return out
+
+    def _pull(self, queue: Queue, fields: Mapping[str, str], asked: tuple[Link, int] | None) -> Pull:
+        if asked is not None:
+            link, opaque = asked
+            try:
+                frame = link.take([opaque])[0]
+            except OSError:
+                link.close()
+            else:
+                if frame.code in PULL_STATUS:
+                    return pulled(frame)
+
+        def ask() -> Pull:
+            [frame] = self._ask_broker(queue, [(_PULL, fields, b"")])
+            if frame.code not in PULL_STATUS:
+                raise RejectedError(f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", frame.code, frame.remark)
+            return pulled(frame)
+
+        return self._again(f"reading {queue.topic}", ask)
+
+    def _ahead(self, queue: Queue, fields: Mapping[str, str]) -> tuple[Link, int] | None:
+        """Ask for a pull without waiting for it; None when the connection is broken, which `_pull` then finds out."""
+        try:
+            link = self._link(self._address(queue))
+            return link, link.post([(_PULL, fields, b"")])[0]
+        except OSError:
+            return None
+
+    def _address(self, queue: Queue) -> str:
+        route = self._routes.get(queue.topic) or self.route(queue.topic)
+        address = route.addresses.get(queue.broker)
+        if address is None:
+            raise UnreachableError(f"nameserver {self.nameserver} knows no address of broker {queue.broker}")
+        return address
+
+    def _ask_broker(self, queue: Queue, requests: Sequence[tuple[int, Mapping[str, str], bytes]]) -> list[Frame]:
+        address = self._address(queue)
+        try:
+            return self._link(address).ask(requests)
+        except OSError:
+            self._drop(address)
+            self._routes.pop(queue.topic, None)
+            raise
+
+    def _ask_nameserver(self, code: int, fields: Mapping[str, str]) -> Frame:
+        """The first of the nameservers that answers."""
+        for at, address in enumerate(self._nameservers):
+            try:
+                [frame] = self._link(address).ask([(code, fields, b"")])
+            except OSError:
+                self._drop(address)
+                if at + 1 == len(self._nameservers):
+                    raise
+            else:
+                return frame if frame.code == TOPIC_NOT_EXIST else checked(frame, f"nameserver {address}")
+        raise AssertionError("there is at least one nameserver")
+
+    def _link(self, address: str) -> Link:
+        link = self._links.get(address)
+        if link is None or link.closed:
+            link = self._links[address] = Link(address, self._timeout_s)
+        return link
+
+    def _drop(self, address: str) -> None:
+        link = self._links.pop(address, None)
+        if link is not None:
+            link.close()
+
+    def _again(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
+        """`ask` until it answers; lost connections and passing refusals are waited out for `retry_s`."""
+        end = time.monotonic() + self._retry_s
+        pause = 0.0
+        while True:
+            try:
+                return ask()
+            except (OSError, UnreachableError, RejectedError) as error:
+                if isinstance(error, RejectedError) and error.code not in _PASSING:
+                    raise
+                if time.monotonic() + pause >= end:
+                    if isinstance(error, ClientError):
+                        raise
+                    raise UnreachableError(
+                        f"{what}: no answer within {self._retry_s:g} s (nameserver {self.nameserver}): {error}"
+                    ) from error
+                time.sleep(pause)
+                pause = min(pause * 2 or 0.05, 1.0)
+
+
+def _pull_fields(queue: Queue, offset: int, limit: int, max_bytes: int) -> dict[str, str]:
+    return {
+        "consumerGroup": READER_GROUP, "topic": queue.topic, "queueId": str(queue.queue_id), "queueOffset": str(offset),
+        "maxMsgNums": str(limit), "sysFlag": str(_SUBSCRIPTION_FLAG), "commitOffset": "0", "suspendTimeoutMillis": "0",
+        "subscription": "*", "subVersion": "0", "expressionType": "TAG", "maxMsgBytes": str(max_bytes), "bname": queue.broker,
+    }  # fmt: skip

@@ -1,0 +1,99 @@
+"""One blocking connection to a remoting server: requests out, replies matched by their opaque."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gateway.client.answer import GarbledError
+from protocols.remoting.frame import Frame, FrameDecoder, encode
+from protocols.remoting.header import BINARY, JSON, LANGUAGE_OTHER
+
+Request = tuple[int, Mapping[str, str], bytes]
+"""Code, ext fields, body."""
+
+_CHUNK_BYTES: Final = 1024 * 1024
+_CODE_MAX_BINARY: Final = 0x7FFF
+
+
+class Link:
+    """A connection, opened at once. What goes wrong closes it and is an OSError (TimeoutError among them), or a GarbledError
+    when the server speaks another protocol.
+    """
+
+    def __init__(self, address: str, timeout_s: float) -> None:
+        host, _, port = address.rpartition(":")
+        if not port.isdigit():
+            raise ConnectionError(f"{address!r} is no address; it is written host:port")
+        self.address = address
+        self.closed = False
+        self._timeout_s = timeout_s
+        self._opaques = itertools.count(1)
+        self._decoder = FrameDecoder()
+        try:
+            self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
+        except OSError as error:
+            raise ConnectionError(f"cannot connect to {address}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def close(self) -> None:
+        """Close. Harmless when it is."""
+        if not self.closed:
+            self.closed = True
+            self._socket.close()
+
+    def ask(self, requests: Sequence[Request]) -> list[Frame]:
+        """Send `requests` in one write; their replies in the same order."""
+        return self.take(self.post(requests))
+
+    def post(self, requests: Sequence[Request]) -> list[int]:
+        """Send `requests` without waiting; the opaques under which `take` finds the replies."""
+        opaques = [next(self._opaques) for _ in requests]
+        frames = [
+            encode(
+                code, opaque, fields=fields, body=body, language=LANGUAGE_OTHER,
+                serialize=JSON if code > _CODE_MAX_BINARY else BINARY,
+            )
+            for opaque, (code, fields, body) in zip(opaques, requests, strict=True)
+        ]  # fmt: skip
+        try:
+            self._socket.settimeout(self._timeout_s)
+            self._socket.sendall(b"".join(frames))
+        except OSError as error:
+            self.close()
+            raise ConnectionError(f"the connection to {self.address} broke: {error}") from error
+        return opaques
+
+    def take(self, opaques: Sequence[int]) -> list[Frame]:
+        """The replies to `opaques`, in that order. Replies that nobody waits for any more are dropped."""
+        waiting = set(opaques)
+        found: dict[int, Frame] = {}
+        end = time.monotonic() + self._timeout_s
+        try:
+            while waiting:
+                for frame in self._decoder.feed(self._read(end)):
+                    if frame.response and frame.opaque in waiting:
+                        waiting.discard(frame.opaque)
+                        found[frame.opaque] = frame
+                if self._decoder.fault:
+                    raise GarbledError(f"{self.address} does not speak the remoting protocol ({self._decoder.fault})")
+        except (OSError, GarbledError):
+            self.close()
+            raise
+        return [found[opaque] for opaque in opaques]
+
+    def _read(self, end: float) -> bytes:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"{self.address} did not answer within {self._timeout_s:g} s")
+        self._socket.settimeout(left)
+        try:
+            data = self._socket.recv(_CHUNK_BYTES)
+        except TimeoutError as error:
+            raise TimeoutError(f"{self.address} did not answer within {self._timeout_s:g} s") from error
+        if not data:
+            raise ConnectionError(f"{self.address} closed the connection")
+        return data

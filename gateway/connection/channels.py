@@ -1,0 +1,102 @@
+"""Channels: a session for each client of a connection that carries several (domain.channel)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, final
+
+from domain.channel import Resting, Said, Within
+from domain.command import Command, Disconnected, Send
+from domain.errors import Failure
+from domain.event import Event, Refused
+from domain.mqtt_session import Expelled, SendOnce
+from gateway.connection.client_connection import Session
+
+
+class Handler(Protocol):
+    """Who carries out what comes out of a channel: the same that stands before every other connection."""
+
+    def handle(self, session: Session, command: Command) -> None:
+        """Carry out one command."""
+
+
+class Counts(Protocol):
+    """Where what happens in channels is counted: the figures of the protocol inside."""
+
+    protocol: str
+    messages_in: int
+
+    def answered(self, event: Event) -> None:
+        """What one event hands to a client, or refuses."""
+
+    def disconnected(self, reason: str, told: bool = False) -> None:
+        """A client has gone."""
+
+
+@final
+class _Channel:
+    """The shell of a channel's session: its connection's session, with the channel's name on everything."""
+
+    __slots__ = ("_counts", "_name", "_outer", "refused", "session")
+
+    def __init__(self, outer: Session, name: object, counts: Counts) -> None:
+        self.session = Session(counts.protocol, self)
+        self.refused = False
+        self._counts = counts
+        self._outer = outer
+        self._name = name
+
+    def answer(self, event: Event) -> None:
+        """To the channel."""
+        self._counts.answered(event)
+        self.refused = type(event) is Refused
+        self._outer.answer(Said(self._name, event))
+
+    def close(self) -> None:
+        """The channel alone: the connection may carry others."""
+        self._outer.answer(Said(self._name, None))
+
+    def rest(self, until_ns: int) -> None:
+        """The channel alone."""
+        self._outer.answer(Resting(self._name, until_ns))
+
+    def expel(self, failure: Failure) -> None:
+        """Access has ended: the client hears it in its protocol's words, and the channel is closed."""
+        self._outer.answer(Said(self._name, Expelled(failure)))
+        self.close()
+
+
+@final
+class Channels:
+    """A use case. `handler` is set once there is one, before the first connection. `counts`: of MQTT, which channels carry."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self.handler: Handler
+        self._known: dict[Session, dict[object, _Channel]] = {}
+
+    def verbs(self) -> Mapping[type[Command], Callable[[Session, Any], None]]:
+        """Within."""
+        return {Within: self._within}
+
+    def _within(self, session: Session, command: Within) -> None:
+        channels = self._known.get(session)
+        if channels is None:
+            channels = self._known[session] = {}
+            session.on_close.append(lambda: self._end(session))
+        channel = channels.get(command.channel)
+        if channel is None:
+            channel = channels[command.channel] = _Channel(session, command.channel, self._counts)
+        if isinstance(command.command, Send | SendOnce):
+            self._counts.messages_in += len(command.command.messages)
+        self.handler.handle(channel.session, command.command)
+        if isinstance(command.command, Disconnected):
+            self._counts.disconnected(command.command.reason, channel.refused)
+            del channels[command.channel]
+            channel.session.end()
+
+    def _end(self, session: Session) -> None:
+        for channel in self._known.pop(session).values():
+            self._counts.disconnected("lost")
+            self.handler.handle(channel.session, Disconnected("lost"))
+            channel.session.end()

@@ -1,0 +1,1 @@
+"""The process: command line, configuration, composition of the parts, listeners."""

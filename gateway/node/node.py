@@ -1,0 +1,279 @@
+"""The node: what `gateway.node.composition` puts together, with the real world around it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, final
+
+from domain.errors import StoreError
+from domain.limits import SECOND_NS
+from gateway.connection.context import PumpHouse
+from gateway.connection.pump import Pump
+from gateway.guard.admission import Door
+from gateway.guard.proxies import Proxies
+from gateway.node.composition import Parts, compose, limits_of
+from gateway.node.config import Config
+from gateway.node.listeners import ABOUT, DATAGRAM, GRPC, LABELS, SECURE, SPEAKS
+from gateway.node.renewal import Renewal
+from gateway.observe import metrics
+from gateway.observe.counters import Ledger
+from gateway.observe.facts import facts
+from gateway.observe.lag import Lags
+from gateway.runtime.address import bind, concrete
+from gateway.runtime.admin import Admin
+from gateway.runtime.clock import LoopClock
+from gateway.runtime.datagram import DatagramPump
+from gateway.runtime.disk import DataDirectory
+from gateway.runtime.entropy import SystemEntropy
+from gateway.runtime.memory import hot_bytes
+from gateway.runtime.reload import Reload, Subject
+from gateway.runtime.stream import StreamListener, hang_up
+from gateway.runtime.tls import TlsContexts
+from gateway.usecase.publish.latest import SPACE
+from protocols.adapter import Adapter, Peer
+from protocols.mqtt.connection import MqttAdapter
+from protocols.proxy.connection import Fronted
+from protocols.registry import HTTP1, MQTT, WEBSOCKET, Opening
+
+DRAIN_S: Final = 2.0
+SETTLE_NS: Final = 10 * SECOND_NS
+log = logging.getLogger("headgate.node")
+
+
+@final
+class Node:
+    """One process: listeners, pumps and the store, from `start` to `stop`."""
+
+    def __init__(self, config: Config, reread: Callable[[], Config] | None = None) -> None:
+        self.config = config
+        self.reload: Reload
+        self._reread = reread or (lambda: config)
+        self.ready = False
+        self.parts: Parts
+        self.ports: dict[str, int] = {}
+        self._ledger: Ledger
+        self._streams: list[StreamListener] = []
+        self._datagrams: list[DatagramPump] = []
+        self._admin: Admin | None = None
+
+    async def start(self) -> None:
+        """Bind, recover, listen. Raises ConfigError and StoreError when a person has to change something."""
+        loop = asyncio.get_running_loop()
+        config = self.config
+        self._disk = DataDirectory(Path(config.data), loop)
+        sockets: dict[str, socket.socket] = {}
+        try:
+            self._bind(sockets)
+            self._clock = LoopClock(loop)
+            host = config.advertise or concrete(config.host)
+            self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy(), hot_bytes())
+            self._ledger = self.parts.ledger
+            await self._prepared()
+            self._lags = Lags(self.parts.store, self.parts.store.metadata)
+            self._proxies = Proxies(config.table("proxy"))
+            door = Door(self.parts.limits) if self.parts.limits.doors else None
+            self._house = PumpHouse(
+                self.parts.gate,
+                self._clock,
+                self._ledger,
+                config.connections_max,
+                hang_up,
+                door,
+                self._proxies.holds,
+                self.parts.limits.output_bytes_max,
+            )
+            tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host), config.client_ca)
+            tls.check()
+            self.reload = self._reloadable(tls)
+            for name, bound in sockets.items():
+                await self._open(name, bound, tls)
+        except BaseException:
+            for bound in sockets.values():
+                bound.close()
+            self._disk.close()
+            raise
+        self._ready_ns = self._clock.monotonic_ns()
+        self.parts.sessions.facts.source = self._facts
+        self.ready = True
+
+    def _reloadable(self, tls: TlsContexts) -> Reload:
+        """What is read again: settings first, for they may name other certificates."""
+        parts = self.parts
+        renewal = Renewal(self.config, self._reread, limits_of, parts.book, parts.access, parts.throttle, self._house)
+
+        def renew() -> None:
+            tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
+
+        subjects = [
+            Subject("settings", renewal.files, renewal.take, renewal.facts),
+            Subject("certificates", tls.files, renew, tls.facts),
+        ]
+        return Reload(subjects, asyncio.get_running_loop())
+
+    async def _prepared(self) -> None:
+        """Until the topics that clients expect to find are stored: a client that comes first must find them."""
+        end = self._clock.monotonic_ns() + SETTLE_NS
+        while not self.parts.handler.ready:
+            if self._clock.monotonic_ns() > end:
+                raise StoreError(f"the store in {self._disk.path} takes no writes: see the log above for the disk's error")
+            await asyncio.sleep(0.002)
+
+    def _bind(self, sockets: dict[str, socket.socket]) -> None:
+        for name in self.config.ports:
+            sockets[name] = bind(name, self.config.host, self.config.port(name), datagrams=name in DATAGRAM)
+            self.ports[name] = sockets[name].getsockname()[1]
+
+    async def _open(self, name: str, bound: socket.socket, tls: TlsContexts) -> None:
+        if name == "admin":
+            self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now)
+            await self._admin.open(bound)
+            return
+        if name in DATAGRAM:
+            adapter = self.parts.datagrams.get(name)
+            if adapter is not None:
+                endpoint = adapter.bind(self._clock.monotonic_ns())
+                pump = DatagramPump(self._house, bound, endpoint, name, asyncio.get_running_loop())
+                pump.open()
+                self._datagrams.append(pump)
+                return
+        else:
+            speaks = SPEAKS[name]
+            found = self.parts.streams.items()
+            adapters = {protocol: adapter for protocol, adapter in found if speaks is None or protocol in speaks}
+            if SPEAKS[name] == (WEBSOCKET,) and adapters:
+                # Any other path gets an answer too.
+                adapters[HTTP1] = adapters[WEBSOCKET]
+            if adapters:
+                listener = StreamListener(name, bound)
+                await listener.open(self._pump_of(name, adapters, tls))
+                self._streams.append(listener)
+                return
+        bound.close()
+        del self.ports[name]
+
+    def _pump_of(self, listener: str, adapters: Mapping[str, Adapter], tls: TlsContexts) -> Callable[[], Pump]:
+        """What makes the pumps of one listener."""
+        secure = tls.secure(adapters)
+        plain = {} if listener in SECURE else adapters
+        proxies = self._proxies
+        labels = {GRPC: GRPC} | {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
+
+        def direct(peer: Peer, now: int) -> Opening:
+            return Opening(plain, secure, peer, now)
+
+        def connect(peer: Peer, now: int) -> Opening | Fronted:
+            return Fronted(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
+
+        def make() -> Pump:
+            return Pump(self._house, listener, connect if proxies else direct, labels)
+
+        return make
+
+    def _serves(self) -> bool:
+        return self.ready and self.parts.store.broken is None
+
+    def lines(self) -> list[tuple[str, str, str]]:
+        """(listener, address, what it is for) for every listener that is open."""
+        host = self.config.host
+        shown = f"[{host}]" if ":" in host else host
+        return [(name, f"{shown}:{port}", ABOUT[name]) for name, port in self.ports.items()]
+
+    def metrics(self) -> str:
+        """The Prometheus text of this moment."""
+        up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
+        expired = self.parts.handler.receiving.expired
+        refused = self.parts.access.refused if self.parts.access is not None else {}
+        figures, lags = self.parts.store.figures(), self._lags.look()
+        return metrics.text(self._ledger.all(), figures, lags, up_s, expired, refused, self._lost(), self._counters())
+
+    def _facts(self) -> dict[str, str]:
+        sessions = self.parts.sessions
+        retained, retained_bytes = self.parts.store.state.size(SPACE)
+        lost = self._lost()
+        counts = {
+            "clients/connected": sessions.attached,
+            "clients/maximum": sessions.most,
+            "subscriptions/count": sessions.interests,
+            "retained messages/count": retained,
+            "store/messages/bytes": retained_bytes,
+            "publish/messages/dropped": sum(lost.values()),
+            **{f"publish/messages/dropped/{reason}": count for reason, count in lost.items()},
+        }
+        return facts(self._ledger.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
+
+    def _lost(self) -> dict[str, int]:
+        """Messages that were lost to MQTT clients, by reason."""
+        mqtt = self.parts.streams.get(MQTT)
+        lost = dict(self.parts.sessions.lost)
+        for reason, count in (mqtt.lost if isinstance(mqtt, MqttAdapter) else {}).items():
+            lost[reason] = lost.get(reason, 0) + count
+        return lost
+
+    def _counters(self) -> dict[str, int]:
+        sessions = self.parts.sessions
+        retained, retained_bytes = self.parts.store.state.size(SPACE)
+        counters = {
+            "mqtt_sessions_connected": sessions.attached,
+            "mqtt_sessions_connected_max": sessions.most,
+            "mqtt_subscriptions": sessions.interests,
+            "mqtt_retained": retained,
+            "mqtt_retained_bytes": retained_bytes,
+        }
+        oversize = self.parts.sessions.oversize
+        throttle = self.parts.throttle
+        if throttle is not None:
+            counters["held_off_total"] = throttle.held_off
+        counters["watch_dropped_total"] = self.parts.watches.dropped
+        return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
+
+    async def stop(self) -> None:
+        """Take nothing new, answer what is in flight, close every connection, and close the store."""
+        self.ready = False
+        self.reload.stop()
+        pumps = self._house.pumps
+        for listener in self._streams:
+            listener.close()
+        for pump in pumps:
+            pump.pause()
+        for datagrams in self._datagrams:
+            datagrams.pause()
+        await self._settled()
+        for datagrams in self._datagrams:
+            datagrams.close()
+        for pump in list(pumps):
+            pump.drain()
+        await self._settled()
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + DRAIN_S
+        while pumps and loop.time() < limit:
+            await asyncio.sleep(0.005)
+        for pump in list(pumps):
+            pump.abort()
+        if self._admin is not None:
+            await self._admin.close()
+        drained = loop.create_future()
+        self.parts.store.drain(lambda: drained.set_result(None))
+        await self._within(drained)
+        self.parts.store.close()
+        self._disk.close()
+
+    async def _settled(self) -> None:
+        """Everything appended before this has been answered: commits answer in their order."""
+        done = asyncio.get_running_loop().create_future()
+        self.parts.store.append([], lambda _: done.set_result(None))
+        await self._within(done)
+        await asyncio.sleep(0)
+
+    async def _within(self, done: asyncio.Future[None]) -> None:
+        """Wait, but not for ever: a store whose disk hangs must not keep the process."""
+        ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
+        if not ready:
+            log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)
+
+
+def _names(*hosts: str) -> list[str]:
+    return [name for name in ("localhost", "127.0.0.1", "::1", *hosts) if name]

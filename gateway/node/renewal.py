@@ -1,0 +1,93 @@
+"""Settings that a running node takes over: who may do what, limits, the admin's password, the number of connections."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from domain.access import User
+from domain.errors import ConfigError
+from gateway.access.authority import Access
+from gateway.access.config import read, split
+from gateway.access.records import Book
+from gateway.connection.context import PumpHouse
+from gateway.guard.admission import Door
+from gateway.guard.config import LimitsConfig
+from gateway.guard.throttle import Throttle
+from gateway.node.config import Config
+
+ALIVE: Final = ("access.", "limits.")
+"""Tables that are taken over."""
+ALIVE_SETTINGS: Final = frozenset({"admin", "admin_file", "certificate", "key", "client_ca", "connections_max"})
+
+
+@final
+class Renewal:
+    """`config` is what is in force. `waiting`: settings that have changed in the file and wait for a restart."""
+
+    def __init__(
+        self,
+        config: Config,
+        reread: Callable[[], Config],
+        limits: Callable[[Config], LimitsConfig],
+        book: Book,
+        access: Access | None,
+        throttle: Throttle | None,
+        house: PumpHouse,
+    ) -> None:
+        self.config = config
+        self.waiting: list[str] = []
+        self._reread = reread
+        self._limits = limits
+        self._book = book
+        self._access = access
+        self._throttle = throttle
+        self._house = house
+
+    def files(self) -> Sequence[str]:
+        """What the settings are read from."""
+        return [file for file in (self.config.file, self.config.admin_file) if file]
+
+    def facts(self) -> dict[str, object]:
+        """For people."""
+        return {"waiting_for_restart": self.waiting}
+
+    def take(self) -> None:
+        """Read the settings and put them in force. Raises ConfigError, and then nothing has changed."""
+        fresh = self._reread()
+        access, limits = read(fresh.table("access")), self._limits(fresh)
+        if self._access is not None and not (fresh.controlled and (self._book.users or access.names_somebody)):
+            raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
+        admin = split(fresh.admin) if fresh.admin else None
+        self._house.connections_max = fresh.connections_max
+        self._limit(limits)
+        if self._access is not None:
+            self._access.reconfigure(access)
+        if admin is not None:
+            self._admit(*admin)
+        before = {name: value for name, value, _ in self.config.rows()}
+        after = {name: value for name, value, _ in fresh.rows()}
+        changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        self.waiting = [name for name in changed if not name.startswith(ALIVE) and name not in ALIVE_SETTINGS]
+        kept = {name: getattr(fresh, name) for name in ALIVE_SETTINGS}
+        # What waits is compared again the next time, so the rest stays as it is in force.
+        self.config = dataclasses.replace(self.config, **kept)
+
+    def _limit(self, limits: LimitsConfig) -> None:
+        """Rates of those who are here change too where something was limited before; else those count who come."""
+        self._house.output_bytes_max = limits.output_bytes_max
+        if self._throttle is not None:
+            self._throttle.take(limits)
+        elif limits.throttles:
+            self._throttle = self._house.handler = Throttle(limits, self._house.handler, self._house.clock)
+        door = self._house.door
+        if isinstance(door, Door):
+            door.take(limits)
+        elif limits.doors:
+            self._house.door = Door(limits)
+
+    def _admit(self, name: str, password: str) -> None:
+        user = User(name, password, privileged=True)
+        if self._book.users.get(name) != user:
+            self._book.put_user(user, lambda _: None)

@@ -1,0 +1,127 @@
+"""Counters of one protocol. Plain integers that the pump adds to; nothing here costs more than an addition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+from domain.event import Delivered, Event, Pulled, Received, Refused
+from domain.mqtt_session import Deliveries
+from domain.refusal import NO_REFUSALS, Reason, reason_of
+
+
+@final
+class Figures:
+    """What one protocol has done since the start.
+
+    Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by word: the codes of `Refused`, the
+    words of `Disconnected` that are no ordinary end, and the runtime's own. `domain.refusal` says which reason a word means.
+    `dropped` is a datagram endpoint's own count of what came to nothing.
+    """
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "connections_open",
+        "connections_opened",
+        "disconnects",
+        "dropped",
+        "messages_in",
+        "messages_out",
+        "protocol",
+        "refusals",
+    )
+
+    def __init__(self, protocol: str) -> None:
+        self.protocol = protocol
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.messages_in = 0
+        self.messages_out = 0
+        self.connections_open = 0
+        self.connections_opened = 0
+        self.refusals: dict[str, int] = {}
+        self.disconnects: dict[str, int] = {}
+        self.dropped: Mapping[str, int] = {}
+
+    def opened(self) -> None:
+        """Count one connection that is there from now on."""
+        self.connections_open += 1
+        self.connections_opened += 1
+
+    def answered(self, event: Event) -> None:
+        """Count what one event hands to a client, or refuses."""
+        if isinstance(event, Deliveries):
+            self.messages_out += len(event.items)
+        elif isinstance(event, Pulled | Delivered):
+            self.messages_out += len(event.records)
+        elif isinstance(event, Received):
+            self.messages_out += len(event.messages)
+        elif isinstance(event, Refused):
+            self.refused(event.failure.code.value)
+
+    def refused(self, reason: str) -> None:
+        """Count one refused command."""
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
+
+    def disconnected(self, reason: str, told: bool = False) -> None:
+        """Count one ended connection by its reason, among the refusals too when it is one. `told`: that is counted already."""
+        self.disconnects[reason] = self.disconnects.get(reason, 0) + 1
+        if not told:
+            found = reason_of(reason)
+            if found is None or found.refusal:
+                self.refused(reason)
+
+    def by_reason(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Adapters' words summed up under the names of the closed list. A word that nobody entered there is a fault of ours."""
+        found: dict[str, int] = {}
+        for word, count in counts.items():
+            name = (reason_of(word) or Reason.INTERNAL).value
+            found[name] = found.get(name, 0) + count
+        return found
+
+    def all_refusals(self) -> dict[str, int]:
+        """Refused commands and connections, and what a datagram port refused itself, by the names of the closed list."""
+        dropped = {word: count for word, count in self.dropped.items() if word not in NO_REFUSALS}
+        found = self.by_reason(self.refusals)
+        for name, count in self.by_reason(dropped).items():
+            found[name] = found.get(name, 0) + count
+        return found
+
+    def all_disconnects(self) -> dict[str, int]:
+        """Ended connections by the names of the closed list."""
+        return self.by_reason(self.disconnects)
+
+
+@final
+class Ledger:
+    """The figures of all protocols of a node, made on first use."""
+
+    __slots__ = ("_protocols",)
+
+    def __init__(self) -> None:
+        self._protocols: dict[str, Figures] = {}
+
+    def of(self, protocol: str) -> Figures:
+        """The figures of `protocol`."""
+        figures = self._protocols.get(protocol)
+        if figures is None:
+            figures = self._protocols[protocol] = Figures(protocol)
+        return figures
+
+    def refused(self, protocol: str, word: str) -> None:
+        """An adapter has refused something itself."""
+        self.of(protocol).refused(word)
+
+    def moved(self, before: Figures, protocol: str) -> Figures:
+        """The figures that an open connection belongs to from now on, since its protocol has been found out."""
+        after = self.of(protocol)
+        before.connections_open -= 1
+        before.connections_opened -= 1
+        after.connections_open += 1
+        after.connections_opened += 1
+        return after
+
+    def all(self) -> list[Figures]:
+        """All figures, by protocol name."""
+        return [self._protocols[name] for name in sorted(self._protocols)]

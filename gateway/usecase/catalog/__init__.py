@@ -1,0 +1,1 @@
+"""Topics and consumer groups as configuration: found, made, changed, deleted, counted."""

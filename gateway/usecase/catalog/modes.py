@@ -1,0 +1,79 @@
+"""How a group consumes a topic, as tools set it: by PULL or by POP (RocketMQ's MessageRequestModeManager)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from domain import address
+from domain.command import Command
+from domain.directory import Routes
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused, RequestMode
+from domain.inventory import ListModes, ModeList, QueryRequestMode, SetRequestMode
+from domain.ports import Metadata, State, StateChange
+from domain.topic import Group
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.handler import Verb
+
+_MODES = "mode"
+
+
+class Modes:
+    """The modes that were set; PULL where none was. Kept durably, for topics of this node and of brokers that registered."""
+
+    def __init__(self, groups: Groups, metadata: Metadata, routes: Routes, state: State) -> None:
+        self._groups = groups
+        self._metadata = metadata
+        self._routes = routes
+        self._state = state
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """SetRequestMode, QueryRequestMode, ListModes."""
+        return {SetRequestMode: self._set, QueryRequestMode: self._query, ListModes: self._list}
+
+    def _set(self, session: Session, command: SetRequestMode) -> None:
+        failure = self._unsettable(command)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        value = json.dumps([command.mode, command.pop_share_queues]).encode()
+
+        def put(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                session.answer(Refused(command.ticket, group))
+            else:
+                self._state.put([StateChange(_MODES, _key(command.group, command.topic), value)], put)
+
+        self._groups.ensure(command.group, ready)
+
+    def _unsettable(self, command: SetRequestMode) -> Failure | None:
+        """Why there is nothing whose mode could be set: what is kept of it stays bounded by the topics and groups there are."""
+        if command.mode not in ("PULL", "POP"):
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"the mode is PULL or POP, not {command.mode[:40]!r}")
+        if command.topic.startswith(address.RETRY_PREFIX):
+            return Failure(ErrorCode.NOT_ALLOWED, "retry topic is not allowed to set mode")
+        if self._metadata.topic(command.topic) is None and not self._routes.route(command.topic)[0]:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        return None
+
+    def _query(self, session: Session, command: QueryRequestMode) -> None:
+        value = self._state.get(_MODES, _key(command.group, command.topic))
+        mode, share = json.loads(value) if value is not None else ("PULL", 0)
+        session.answer(RequestMode(command.ticket, str(mode), int(share)))
+
+    def _list(self, session: Session, command: ListModes) -> None:
+        found: list[tuple[str, str, str, int]] = []
+        for key, value in self._state.scan(_MODES, b""):
+            topic, _, group = key.decode().rpartition("@")
+            mode, share = json.loads(value)
+            found.append((topic, group, str(mode), int(share)))
+        session.answer(ModeList(command.ticket, found))
+
+
+def _key(group: str, topic: str) -> bytes:
+    return f"{topic}@{group}".encode()

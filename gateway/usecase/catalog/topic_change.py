@@ -1,0 +1,75 @@
+"""Changing a part of a topic: what is not named stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain import attribute
+from domain.admin import ChangeTopic, TopicChange
+from domain.command import Command, PutTopic
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.ports import Metadata
+from domain.topic import PERM_READ_WRITE, Durability, Topic
+from gateway.connection.client_connection import Session
+from gateway.usecase.handler import UseCase, Verb
+
+_FIELDS = frozenset(("message.type", "durability"))
+TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
+
+
+class TopicChanging:
+    """ChangeTopic, on top of the PutTopic of `topics`."""
+
+    def __init__(self, metadata: Metadata, topics: UseCase) -> None:
+        self._metadata = metadata
+        self._put = topics.verbs()[PutTopic]
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """ChangeTopic."""
+        return {ChangeTopic: self._change}
+
+    def _change(self, session: Session, command: ChangeTopic) -> None:
+        change = command.change
+        topic = self.merged(change)
+        if isinstance(topic, Failure):
+            session.answer(Refused(command.ticket, topic))
+        else:
+            self._put(session, PutTopic(command.ticket, topic))
+
+    def merged(self, change: TopicChange) -> Topic | Failure:
+        """The topic as it will be; ARGUMENT_ILLEGAL for a type or a durability that does not exist."""
+        known = self._metadata.topic(change.name)
+        kept = dict(known.attributes) if known is not None else {}
+        kept.update(change.attributes)
+        for name in change.dropped:
+            kept.pop(name, None)
+        kind = kept.pop("message.type", known.type if known is not None and "message.type" not in change.dropped else "NORMAL")
+        level = kept.pop("durability", "")
+        if kind not in TYPES:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"message.type {kind!r} is none of {', '.join(TYPES)}")
+        if known is not None and kind != known.type and "LITE" in (kind, known.type):
+            text = f"topic {change.name} is of type {known.type}: to make it {kind}, delete it first, its queues are others"
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
+        fault = attribute.unknown(name for name in change.attributes if name not in _FIELDS) or attribute.faulty(kept)
+        if fault is not None:
+            return fault
+        durability = known.durability if known is not None else self._metadata.default_durability()
+        if level:
+            levels = {each.value: each for each in Durability}
+            if level not in levels:
+                return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"durability {level!r} is none of {', '.join(levels)}")
+            durability = levels[level]
+        return Topic(
+            change.name,
+            change.read_queues,
+            change.write_queues,
+            change.perm & (PERM_READ_WRITE | 8),
+            kind,
+            durability,
+            known.retention_ms if known is not None else 0,
+            known.retention_bytes if known is not None else 0,
+            change.order,
+            change.sys_flag,
+            kept,
+        )

@@ -1,0 +1,187 @@
+"""Topics: found, made on first use, listed, changed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from domain import address, attribute, limits, lite
+from domain.command import Command, DeleteTopic, ListTopics, PutTopic, QueryTopic
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused, TopicFound, TopicList
+from domain.ports import Clock, Metadata
+from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.handler import Verb
+
+Then = Callable[[Topic | Failure], None]
+
+
+class Topics:
+    """The topics that the gateway knows, with the policy of making them."""
+
+    def __init__(self, metadata: Metadata, clock: Clock, policy: Policy) -> None:
+        self._metadata = metadata
+        self._clock = clock
+        self._policy = policy
+        self._making: dict[str, list[Then]] = {}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """QueryTopic, ListTopics, PutTopic, DeleteTopic."""
+        return {QueryTopic: self._query, ListTopics: self._list, PutTopic: self._put, DeleteTopic: self._delete}
+
+    def find(self, name: str) -> Topic | None:
+        """A topic that exists."""
+        return self._metadata.topic(name)
+
+    def unreadable(self, name: str, queue_id: int = -1) -> Failure | None:
+        """Why nobody may receive from the topic, or from that queue of it: TOPIC_NOT_FOUND, NOT_ALLOWED, QUEUE_ILLEGAL."""
+        topic = self._metadata.topic(name)
+        if topic is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
+        if not topic.perm & PERM_READ:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {name} cannot be read")
+        if queue_id >= topic.read_queues:
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {name} has no queue {queue_id}")
+        return None
+
+    def to_read(self, name: str) -> Topic | None:
+        """What a reader by offset finds: a topic, or a light queue, which is as a topic of one (LmqTopicConfigManager)."""
+        parent, light = lite.split(name)
+        if not light:
+            return self._metadata.topic(name)
+        topic = self._metadata.topic(parent)
+        if topic is None or topic.type != "LITE" or not lite.is_name(light):
+            return None
+        return replace(topic, name=name, read_queues=1, write_queues=1)
+
+    def ensure(self, name: str, then: Then, queues: int = 0) -> None:
+        """Hand `then` the topic, made first when policy allows. TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or what the store refused.
+
+        `queues`: what the one who names it wants, 0 nothing; it gets no more than policy has for everybody.
+        """
+        topic = self._metadata.topic(name)
+        if topic is not None:
+            then(topic)
+            return
+        if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
+            then(Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {name!r} is not a name that a topic can be given"))
+            return
+        derived = address.is_derived_topic(name)
+        if not self._policy.create_topics and not derived:
+            then(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist, and topics are not made on first use here"))
+            return
+        waiting = self._making.get(name)
+        if waiting is not None:
+            waiting.append(then)
+            return
+        self._making[name] = [then]
+        most = self._policy.queues
+        count = queues_of_derived(self._metadata, name) if derived else min(queues, most) if queues > 0 else most
+        self._make(
+            Topic(
+                name,
+                read_queues=count,
+                write_queues=count,
+                # Nobody said what it is for: every kind of message is welcome until somebody does.
+                type="NORMAL" if derived else "MIXED",
+                durability=self._metadata.default_durability(),
+                created_ms=self._clock.wall_ms(),
+            )
+        )
+
+    def _make(self, topic: Topic) -> None:
+        def made(result: None | Failure) -> None:
+            for then in self._making.pop(topic.name, []):
+                then(topic if result is None else result)
+
+        self._metadata.put_topic(topic, made)
+
+    def _query(self, session: Session, command: QueryTopic) -> None:
+        def answer(result: Topic | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(TopicFound(command.ticket, result))
+
+        topic = self._metadata.topic(command.topic)
+        if topic is not None:
+            answer(topic)
+        elif command.create:
+            self.ensure(command.topic, answer)
+        elif not address.is_topic(command.topic):
+            answer(Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {command.topic!r} is not a name that a topic can have"))
+        else:
+            answer(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist"))
+
+    def _list(self, session: Session, command: ListTopics) -> None:
+        session.answer(TopicList(command.ticket, self._metadata.topics()))
+
+    def _put(self, session: Session, command: PutTopic) -> None:
+        topic = command.topic
+        failure = _illegal(topic)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        known = self._metadata.topic(topic.name)
+        created_ms = known.created_ms if known is not None else self._clock.wall_ms()
+
+        def put(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._metadata.put_topic(replace(topic, created_ms=created_ms), put)
+
+    def _delete(self, session: Session, command: DeleteTopic) -> None:
+        if self._metadata.topic(command.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        if address.is_system_topic(command.topic):
+            session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, f"{command.topic} belongs to the system")))
+            return
+
+        def deleted(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        # What was to come again of it by POP goes too: else a topic of the same name would hand it out.
+        for group in self._metadata.groups():
+            retry_topic = address.pop_retry_topic(group.name, command.topic)
+            if self._metadata.topic(retry_topic) is not None and not self._is_of_others(retry_topic, command.topic):
+                self._metadata.delete_topic(retry_topic, _dropped)
+        self._metadata.delete_topic(command.topic, deleted)
+
+    def _is_of_others(self, retry_topic: str, topic: str) -> bool:
+        """True when the name, which does not tell where the group ends, is that of another group or topic too."""
+        known = self._metadata
+        if known.group(retry_topic.removeprefix(address.RETRY_PREFIX)) is not None:
+            return True
+        pairs = address.retried_by_pop(retry_topic)
+        return any(name != topic and known.group(group) and known.topic(name) for group, name in pairs)
+
+
+def queues_of_derived(metadata: Metadata, name: str) -> int:
+    """One, and of a group's retry topic as many as the group says (RocketMQ: retryQueueNums)."""
+    group = metadata.group(name[len(address.RETRY_PREFIX) :]) if name.startswith(address.RETRY_PREFIX) else None
+    return min(max(group.retry_queues, 1), limits.QUEUES_PER_TOPIC_MAX) if group is not None else 1
+
+
+def _dropped(_: None | Failure) -> None:
+    """What the log refuses of it, it refuses of the topic itself, which is deleted after it."""
+
+
+def _illegal(topic: Topic) -> Failure | None:
+    """Why `topic` cannot be made, or None."""
+    if not address.is_topic(topic.name):
+        return Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {topic.name!r}: 1 to 127 of the characters % | a-z A-Z 0-9 _ -")
+    if address.is_system_topic(topic.name):
+        return Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {topic.name}: the name belongs to the system")
+    most = limits.QUEUES_PER_TOPIC_MAX
+    if not (0 <= topic.read_queues <= most and 0 <= topic.write_queues <= most):
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"topic {topic.name}: queues must be 0 to {most}")
+    fault = attribute.faulty(topic.attributes)
+    if fault is not None:
+        return fault
+    if topic.perm & ~PERM_READ_WRITE & ~8:
+        return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"topic {topic.name}: perm {topic.perm} is none of 2, 4, 6")
+    return None

@@ -1,0 +1,1 @@
+"""Messages on their way out: receiving, pulling, settling, dead letters, watching."""

@@ -1,0 +1,133 @@
+"""Dead letters: a message whose attempts are used up is copied to `%DLQ%group` and retired where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from domain import address, limits, lite
+from domain import property as properties
+from domain.command import Command, DeadLetter
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.message import Message, Placed
+from domain.ports import MessageStore, ReadResult
+from domain.receipt import RETRY_NONE, Receipt
+from domain.record import Record
+from gateway.connection.client_connection import Session
+from gateway.usecase.handler import Verb
+from gateway.usecase.publish.send import Sending
+
+_PARKED = (
+    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, "TIMER_OUT_MS",
+    *lite.MARKS,
+)  # fmt: skip
+
+
+def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mapping[str, str]) -> Message:
+    """A message for `topic` with body and properties of `record`, less old delays and light queues, with `changes` set."""
+    kept = properties.without(record.properties, _PARKED)
+    return Message(
+        topic,
+        record.body,
+        properties.with_values(kept, changes),
+        sys_flag=record.sys_flag,
+        flag=record.flag,
+        born_ms=record.born_ms,
+        born_host=record.born_host,
+        reconsume_times=reconsume_times,
+    )
+
+
+def bury(group: str, message: Message) -> None:
+    """Make a message that was meant for the retry topic of `group` one for its dead-letter topic."""
+    stored = properties.without(message.properties, _PARKED)
+    origin = properties.text(stored, properties.RETRY_TOPIC) or message.topic
+    origin_id = properties.text(stored, properties.ORIGIN_MESSAGE_ID) or properties.text(stored, properties.UNIQ_KEY)
+    marks = {properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: origin_id or "-"}
+    message.properties = properties.with_values(stored, marks)
+    message.topic = address.dead_letter_topic(group)
+    message.queue_id = 0
+
+
+def leased_topic(group: str, topic: str, receipt: Receipt) -> str:
+    """The topic whose queue a receipt speaks of: the group's retry topic when its flag says so."""
+    if receipt.retry == RETRY_NONE or topic.startswith(address.RETRY_PREFIX):
+        return topic
+    return address.pop_retry_topic(group, topic)
+
+
+def _offset(queue: str, record: bytes) -> int:
+    """The offset of a record in the queue that it was read from."""
+    view = Record(record)
+    return lite.offset_in(view.properties) if queue.startswith(lite.PREFIX) else view.queue_offset
+
+
+class DeadLetters:
+    """The DeadLetter verb, and `bury` for messages that the gateway itself gives up."""
+
+    def __init__(self, store: MessageStore, sending: Sending) -> None:
+        self._store = store
+        self._sending = sending
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """DeadLetter."""
+        return {DeadLetter: self._dead_letter}
+
+    def bury(
+        self,
+        group: str,
+        topic: str,
+        receipt: Receipt,
+        record: bytes,
+        done: Callable[[None | Failure], None] | None,
+    ) -> None:
+        """Copy `record` to the dead-letter topic, then settle its lease; a crash between leaves two copies, never none."""
+        view = Record(record)
+        stored = view.properties
+        message_id = properties.text(stored, properties.UNIQ_KEY)
+        origin = properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or lite.topic_of(topic)
+        letter = copy_of(
+            view,
+            address.dead_letter_topic(group),
+            reconsume_times=view.reconsume_times,
+            changes={properties.DLQ_ORIGIN_TOPIC: origin, properties.DLQ_ORIGIN_MESSAGE_ID: message_id or "-"},
+        )
+
+        def stored_copy(result: list[Placed] | Failure) -> None:
+            if isinstance(result, Failure):
+                if done is not None:
+                    done(result)
+                return
+            self._store.settle(group, leased_topic(group, topic, receipt), [receipt], settled)
+
+        def settled(result: list[Failure | None] | Failure) -> None:
+            if done is not None:
+                done(result if isinstance(result, Failure) else None)
+
+        self._sending.submit([letter], stored_copy)
+
+    def _dead_letter(self, session: Session, command: DeadLetter) -> None:
+        def answer(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self.give_up(command.group, command.topic, command.receipt, answer)
+
+    def give_up(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
+        """Bury the message that a receipt names; harmless when it is settled already."""
+        leased = leased_topic(group, topic, receipt)
+
+        def read(result: ReadResult | Failure) -> None:
+            if isinstance(result, Failure):
+                answer(result)
+            elif not result.records or _offset(leased, result.records[0]) != receipt.queue_offset:
+                answer(Failure(ErrorCode.RECEIPT_INVALID, "the receipt names no message that is still there"))
+            else:
+                self.bury(group, topic, receipt, result.records[0], answer)
+
+        def position(result: int | Failure) -> None:
+            if not isinstance(result, Failure) and result > receipt.queue_offset:
+                answer(None)  # buried or acknowledged before
+                return
+            self._store.read(leased, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX, None, read)
+
+        self._store.offset(group, leased, receipt.queue_id, position)

@@ -1,0 +1,64 @@
+"""The limit of attempts for members that pull: a leased message that has used them up goes to the dead-letter topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from domain import address
+from domain.command import Pull
+from domain.ports import ReadResult
+from domain.receipt import RETRY_NONE, Receipt
+from domain.record import Record
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.consume.dead_letter_batch import Letter, bury_all, lane
+from gateway.usecase.consume.dead_letters import DeadLetters
+
+
+class Limited:
+    """Looks at what a pull has leased; what was only read is never leased, and never looked at."""
+
+    def __init__(self, groups: Groups, dead_letters: DeadLetters) -> None:
+        self._groups = groups
+        self._dead_letters = dead_letters
+
+    def pulled(self, command: Pull, result: ReadResult, then: Callable[[ReadResult], None]) -> None:
+        """`then` gets `result` less the messages that were delivered too often; those are buried, and their leases settled.
+
+        It gets it when they are. One that could not be buried ends it: what the member reports later would settle it unburied,
+        and in an ordered group what follows has to wait.
+        """
+        group = self._groups.find(command.group)
+        if group is None or command.topic.startswith(address.RETRY_PREFIX):
+            then(result)
+            return
+        kept: list[bytes] = []
+        letters: list[Letter] = []
+        for data in result.records:
+            record = Record(data)
+            if record.reconsume_times <= group.retry_max:
+                kept.append(data)
+                continue
+            letters.append((command.topic, leased(command, result, record), data))
+        if not letters:
+            then(result)
+            return
+        left = replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
+
+        def buried(stuck: set[bytes]) -> None:
+            then(_before(left, [letter for letter in letters if lane(letter[2]) in stuck]) if stuck else left)
+
+        bury_all(self._dead_letters, command.group, letters, buried)
+
+
+def _before(left: ReadResult, stuck: list[Letter]) -> ReadResult:
+    """What stands before the first letter that is stuck; the member asks for that one again."""
+    offset = stuck[0][1].queue_offset
+    records = [data for data in left.records if Record(data).queue_offset < offset]
+    return replace(left, records=records, status="FOUND" if records else "EMPTY", next_offset=offset)
+
+
+def leased(command: Pull, result: ReadResult, record: Record) -> Receipt:
+    """What names the lease of a message that a pull has leased."""
+    offset = record.queue_offset
+    return Receipt(offset, result.pop_ms, 0, 0, RETRY_NONE, "", command.queue_id, offset, record.physical_offset)

@@ -1,0 +1,51 @@
+"""Queue locks for orderly consumers: one client of a group owns a queue while it renews."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain import limits
+from domain.command import Command, LockQueues
+from domain.event import Done, Locked
+from domain.ports import Clock
+from gateway.connection.client_connection import Session
+from gateway.usecase.handler import Verb
+
+LOCK_NS: Final = 60 * limits.SECOND_NS
+LOCKS_SWEPT_ABOVE: Final = 10_000
+
+
+class Locks:
+    """LockQueues. A lock ends 60 s after its last renewal, as RocketMQ's RebalanceLockManager has it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._held: dict[tuple[str, str, int], tuple[str, int]] = {}
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """LockQueues."""
+        return {LockQueues: self._lock}
+
+    def is_locked(self, group: str) -> bool:
+        """True while some client of `group` holds a queue."""
+        now = self._clock.monotonic_ns()
+        return any(key[0] == group and held[1] > now for key, held in self._held.items())
+
+    def _lock(self, session: Session, command: LockQueues) -> None:
+        now = self._clock.monotonic_ns()
+        owned: list[tuple[str, str, int]] = []
+        for broker, topic, queue_id in command.queues:
+            key = (command.group, topic, queue_id)
+            holder, until = self._held.get(key, ("", 0))
+            mine = holder == command.client_id
+            if command.unlock:
+                if mine:
+                    del self._held[key]
+            elif mine or until <= now:
+                self._held[key] = (command.client_id, now + LOCK_NS)
+                owned.append((broker, topic, queue_id))
+        if len(self._held) > LOCKS_SWEPT_ABOVE:
+            self._held = {key: lock for key, lock in self._held.items() if lock[1] > now}
+        if command.wait:
+            session.answer(Done(command.ticket) if command.unlock else Locked(command.ticket, owned))

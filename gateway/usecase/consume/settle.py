@@ -1,0 +1,188 @@
+"""Settling: acknowledging leases, moving their ends, and giving messages back to a retry topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from domain import address, limits
+from domain import property as properties
+from domain.command import Acknowledge, Command, Extend, SendBack
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Extended, Refused, Sent, Settled
+from domain.message import Placed
+from domain.ports import MessageStore
+from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
+from domain.record import Record
+from domain.resend import Retry
+from domain.retry import DEFAULT
+from domain.topic import PERM_WRITE, Group
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.consume.dead_letters import bury, copy_of, leased_topic
+from gateway.usecase.consume.locks import Locks
+from gateway.usecase.fan_in import Round
+from gateway.usecase.handler import Verb
+from gateway.usecase.publish.send import Sending
+
+_LEVELS = 18
+Outcome = TypeVar("Outcome")
+
+
+class Settling:
+    """Acknowledge, Extend, SendBack, Retry."""
+
+    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks, policy: Policy) -> None:
+        self._policy = policy
+        self._locks = locks
+        self._store = store
+        self._groups = groups
+        self._sending = sending
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Acknowledge, Extend, SendBack, Retry."""
+        return {
+            Acknowledge: self._acknowledge,
+            Extend: self._extend,
+            SendBack: self._send_back,
+            Retry: self._retry,
+        }
+
+    def _acknowledge(self, session: Session, command: Acknowledge) -> None:
+        def settled(result: list[Failure | None] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(Settled(command.ticket, result))
+
+        if all(receipt.retry == RETRY_NONE for receipt in command.receipts):
+            self._store.settle(command.group, command.topic, command.receipts, settled)
+        else:
+            _by_topic(self._store.settle, command, settled)
+
+    def _extend(self, session: Session, command: Extend) -> None:
+        if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
+            session.answer(Refused(command.ticket, failure))
+            return
+        if command.untold:
+            self._withdraw(command)
+            session.answer(Extended(command.ticket, list(command.receipts)))
+            return
+        invisible_ms = command.invisible_ms
+
+        def extend(
+            group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Receipt | Failure] | Failure], None]
+        ) -> None:
+            self._store.extend(group, topic, receipts, invisible_ms, done)
+
+        def extended(result: list[Receipt | Failure] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+                return
+            for old, new in zip(command.receipts, result, strict=True):
+                if isinstance(new, Receipt) and old.retry != RETRY_NONE:
+                    new.retry = RETRY_V1
+            session.answer(Extended(command.ticket, result))
+
+        _by_topic(extend, command, extended)
+
+    def _withdraw(self, command: Extend) -> None:
+        parts: dict[str, list[Receipt]] = {}
+        for receipt in command.receipts:
+            parts.setdefault(leased_topic(command.group, command.topic, receipt), []).append(receipt)
+        for topic, receipts in parts.items():
+            self._store.withdraw(command.group, topic, receipts, True)
+
+    def _send_back(self, session: Session, command: SendBack) -> None:
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                session.answer(Refused(command.ticket, group))
+                return
+            if not self._policy.permission & PERM_WRITE:
+                text = "the broker sending message is forbidden: brokerPermission is without write"
+                session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
+                return
+            if group.retry_queues == 0:
+                # A group that has no queue for it retries nothing, and has no dead letters either.
+                session.answer(Done(command.ticket))
+                return
+
+            def found(record: bytes | Failure) -> None:
+                if isinstance(record, Failure):
+                    session.answer(Refused(command.ticket, record))
+                else:
+                    self._give_back(session, command, group, Record(record))
+
+            self._store.record_at(command.physical_offset, found)
+
+        self._groups.ensure(command.group, ready)
+
+    def _give_back(self, session: Session, command: SendBack, group: Group, record: Record) -> None:
+        times = record.reconsume_times
+        most = command.retry_max if command.retry_max >= 0 else group.retry_max
+        origin_topic = properties.text(record.properties, properties.RETRY_TOPIC) or record.topic
+        origin_id = properties.text(record.properties, properties.ORIGIN_MESSAGE_ID)
+        if not origin_id:
+            origin_id = command.origin_message_id or properties.text(record.properties, properties.UNIQ_KEY) or "-"
+        changes = {properties.RETRY_TOPIC: origin_topic, properties.ORIGIN_MESSAGE_ID: origin_id}
+        if command.delay_level < 0 or times >= most:
+            changes[properties.DLQ_ORIGIN_TOPIC] = origin_topic
+            changes[properties.DLQ_ORIGIN_MESSAGE_ID] = origin_id
+            message = copy_of(record, address.dead_letter_topic(group.name), reconsume_times=times, changes=changes)
+        else:
+            if command.delay_level <= 0 and group.retry != DEFAULT:
+                changes[properties.TIMER_DELAY_MS] = str(group.retry.delay_ms(times))
+            else:
+                # The default policy is the list of levels, and a level is what RocketMQ's tools know to show.
+                level = command.delay_level if command.delay_level > 0 else 3 + times
+                changes[properties.DELAY] = str(min(level, _LEVELS))
+            message = copy_of(record, address.retry_topic(group.name), reconsume_times=times + 1, changes=changes)
+
+        def stored(result: list[Placed] | Failure) -> None:
+            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+
+        self._sending.submit([message], stored)
+
+    def _retry(self, session: Session, command: Retry) -> None:
+        def stored(result: list[Placed] | Failure) -> None:
+            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
+
+        def ready(group: Group | Failure) -> None:
+            if isinstance(group, Failure):
+                if command.wait:
+                    session.answer(Refused(command.ticket, group))
+                return
+            most = command.retry_max if command.retry_max >= 0 else group.retry_max
+            ordered = self._locks.is_locked(group.name)
+            for message in command.messages:
+                if ordered or message.reconsume_times > most:
+                    bury(group.name, message)
+            self._sending.submit(command.messages, stored if command.wait else None)
+
+        self._groups.ensure(command.group, ready)
+
+
+def _by_topic(
+    verb: Callable[[str, str, Sequence[Receipt], Callable[[list[Outcome] | Failure], None]], None],
+    command: Acknowledge | Extend,
+    done: Callable[[list[Outcome] | Failure], None],
+) -> None:
+    """Call `verb` for the receipts of a topic and for those of its retry topic; `done` gets the outcomes in their order."""
+    receipts = command.receipts
+    parts: dict[str, list[int]] = {}
+    for at, receipt in enumerate(receipts):
+        parts.setdefault(leased_topic(command.group, command.topic, receipt), []).append(at)
+
+    def settle(topic: str, settled: Callable[[list[Outcome] | Failure], None]) -> None:
+        verb(command.group, topic, [receipts[at] for at in parts[topic]], settled)
+
+    def over(found: dict[tuple[str], list[Outcome]], failure: Failure | None) -> None:
+        if failure is not None:
+            done(failure)
+            return
+        outcomes = {at: each for (topic,), part in found.items() for at, each in zip(parts[topic], part, strict=True)}
+        done([outcomes[at] for at in range(len(receipts))])
+
+    Round(settle, over).start([(topic,) for topic in parts])

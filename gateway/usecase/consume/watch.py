@@ -1,0 +1,140 @@
+"""Live messages by path: Watch and Unwatch. Nothing is kept for a watcher that is away."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final, final
+
+from domain import property as properties
+from domain.command import Command, Unwatch, Watch
+from domain.errors import ErrorCode, Failure
+from domain.event import Delivered, Refused, Watched
+from domain.filter.path import is_filter
+from domain.ports import Clock
+from domain.record import Record
+from gateway.connection.client_connection import Session
+from gateway.routing.routes import Routes
+from gateway.usecase.consume.parking import Judge
+from gateway.usecase.handler import Verb
+
+PENDING_MAX: Final = 4_096
+WATCHES_PER_SESSION_MAX: Final = 1_024
+
+
+@final
+class Watcher:
+    """One watch: whose, what was asked for, and what arrived for it in this loop turn (at most PENDING_MAX records)."""
+
+    __slots__ = ("command", "pattern", "pending", "session", "ticket")
+
+    def __init__(self, session: Session, command: Watch) -> None:
+        self.session = session
+        self.command = command
+        self.ticket = command.ticket
+        self.pattern = command.pattern
+        self.pending: deque[bytes] = deque()
+
+
+class Watches:
+    """Watch, Unwatch, and the listener of the store that feeds them: one Delivered a watcher a loop turn.
+
+    `dropped` counts records that a watcher lost because more than PENDING_MAX came in one turn; the oldest go.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._routes: Routes[Watcher, list[Watcher]] = Routes(list)
+        self._of_session: dict[Session, list[Watcher]] = {}
+        self._waiting: list[Watcher] = []
+        self.dropped = 0
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Watch, Unwatch."""
+        return {Watch: self.watch, Unwatch: self.unwatch}
+
+    @property
+    def watching(self) -> int:
+        """How many watches are on."""
+        return self._routes.size
+
+    def watch(self, session: Session, command: Watch) -> None:
+        """Answer Watched and deliver from now on. Refused FILTER_ILLEGAL, or QUOTA beyond WATCHES_PER_SESSION_MAX.
+
+        A second watch under the same ticket takes the place of the first.
+        """
+        if not is_filter(command.pattern):
+            session.answer(Refused(command.ticket, Failure(ErrorCode.FILTER_ILLEGAL, "not a legal topic filter")))
+            return
+        self._end(session, command.ticket)
+        mine = self._of_session.get(session)
+        if mine is None:
+            mine = self._of_session[session] = []
+            session.on_close.append(lambda: self._close(session))
+        if len(mine) >= WATCHES_PER_SESSION_MAX:
+            failure = Failure(ErrorCode.QUOTA, f"a connection may hold {WATCHES_PER_SESSION_MAX} watches")
+            session.answer(Refused(command.ticket, failure))
+            return
+        watcher = Watcher(session, command)
+        mine.append(watcher)
+        self._routes.insert(command.pattern, watcher)
+        session.answer(Watched(command.ticket))
+
+    def unwatch(self, session: Session, command: Unwatch) -> None:
+        """End one watch; harmless when there is none."""
+        self._end(session, command.ticket)
+
+    def review(self, judge: Judge) -> None:
+        """Rights have changed: who may not hear what it watches is refused, and hears no more."""
+        for session, watchers in list(self._of_session.items()):
+            for watcher in list(watchers):
+                failure = judge(session, watcher.command)
+                if failure is not None:
+                    self._end(session, watcher.ticket)
+                    session.answer(Refused(watcher.ticket, failure))
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """StoreListener: remember each record for its watchers, and deliver when the turn is over."""
+        routes = self._routes
+        if not routes.size:
+            return
+        for data in records:
+            origin = properties.find(Record(data).properties, b"originMqttTopic")
+            for watcher in routes.of(topic, origin)[1]:
+                pending = watcher.pending
+                if not pending:
+                    if not self._waiting:
+                        self._clock.call_soon(self._deliver)
+                    self._waiting.append(watcher)
+                elif len(pending) >= PENDING_MAX:
+                    pending.popleft()
+                    self.dropped += 1
+                pending.append(data)
+
+    def freed(self, group: str, topic: str) -> None:
+        """StoreListener: leases do not concern a watch."""
+
+    def _deliver(self) -> None:
+        waiting = self._waiting
+        self._waiting = []
+        for watcher in waiting:
+            records = list(watcher.pending)
+            watcher.pending.clear()
+            if records:
+                watcher.session.answer(Delivered(watcher.ticket, records))
+
+    def _end(self, session: Session, ticket: object) -> None:
+        mine = self._of_session.get(session, [])
+        for at, watcher in enumerate(mine):
+            if watcher.ticket == ticket:
+                del mine[at]
+                self._drop(watcher)
+                return
+
+    def _drop(self, watcher: Watcher) -> None:
+        self._routes.remove(watcher.pattern, watcher)
+        watcher.pending.clear()
+
+    def _close(self, session: Session) -> None:
+        for watcher in self._of_session.pop(session, []):
+            self._drop(watcher)

@@ -1,0 +1,101 @@
+"""Who is connected as what, and what a group consumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from domain.command import Command, Subscription
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.ports import MessageStore, Metadata
+from domain.statistics import (
+    ClientSeen,
+    Connections,
+    Consumed,
+    Producers,
+    QueryConnections,
+    QueryConsumed,
+    QueryProducers,
+)
+from gateway.connection.client_connection import Session
+from gateway.usecase.fan_in import Round
+from gateway.usecase.handler import Verb
+from gateway.usecase.membership.members import Registry
+
+POSITIONS_MAX: Final = 65_536
+
+
+class Connecting:
+    """QueryConnections, QueryProducers, QueryConsumed."""
+
+    def __init__(self, store: MessageStore, metadata: Metadata, registry: Registry) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._registry = registry
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The three of them."""
+        return {
+            QueryConnections: self._connections,
+            QueryProducers: self._producers,
+            QueryConsumed: self._consumed,
+        }
+
+    def _connections(self, session: Session, command: QueryConnections) -> None:
+        members = self._registry.members(command.group)
+        if not members:
+            failure = Failure(ErrorCode.GROUP_OFFLINE, f"the consumer group <{command.group}> not online")
+            session.answer(Refused(command.ticket, failure))
+            return
+        last = max(members.values(), key=lambda member: member.seen_ns).membership
+        newest: dict[str, Subscription] = {}
+        for member in members.values():
+            for each in member.membership.subscriptions:
+                if each.topic not in newest or newest[each.topic].version < each.version:
+                    newest[each.topic] = each
+        answer = Connections(
+            command.ticket,
+            self._seen(members),
+            last.consume_type,
+            last.model,
+            last.from_where,
+            [newest[topic] for topic in sorted(newest)],
+        )
+        session.answer(answer)
+
+    def _producers(self, session: Session, command: QueryProducers) -> None:
+        names = [command.group] if command.group else self._registry.producer_groups()
+        groups = {name: self._seen(self._registry.producers(name)) for name in names}
+        if command.group and not groups[command.group]:
+            failure = Failure(ErrorCode.GROUP_OFFLINE, f"the producer group <{command.group}> not exist")
+            session.answer(Refused(command.ticket, failure))
+        else:
+            session.answer(Producers(command.ticket, groups))
+
+    def _seen(self, client_ids: Iterable[str]) -> list[ClientSeen]:
+        found: list[ClientSeen] = []
+        for client_id in sorted(client_ids):
+            speaker = self._registry.speaker(client_id)
+            if speaker is not None:
+                found.append(ClientSeen(client_id, speaker.address, speaker.language, speaker.version, speaker.seen_ms))
+        return found
+
+    def _consumed(self, session: Session, command: QueryConsumed) -> None:
+        if self._metadata.group(command.group) is None:
+            failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"the consumer group <{command.group}> does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        members = self._registry.members(command.group).values()
+        topics = {each.topic for member in members for each in member.membership.subscriptions}
+        places = [
+            (command.group, topic.name, queue_id)
+            for topic in self._metadata.topics()
+            if topic.name not in topics
+            for queue_id in range(max(topic.read_queues, topic.write_queues))
+        ][:POSITIONS_MAX]
+
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            session.answer(Consumed(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
+
+        Round(self._store.offset, positioned).start(places)

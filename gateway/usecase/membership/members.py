@@ -1,0 +1,243 @@
+"""Membership: who takes part in which consumer group, by heartbeat; everybody concerned is told when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain import address, limits
+from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers, Subscription
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Members, MembersChanged, Refused
+from domain.ports import Clock, MessageStore
+from domain.topic import Group
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+
+SILENCE_NS: Final = 120 * limits.SECOND_NS
+SWEEP_NS: Final = 10 * limits.SECOND_NS
+
+
+@dataclass(slots=True)
+class Member:
+    """One client's part in one consumer group, and the session that last spoke for it.
+
+    lasting   its protocol has no heartbeats: it goes with its session only
+    """
+
+    session: Session
+    membership: Membership
+    language: str
+    version: int
+    seen_ns: int
+    lasting: bool = False
+
+    @property
+    def retry_topic(self) -> str:
+        """The group's retry topic when this member reads it, as members that push do; else ""."""
+        name = address.retry_topic(self.membership.group)
+        return name if any(each.topic == name for each in self.membership.subscriptions) else ""
+
+
+@dataclass(slots=True)
+class Speaker:
+    """One client as its last heartbeat told of it: `address` is "host:port", "" unknown; `seen_ms` wall clock."""
+
+    session: Session
+    language: str
+    version: int
+    address: str
+    seen_ms: int
+
+
+class Registry:
+    """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence.
+
+    on_producer   called with its group when a producer has come, or goes on by another session
+    """
+
+    def __init__(self, topics: Topics, groups: Groups, store: MessageStore, clock: Clock) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._clock = clock
+        self._members: dict[str, dict[str, Member]] = {}
+        self._producers: dict[str, dict[str, Session]] = {}
+        self._speakers: dict[str, Speaker] = {}
+        self._watched: dict[Session, set[str]] = {}
+        self.on_producer: list[Callable[[str], None]] = []
+        clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The three of them."""
+        return {Heartbeat: self._heartbeat, Leave: self._leave, QueryMembers: self._query}
+
+    def members(self, group: str) -> Mapping[str, Member]:
+        """Client id -> member of one group."""
+        return self._members.get(group, {})
+
+    def subscription(self, group: str, topic: str) -> Subscription | None:
+        """What the members of `group` said of `topic`, the newest version of it."""
+        said = [
+            each
+            for member in self._members.get(group, {}).values()
+            for each in member.membership.subscriptions
+            if each.topic == topic
+        ]
+        return max(said, key=lambda each: each.version, default=None)
+
+    def producers(self, group: str) -> Mapping[str, Session]:
+        """Client id -> session of the producers of one group."""
+        return self._producers.get(group, {})
+
+    def producer_groups(self) -> list[str]:
+        """Producer groups with at least one client, sorted."""
+        return sorted(self._producers)
+
+    def speaker(self, client_id: str) -> Speaker | None:
+        """A client that is connected."""
+        return self._speakers.get(client_id)
+
+    def groups(self) -> list[str]:
+        """Groups with at least one member, sorted."""
+        return sorted(self._members)
+
+    def _heartbeat(self, session: Session, command: Heartbeat) -> None:
+        for membership in command.consumers:
+            if not address.is_group(membership.group):
+                failure = Failure(ErrorCode.GROUP_ILLEGAL, f"group {membership.group!r} is not a name that a group can have")
+                if command.wait:
+                    session.answer(Refused(command.ticket, failure))
+                return
+        session.client_id = command.client_id
+        self._follow(session, command)
+        for name in command.producers:
+            self._produce(name, command.client_id, session)
+        for membership in command.consumers:
+            self._join(session, command, membership)
+        if command.wait:
+            session.answer(Done(command.ticket))
+
+    def _produce(self, name: str, client_id: str, session: Session) -> None:
+        producers = self._producers.setdefault(name, {})
+        known = producers.get(client_id)
+        producers[client_id] = session
+        if known is not session:
+            for hear in self.on_producer:
+                hear(name)
+
+    def _join(self, session: Session, command: Heartbeat, membership: Membership) -> None:
+        members = self._members.setdefault(membership.group, {})
+        known = members.get(command.client_id)
+        if known is not None and command.keep_subscriptions and not membership.subscriptions:
+            membership.subscriptions = known.membership.subscriptions
+        members[command.client_id] = Member(
+            session, membership, command.language, command.version, self._clock.monotonic_ns()
+        )  # fmt: skip
+        if known is None:
+            self._groups.ensure(membership.group, self._prepare_retry)
+        if known is None or _topics(known.membership) != _topics(membership):
+            self._tell(membership.group)
+            if known is not None and membership.subscriptions:
+                self._store.release(membership.group, command.client_id, _topics(membership))
+        self._store.renew(membership.group, command.client_id, known is not None and known.session is not session)
+
+    def enrol(self, session: Session, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
+        """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""
+        heartbeat = Heartbeat(None, client_id, consumers=list(memberships), wait=False, address=client)
+        wanted = {membership.group for membership in memberships}
+        for group in sorted(self._members):
+            known = self._members[group].get(client_id)
+            if known is not None and known.session is session and group not in wanted:
+                self._drop(group, client_id)
+        if memberships:
+            self._follow(session, heartbeat)
+        for membership in memberships:
+            self._join(session, heartbeat, membership)
+            self._members[membership.group][client_id].lasting = True
+
+    def _prepare_retry(self, group: Group | Failure) -> None:
+        """Queue-level consumers subscribe to their retry topic at once, so it must have a route before the first retry."""
+        if isinstance(group, Group):
+            self._topics.ensure(address.retry_topic(group.name), lambda _: None)
+
+    def _leave(self, session: Session, command: Leave) -> None:
+        everything = command.consumer_group == "" and command.producer_group == ""
+        groups = sorted(self._members) if everything else [command.consumer_group]
+        for group in groups:
+            self._drop(group, command.client_id)
+        for name in sorted(self._producers) if everything else [command.producer_group]:
+            self._drop_producer(name, command.client_id)
+        session.answer(Done(command.ticket))
+
+    def _query(self, session: Session, command: QueryMembers) -> None:
+        members = self._members.get(command.group)
+        if members:
+            session.answer(Members(command.ticket, sorted(members)))
+        else:
+            failure = Failure(ErrorCode.GROUP_OFFLINE, f"no consumer for this group, {command.group}")
+            session.answer(Refused(command.ticket, failure))
+
+    def _follow(self, session: Session, command: Heartbeat) -> None:
+        client_id = command.client_id
+        self._speakers[client_id] = Speaker(
+            session, command.language, command.version, command.address, self._clock.wall_ms()
+        )  # fmt: skip
+        clients = self._watched.get(session)
+        if clients is None:
+            self._watched[session] = {client_id}
+            session.on_close.append(lambda: self._gone(session))
+        else:
+            clients.add(client_id)
+
+    def _gone(self, session: Session) -> None:
+        for client_id in sorted(self._watched.pop(session, ())):
+            for group in sorted(self._members):
+                member = self._members[group].get(client_id)
+                if member is not None and member.session is session:
+                    self._drop(group, client_id)
+            for name in sorted(self._producers):
+                if self._producers[name].get(client_id) is session:
+                    self._drop_producer(name, client_id)
+            speaker = self._speakers.get(client_id)
+            if speaker is not None and speaker.session is session:
+                del self._speakers[client_id]
+
+    def _drop(self, group: str, client_id: str) -> None:
+        members = self._members.get(group)
+        if members is None or members.pop(client_id, None) is None:
+            return
+        self._store.release(group, client_id, ())
+        if members:
+            self._tell(group)
+        else:
+            del self._members[group]
+
+    def _drop_producer(self, name: str, client_id: str) -> None:
+        producers = self._producers.get(name)
+        if producers is not None:
+            producers.pop(client_id, None)
+            if not producers:
+                del self._producers[name]
+
+    def _tell(self, group: str) -> None:
+        found = self._groups.find(group)
+        if found is not None and not found.notify:
+            return
+        for _, member in sorted(self._members.get(group, {}).items()):
+            member.session.answer(MembersChanged(None, group))
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic_ns()
+        for group in sorted(self._members):
+            for client_id, member in sorted(self._members.get(group, {}).items()):
+                if not member.lasting and now - member.seen_ns > SILENCE_NS:
+                    self._drop(group, client_id)
+        self._clock.call_at(now + SWEEP_NS, self._sweep)
+
+
+def _topics(membership: Membership) -> list[str]:
+    return sorted(subscription.topic for subscription in membership.subscriptions)

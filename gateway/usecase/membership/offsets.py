@@ -1,0 +1,144 @@
+"""Positions of groups, and the bounds of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from domain import lite
+from domain.command import Command, CommitOffsets, QueryBounds, QueryOffset, SearchOffset
+from domain.errors import ErrorCode, Failure
+from domain.event import Bounds, Done, Offset, Refused
+from domain.ports import MessageStore
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.fan_in import Round
+from gateway.usecase.handler import Verb
+from gateway.usecase.membership.members import Registry
+from gateway.usecase.membership.resets import Resets
+
+
+class Offsets:
+    """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
+
+    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, registry: Registry, resets: Resets) -> None:
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._registry = registry
+        self._resets = resets
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The four of them."""
+        return {
+            CommitOffsets: self._commit,
+            QueryOffset: self._query,
+            QueryBounds: self._bounds,
+            SearchOffset: self._search,
+        }
+
+    def _commit(self, session: Session, command: CommitOffsets) -> None:
+        for topic, queue_id, offset in command.offsets:
+            failure = self._illegal(topic, queue_id, offset)
+            if failure is not None:
+                if command.wait:
+                    session.answer(Refused(command.ticket, failure))
+                return
+
+        light = any(topic.startswith(lite.PREFIX) for topic, _, _ in command.offsets)
+        member = not light and session.client_id in self._registry.members(command.group)
+        offsets = self._current(command) if member else command.offsets
+        store = self._store.report if member else self._store.commit
+
+        def ready(group: object) -> None:
+            if isinstance(group, Failure):
+                if command.wait:
+                    session.answer(Refused(command.ticket, group))
+            elif offsets:
+                store(command.group, offsets, committed if command.wait else None)
+            elif command.wait:
+                committed(None)
+
+        def committed(result: None | Failure) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._groups.ensure(command.group, ready)
+
+    def _current(self, command: CommitOffsets) -> list[tuple[str, int, int]]:
+        """What is to be stored of a member's report: not what somebody has set to another position meanwhile."""
+        return [each for each in command.offsets if not self._resets.is_stale(command.group, *each)]
+
+    def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:
+        known = self._topics.to_read(topic)
+        if known is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
+        if not 0 <= queue_id < max(known.read_queues, known.write_queues, 1):
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic} has no queue {queue_id}")
+        if offset < 0:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"offset {offset} of {topic}: offsets begin at 0")
+        return None
+
+    def _query(self, session: Session, command: QueryOffset) -> None:
+        def found(result: int | Failure) -> None:
+            if not isinstance(result, Failure):
+                session.answer(Offset(command.ticket, result))
+            elif result.code is ErrorCode.OFFSET_NOT_FOUND and self._may_begin_at_zero(session, command):
+                self._store.is_hot(command.topic, command.queue_id, partial(zero, result))
+            else:
+                session.answer(Refused(command.ticket, result))
+
+        def zero(failure: Failure, hot: bool | Failure) -> None:
+            # Only a queue that is young is read from its beginning by a group that never came: of any other the client
+            # chooses where to begin (ConsumerManageProcessor, checkInDiskByConsumeOffset).
+            if hot is not True:
+                session.answer(Refused(command.ticket, failure))
+            else:
+                session.answer(Offset(command.ticket, 0))
+
+        self._store.offset(command.group, command.topic, command.queue_id, found)
+
+    def _may_begin_at_zero(self, session: Session, command: QueryOffset) -> bool:
+        """True for a queue that exists, when whoever asks takes its beginning for an answer."""
+        wanted = command.zero_if_absent and self._illegal(command.topic, command.queue_id, 0) is None
+        return wanted and not self._by_time(session, command)
+
+    def _by_time(self, session: Session, command: QueryOffset) -> bool:
+        """True when the client itself looks for where to begin: told of a position, even 0, it would not."""
+        member = self._registry.members(command.group).get(session.client_id)
+        return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
+
+    def _bounds(self, session: Session, command: QueryBounds) -> None:
+        topic = self._topics.to_read(command.topic)
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        most = max(topic.read_queues, topic.write_queues)
+        wanted = range(most) if command.queue_id < 0 else range(command.queue_id, command.queue_id + 1)
+        if command.queue_id >= most:
+            failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def bounded(found: dict[tuple[str, int], tuple[int, int]], failure: Failure | None) -> None:
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
+            else:
+                session.answer(Bounds(command.ticket, [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]))
+
+        Round(self._store.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
+
+    def _search(self, session: Session, command: SearchOffset) -> None:
+        failure = self._illegal(command.topic, command.queue_id, 0)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def found(result: int | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(Offset(command.ticket, result))
+
+        self._store.search(command.topic, command.queue_id, command.timestamp_ms, command.upper, found)

@@ -1,0 +1,270 @@
+"""How far groups are, in offsets and in time; and a look at what comes next without taking it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from domain import limits
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.inspect import Progress, QueryProgress
+from domain.ports import MessageStore, Metadata, ReadResult
+from domain.record import Record
+from domain.statistics import (
+    Backlog,
+    Peek,
+    Peeked,
+    QueryBacklog,
+    QuerySpans,
+    QueryTopicState,
+    Span,
+    Spans,
+    TopicState,
+)
+from domain.topic import PERM_READ
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.counters import Tally
+from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.fan_in import Round
+from gateway.usecase.handler import Verb
+
+QUEUES_MAX: Final = 65_536
+PEEK_QUEUES_MAX: Final = 64
+"""Queues that one Peek of any queue looks into."""
+
+Queue = tuple[str, int]
+"""(topic, queue id)."""
+Spot = tuple[str, int, int]
+"""(topic, queue id, offset)."""
+Place = tuple[str, str, int]
+"""(group, topic, queue id)."""
+Position = tuple[str, str, int, int, int]
+"""(group, topic, queue id, next offset of the queue, the group's position)."""
+
+
+class Progressing:
+    """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
+
+    def __init__(self, store: MessageStore, metadata: Metadata, tally: Tally, rights: Rights) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._tally = tally
+        self._rights = rights
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The five of them."""
+        return {
+            QueryProgress: self._progress,
+            QueryBacklog: self._backlog,
+            QuerySpans: self._spans,
+            QueryTopicState: self._state,
+            Peek: self._peek,
+        }
+
+    def _unknown(self, group: str, topic: str) -> Failure | None:
+        if self._metadata.group(group) is None:
+            return Failure(ErrorCode.GROUP_NOT_FOUND, f"group {group} does not exist")
+        if topic and self._metadata.topic(topic) is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {topic} does not exist")
+        return None
+
+    def _queues_of(self, name: str) -> list[Queue]:
+        topics = [topic for topic in self._metadata.topics() if name in ("", topic.name)]
+        every = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
+        return list(islice(every, QUEUES_MAX))
+
+    def _look(self, places: Iterable[Place], then: Callable[[list[Position]], None]) -> None:
+        """`then` gets where groups have a position, and the ends of those queues."""
+
+        def positioned(positions: dict[Place, int], _: Failure | None) -> None:
+            def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
+                known = [(place, position) for place, position in positions.items() if place[1:] in bounds]
+                then(sorted((*place, bounds[place[1:]][1], position) for place, position in known))
+
+            Round(self._store.bounds, bounded).start([place[1:] for place in positions])
+
+        Round(self._store.offset, positioned).start(places)
+
+    def _times(self, wanted: Iterable[Spot], then: Callable[[dict[Spot, int]], None]) -> None:
+        """`then` gets when messages were stored, of those that are there."""
+        Round(self._stored_ms, lambda times, _: then(times)).start([spot for spot in wanted if spot[2] >= 0])
+
+    def _stored_ms(self, topic: str, queue_id: int, offset: int, done: Callable[[int | Failure], None]) -> None:
+        def read(result: ReadResult | Failure) -> None:
+            if isinstance(result, Failure):
+                done(result)
+                return
+            record = Record(result.records[0]) if result.records else None
+            if record is None or record.queue_offset != offset:
+                done(Failure(ErrorCode.MESSAGE_NOT_FOUND, f"{topic} has no message {offset} in queue {queue_id}"))
+            else:
+                done(record.store_ms)
+
+        self._store.read(topic, queue_id, offset, 1, 1, None, read)
+
+    def _given(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
+        """How far groups were given messages, where that is beyond their position."""
+        given: dict[str, dict[Queue, int]] = {}
+        for group, topic, queue_id, _, position in found:
+            reached = self._store.outlook.given(group, topic, queue_id)
+            if reached > position:
+                given.setdefault(group, {})[topic, queue_id] = reached
+        return given
+
+    def _progress(self, session: Session, command: QueryProgress) -> None:
+        failure = self._unknown(command.group, command.topic)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def looked(found: list[Position]) -> None:
+            queues = [each[1:] for each in found]
+            given = self._given(found).get(command.group, {})
+            rate = self._tally.per_second(command.group)
+            if not command.times:
+                session.answer(Progress(command.ticket, queues, rate, given=given))
+                return
+
+            def timed(times: dict[Spot, int]) -> None:
+                known = {spot[:2]: ms for spot, ms in times.items()}
+                session.answer(Progress(command.ticket, queues, rate, known, given))
+
+            self._times([(topic, queue_id, position - 1) for topic, queue_id, _, position in queues], timed)
+
+        self._look([(command.group, *each) for each in self._queues_of(command.topic)], looked)
+
+    def _backlog(self, session: Session, command: QueryBacklog) -> None:
+        def looked(found: list[Position]) -> None:
+            groups: dict[str, list[tuple[str, int, int, int]]] = {}
+            for each in found:
+                groups.setdefault(each[0], []).append(each[1:])
+
+            def timed(times: dict[Spot, int]) -> None:
+                known: dict[str, dict[Queue, int]] = {}
+                for group, topic, queue_id, _, position in found:
+                    ms = times.get((topic, queue_id, position - 1), -1)
+                    if ms >= 0:
+                        known.setdefault(group, {})[topic, queue_id] = ms
+                session.answer(Backlog(command.ticket, groups, known, self._given(found)))
+
+            self._times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
+
+        places = sorted(filter(partial(self._is_listed, command.ordered), self._store.outlook.places()))
+        self._look(islice(places, QUEUES_MAX), looked)
+
+    def _is_listed(self, ordered: bool, place: Place) -> bool:
+        topic = self._metadata.topic(place[1])
+        return topic is not None and self._metadata.group(place[0]) is not None and (topic.order or not ordered)
+
+    def _spans(self, session: Session, command: QuerySpans) -> None:
+        failure = self._unknown(command.group, command.topic)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        queues = self._queues_of(command.topic)
+        positions: dict[Queue, int] = {}
+
+        def looked(found: list[Position]) -> None:
+            positions.update({(topic, queue_id): position for _, topic, queue_id, _, position in found})
+            Round(self._store.bounds, bounded).start(queues)
+
+        def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
+            wanted = {queue: _edges(*bounds.get(queue, (0, 0)), positions.get(queue, -1)) for queue in queues}
+
+            def timed(times: dict[Spot, int]) -> None:
+                spans = [
+                    Span(queue[1], *(times.get((*queue, offset), -1) for offset in edges)) for queue, edges in wanted.items()
+                ]
+                session.answer(Spans(command.ticket, spans))
+
+            self._times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
+
+        self._look([(command.group, *each) for each in queues], looked)
+
+    def _state(self, session: Session, command: QueryTopicState) -> None:
+        if self._metadata.topic(command.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def bounded(found: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
+            def timed(times: dict[Spot, int]) -> None:
+                rows = [(queue[1], first, end, times.get((*queue, end - 1), -1)) for queue, (first, end) in found.items()]
+                session.answer(TopicState(command.ticket, rows, self._tally.put_per_second(command.topic)))
+
+            self._times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
+
+        Round(self._store.bounds, bounded).start(self._queues_of(command.topic))
+
+    def _peek(self, session: Session, command: Peek) -> None:
+        topic = self._metadata.topic(command.topic)
+        failure: Failure | None = None
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        elif command.queue_id >= topic.read_queues:
+            failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+        elif not topic.perm & PERM_READ:
+            failure = Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        else:
+            failure = self._rights.refusal(command.group, command.topic)
+        if failure is not None or topic is None:
+            session.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
+            return
+        queues = [command.queue_id] if command.queue_id >= 0 else list(range(min(topic.read_queues, PEEK_QUEUES_MAX)))
+        _Peeking(self._store, session, command, queues).start()
+
+
+def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
+    """Offsets of the oldest message, the newest, the last before a position and the first from it on; -1 for none."""
+    return (
+        first if first < end else -1,
+        end - 1 if first < end else -1,
+        position - 1 if first < position <= end else -1,
+        position if first <= position < end else -1,
+    )
+
+
+class _Peeking:
+    """One Peek: queue by queue, until there is enough."""
+
+    __slots__ = ("_command", "_queues", "_records", "_rest", "_session", "_store")
+
+    def __init__(self, store: MessageStore, session: Session, command: Peek, queues: list[int]) -> None:
+        self._store = store
+        self._session = session
+        self._command = command
+        self._queues = queues[::-1]
+        self._records: list[bytes] = []
+        self._rest = 0
+
+    def start(self) -> None:
+        command = self._command
+        if not self._queues or len(self._records) >= command.limit:
+            self._session.answer(Peeked(command.ticket, self._records, self._rest))
+            return
+        queue_id = self._queues.pop()
+        room = command.limit - len(self._records)
+
+        def positioned(position: int | Failure) -> None:
+            begin = 0 if isinstance(position, Failure) else position
+            self._store.read(command.topic, queue_id, begin, room, limits.PULL_BYTES_MAX, None, read)
+
+        def read(result: ReadResult | Failure) -> None:
+            if isinstance(result, Failure):
+                self.start()
+            elif result.status == "TOO_SMALL":
+                self._store.read(command.topic, queue_id, result.min_offset, room, limits.PULL_BYTES_MAX, None, taken)
+            else:
+                taken(result)
+
+        def taken(result: ReadResult | Failure) -> None:
+            if not isinstance(result, Failure) and result.records:
+                self._records += result.records
+                self._rest += result.max_offset - Record(result.records[-1]).queue_offset - 1
+            self.start()
+
+        self._store.offset(command.group, command.topic, queue_id, positioned)

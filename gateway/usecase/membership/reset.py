@@ -1,0 +1,179 @@
+"""Resetting positions: stored at once, and members that are there are told to go on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Refused
+from domain.ports import MessageStore, Metadata
+from domain.relay import PositionsMoved
+from domain.reset import ClonePositions, PositionsReset, ResetPositions
+from gateway.connection.client_connection import Session
+from gateway.usecase.consume.pull import Pulling
+from gateway.usecase.consume.receive import Receiving
+from gateway.usecase.fan_in import Round
+from gateway.usecase.handler import Verb
+from gateway.usecase.membership.members import Registry
+from gateway.usecase.membership.resets import Resets
+
+END: Final = -1
+"""The timestamp that stands for the end of a queue."""
+
+Queue = tuple[str, int]
+"""(topic, queue id)."""
+Offsets = list[tuple[str, int, int]]
+"""(topic, queue id, offset)."""
+
+
+class Resetting:
+    """ResetPositions and ClonePositions."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        metadata: Metadata,
+        registry: Registry,
+        resets: Resets,
+        pulling: Pulling,
+        receiving: Receiving,
+    ) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._registry = registry
+        self._resets = resets
+        self._pulling = pulling
+        self._receiving = receiving
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Both of them."""
+        return {ResetPositions: self._reset, ClonePositions: self._clone}
+
+    def _reset(self, session: Session, command: ResetPositions) -> None:
+        topic = self._metadata.topic(command.topic)
+        failure: Failure | None = None
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        elif self._metadata.group(command.group) is None:
+            failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"the consumer group <{command.group}> does not exist")
+        elif command.queue_id >= max(topic.read_queues, 1):
+            failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
+        elif command.offset >= 0 and command.queue_id < 0:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "an offset is of one queue: name it")
+        if failure is not None or topic is None:
+            session.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
+            return
+
+        def aimed(targets: dict[Queue, int], failure: Failure | None) -> None:
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
+                return
+            places = [(topic, queue_id, offset) for (topic, queue_id), offset in targets.items()]
+            answer = PositionsReset(command.ticket, [place[1:] for place in places])
+            self._set(session, command.ticket, command.group, places, command.timestamp_ms, answer)
+
+        wanted = [command.queue_id] if command.queue_id >= 0 else range(topic.read_queues)
+        _Targets(self._store, command, aimed).start(wanted)
+
+    def _set(self, session: Session, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event) -> None:
+        """Store positions, then tell who is there, then answer."""
+
+        def stored(result: None | Failure) -> None:
+            if result is not None:
+                session.answer(Refused(ticket, result))
+                return
+            self._tell(group, offsets, timestamp_ms)
+            session.answer(answer)
+
+        if not offsets:
+            session.answer(answer)
+            return
+        members = self._registry.members(group)
+        for topic, queue_id, offset in offsets if members else ():
+            self._resets.put(group, topic, queue_id, offset)
+        self._store.reset(group, offsets, stored)
+
+    def _tell(self, group: str, offsets: Offsets, timestamp_ms: int) -> None:
+        by_topic: dict[str, list[tuple[int, int]]] = {}
+        for topic, queue_id, offset in offsets:
+            by_topic.setdefault(topic, []).append((queue_id, offset))
+        for topic, places in by_topic.items():
+            for _, member in sorted(self._registry.members(group).items()):
+                member.session.answer(PositionsMoved(None, group, topic, timestamp_ms, places))
+            for queue_id, _ in places:
+                self._pulling.arrived(topic, queue_id, ())
+            self._receiving.freed(group, topic)
+
+    def _clone(self, session: Session, command: ClonePositions) -> None:
+        failure: Failure | None = None
+        for group in (command.source, command.target):
+            if self._metadata.group(group) is None:
+                failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"the consumer group <{group}> does not exist")
+        if command.topic and self._metadata.topic(command.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        topics = [topic for topic in self._metadata.topics() if command.topic in ("", topic.name)]
+        places = [
+            (command.source, topic.name, queue_id)
+            for topic in topics
+            for queue_id in range(max(topic.read_queues, topic.write_queues))
+        ]
+
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            found = sorted((*place[1:], position) for place, position in positions.items())
+            self._set(session, command.ticket, command.target, found, END, Done(command.ticket))
+
+        Round(self._store.offset, positioned).start(places)
+
+
+class _Targets:
+    """The new position of every queue of one ResetPositions; `then` gets them, or the first failure."""
+
+    __slots__ = ("_command", "_store", "_then")
+
+    def __init__(
+        self, store: MessageStore, command: ResetPositions, then: Callable[[dict[Queue, int], Failure | None], None]
+    ) -> None:
+        self._store = store
+        self._command = command
+        self._then = then
+
+    def start(self, queues: Iterable[int]) -> None:
+        Round(self._store.bounds, self._bounded).start([(self._command.topic, queue_id) for queue_id in queues])
+
+    def _bounded(self, found: dict[Queue, tuple[int, int]], failure: Failure | None) -> None:
+        command = self._command
+        if failure is not None:
+            self._then({}, failure)
+        elif command.offset >= 0:
+            outside = [_outside(command.offset, queue[1], *bounds) for queue, bounds in found.items()]
+            self._then(dict.fromkeys(found, command.offset), next(filter(None, outside), None))
+        elif command.timestamp_ms == END:
+            self._aimed({queue: bounds[1] for queue, bounds in found.items()}, None)
+        else:
+            Round(self._search, self._aimed).start(found)
+
+    def _search(self, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        self._store.search(topic, queue_id, self._command.timestamp_ms, False, done)
+
+    def _aimed(self, targets: dict[Queue, int], failure: Failure | None) -> None:
+        if failure is not None or self._command.force:
+            self._then(targets, failure)
+            return
+
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            for place, position in positions.items():
+                targets[place[1:]] = min(targets[place[1:]], position)
+            self._then(targets, None)
+
+        Round(self._store.offset, positioned).start([(self._command.group, *queue) for queue in targets])
+
+
+def _outside(offset: int, queue_id: int, first: int, end: int) -> Failure | None:
+    if first <= offset <= end:
+        return None
+    return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"offset {offset} is out of queue {queue_id}, which has {first} to {end}")

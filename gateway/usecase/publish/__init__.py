@@ -1,0 +1,1 @@
+"""Messages on their way in: sending, transactions, recall, latest values."""

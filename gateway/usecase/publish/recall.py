@@ -1,0 +1,52 @@
+"""Recall: a message that is not due yet is taken back by the handle that its sender was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain import recall
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.ports import Clock
+from domain.transaction import Recalled, RecallMessage, Timers
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+
+
+class Recalling:
+    """The RecallMessage verb."""
+
+    def __init__(self, timers: Timers, topics: Topics, broker: str, clock: Clock) -> None:
+        self._timers = timers
+        self._topics = topics
+        self._broker = broker
+        self._clock = clock
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """RecallMessage."""
+        return {RecallMessage: self._recall}
+
+    def _recall(self, session: Session, command: RecallMessage) -> None:
+        found = recall.parse(command.handle)
+        failure: Failure | None = None
+        if self._topics.find(command.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        elif found is None:
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the recall handle cannot be read")
+        elif found.topic != command.topic or found.broker != self._broker:
+            text = f"the recall handle is for topic {found.topic} of broker {found.broker}"
+            failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, text)
+        elif found.due_ms <= self._clock.wall_ms():
+            failure = Failure(ErrorCode.MESSAGE_NOT_FOUND, f"message {found.message_id} is due: it cannot be recalled any more")
+        if found is None or failure is not None:
+            assert failure is not None
+            session.answer(Refused(command.ticket, failure))
+            return
+        message_id = found.message_id
+
+        def recalled(result: None | Failure) -> None:
+            session.answer(Recalled(command.ticket, message_id) if result is None else Refused(command.ticket, result))
+
+        self._timers.recall(found.topic, found.due_ms, message_id, recalled)

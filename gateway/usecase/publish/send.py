@@ -1,0 +1,171 @@
+"""Sending: a message is checked, given an id and a queue, and appended; the answer waits for the durability of its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from domain import address, limits
+from domain import property as properties
+from domain.command import Command, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused, Sent
+from domain.message import RETAIN_NONE, Message, Placed
+from domain.ports import Clock, MessageStore, StateChange
+from domain.topic import PERM_WRITE, Topic
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.placement import Placement
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.priority import prioritize
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+from gateway.usecase.publish.identity import MessageIds
+from gateway.usecase.publish.lite_accepting import accept as accept_lite
+
+Retain = Callable[[Message], StateChange | Failure]
+
+
+class Sending:
+    """The Send verb, and `submit` for other use cases that append on a client's behalf (wills, dead letters)."""
+
+    def __init__(
+        self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: Policy
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._clock = clock
+        self._ids = ids
+        self._retain = retain
+        self._policy = policy
+        self._placement = Placement()
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Send."""
+        return {Send: self._send}
+
+    def _send(self, session: Session, command: Send) -> None:
+        if command.typed:
+            failure = self._conflict(command.messages)
+            if failure is not None:
+                session.answer(Refused(command.ticket, failure))
+                return
+        if command.wait:
+
+            def done(result: list[Placed] | Failure) -> None:
+                if isinstance(result, Failure):
+                    session.answer(Refused(command.ticket, result))
+                else:
+                    session.answer(Sent(command.ticket, result))
+
+            self.submit(command.messages, done, queues=command.queues)
+        else:
+            self.submit(command.messages, None, queues=command.queues)
+
+    def submit(
+        self,
+        messages: list[Message],
+        done: Callable[[list[Placed] | Failure], None] | None,
+        changes: list[StateChange] | None = None,
+        queues: int = 0,
+    ) -> None:
+        """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
+
+        `queues`: of a topic that is made for them (`domain.command.Send`).
+        """
+        missing = ""
+        retained = RETAIN_NONE
+        self._placement.turn()
+        for message in messages:
+            retained |= message.retain
+            topic = self._topics.find(message.topic)
+            if topic is None:
+                missing = message.topic
+                break
+            failure = self._accept(topic, message)
+            if failure is not None:
+                if done is not None:
+                    done(failure)
+                return
+        if missing:
+            self._make_topic(missing, messages, done, changes, queues)
+            return
+        if retained != RETAIN_NONE:
+            changes = list(changes or ())
+            for message in messages:
+                change = self._retain(message) if message.retain != RETAIN_NONE else None
+                if isinstance(change, Failure):
+                    if done is not None:
+                        done(change)
+                    return
+                if change is not None:
+                    changes.append(change)
+        self._store.append(messages, done, changes or ())
+
+    def _conflict(self, messages: list[Message]) -> Failure | None:
+        """Why a message does not fit the type of its topic; topics that are yet to be made take all."""
+        for message in messages:
+            topic = self._topics.find(message.topic)
+            wanted = topic.type if topic is not None else "MIXED"
+            if wanted in ("MIXED", "UNSPECIFIED") or address.is_derived_topic(message.topic):
+                continue
+            found = properties.message_type(message.properties)
+            if found != wanted:
+                text = f"topic {message.topic} takes {wanted} messages, and this one is {found}: change one of them"
+                return Failure(ErrorCode.TYPE_CONFLICT, text)
+        return None
+
+    def _make_topic(
+        self,
+        name: str,
+        messages: list[Message],
+        done: Callable[[list[Placed] | Failure], None] | None,
+        changes: list[StateChange] | None,
+        queues: int,
+    ) -> None:
+        def made(result: Topic | Failure) -> None:
+            if not isinstance(result, Failure):
+                self.submit(messages, done, changes, queues)
+            elif done is not None:
+                done(result)
+
+        self._topics.ensure(name, made, queues)
+
+    def _accept(self, topic: Topic, message: Message) -> Failure | None:
+        """Check one message against its topic; stamp, name and place it. Accepting twice changes nothing."""
+        if len(message.body) > limits.BODY_BYTES_MAX:
+            return Failure(ErrorCode.MESSAGE_TOO_LARGE, f"the body has {len(message.body)} bytes, 4,194,304 are allowed")
+        if not topic.perm & PERM_WRITE or topic.write_queues == 0:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} cannot be written")
+        if topic.order and not self._policy.permission & PERM_WRITE:
+            # Producers of others go to another broker by their next route, and are served until then (msgCheck of RocketMQ).
+            return Failure(ErrorCode.NOT_ALLOWED, "the broker sending message is forbidden: brokerPermission is without write")
+        if topic.name in address.UNSENDABLE_TOPICS:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} belongs to the system and takes no messages of clients")
+        if message.message_id == "":
+            self._name(message)
+        if len(message.properties) > limits.PROPERTIES_BYTES_MAX:
+            size = len(message.properties)
+            return Failure(ErrorCode.PROPERTIES_TOO_LARGE, f"the properties have {size} bytes when stored, 32,767 are allowed")
+        if topic.type == "LITE":
+            failure = accept_lite(topic, message)
+            if failure is not None:
+                return failure
+        if message.born_ms == 0:
+            message.born_ms = self._clock.wall_ms()
+        if b"_SYS_MSG_PRIORITY_\x01" in message.properties:
+            prioritize(topic, message)
+        if message.queue_id < 0:
+            message.queue_id = self._placement.queue(topic, message)
+        elif message.queue_id >= max(topic.read_queues, topic.write_queues):
+            return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic.name} has no queue {message.queue_id}")
+        return None
+
+    def _name(self, message: Message) -> None:
+        stored = message.properties
+        known = properties.find(stored, b"UNIQ_KEY")
+        if known:
+            message.message_id = known.decode("utf-8", "replace")
+            return
+        message.message_id = self._ids.mint()
+        if stored and not stored.endswith(b"\x02"):
+            stored += b"\x02"
+        message.properties = stored + b"UNIQ_KEY\x01" + message.message_id.encode() + b"\x02"

@@ -1,0 +1,101 @@
+"""Transactions: decisions of producers, and the question to one of them when none comes.
+
+Half messages are sent like any other and kept out of sight by the store, which also knows when to ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from domain import property as properties
+from domain.address import UNDECIDED_TOPIC
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.message import SYS_PREPARED, Message, Placed
+from domain.ports import MessageStore
+from domain.record import Record
+from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+from gateway.usecase.membership.members import Registry
+
+_HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)
+
+
+class Deciding:
+    """The EndTransaction verb; as a TransactionListener it asks the producers of a group in turn, another one each time."""
+
+    def __init__(self, transactions: Transactions, registry: Registry) -> None:
+        self._transactions = transactions
+        self._registry = registry
+        registry.on_producer.append(transactions.present)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """EndTransaction."""
+        return {EndTransaction: self._end}
+
+    def _end(self, session: Session, command: EndTransaction) -> None:
+        def ended(result: None | Failure) -> None:
+            if command.wait:
+                session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        if command.outcome == UNKNOWN:
+            ended(None)
+            return
+        self._transactions.end(
+            command.group, command.message_id, command.offset, command.position, command.outcome == COMMIT, ended
+        )
+
+    def undecided(self, group: str, record: bytes, check: int) -> bool:
+        """Ask one producer of the group that is here; the store asks again when one comes, and later when none answers."""
+        producers = self._registry.producers(group)
+        if not producers:
+            return False
+        view = Record(record)
+        client_id = sorted(producers)[(view.queue_offset + check) % len(producers)]
+        message_id = properties.text(view.properties, properties.UNIQ_KEY)
+        producers[client_id].answer(CheckTransaction(None, client_id, group, message_id, record))
+        return True
+
+
+class Resuming:
+    """The ResumeTransaction verb."""
+
+    def __init__(self, store: MessageStore, topics: Topics) -> None:
+        self._store = store
+        self._topics = topics
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """ResumeTransaction."""
+        return {ResumeTransaction: self._resume}
+
+    def _resume(self, session: Session, command: ResumeTransaction) -> None:
+        def answer(result: list[Placed] | Failure) -> None:
+            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+
+        def found(data: bytes | Failure) -> None:
+            message = data if isinstance(data, Failure) else self._half(Record(data))
+            if isinstance(message, Failure):
+                answer(message)
+            else:
+                self._store.append([message], answer)
+
+        self._store.record_at(command.position, found)
+
+    def _half(self, record: Record) -> Message | Failure:
+        stored = record.properties
+        if record.topic != UNDECIDED_TOPIC:
+            return Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no message of {UNDECIDED_TOPIC} begins there")
+        name = properties.text(stored, properties.REAL_TOPIC)
+        topic = self._topics.find(name)
+        if topic is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
+        queue_id = int(properties.find(stored, b"REAL_QID"))
+        return Message(
+            name, record.body, properties.without(stored, _HALF),
+            queue_id=queue_id if queue_id < topic.write_queues else 0,
+            message_id=properties.text(stored, properties.UNIQ_KEY), sys_flag=record.sys_flag | SYS_PREPARED,
+            flag=record.flag, born_ms=record.born_ms, born_host=record.born_host, reconsume_times=record.reconsume_times,
+        )  # fmt: skip

@@ -1,0 +1,284 @@
+"""One consumer group over one topic, as far as its members are sessions: what it leases, and who of them gets it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, final
+
+from domain import property as properties
+from domain.command import Receive
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Leased, Received, Refused
+from domain.filter.path import matches
+from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
+from domain.mqtt_session import Interest
+from domain.record import Record
+from gateway.connection.client_connection import Session
+from gateway.routing.routes import path_in
+from gateway.routing.wanted import wanted_paths
+from gateway.usecase.catalog.policy import STICKY
+from gateway.usecase.consume.dead_letters import leased_topic
+from gateway.usecase.sessions.claims import LEASE_MS
+from gateway.usecase.sessions.mqtt_session import Claim, Subscriber
+from gateway.usecase.sessions.strategy import Member, Owners, choose, fits, room_of
+
+REMEMBERED_MAX: Final = 1_024
+PENDING_MAX: Final = 64
+"""Sticky: messages that may wait for members without room while more is asked for; otherwise one that waits holds up all."""
+
+
+class Desk(Protocol):
+    """What a line needs of those who keep it."""
+
+    def receive(self, session: Session, command: Receive) -> None:
+        """The Receive verb."""
+
+    def strategy(self, group: str) -> str:
+        """How the group's messages are shared out now."""
+
+    def after_answers(self, then: Callable[[], None]) -> None:
+        """Call `then` when every lease that is being written has been answered."""
+
+    def hold(self, claim: Claim) -> None:
+        """A lease has come."""
+
+    def give_back(self, claims: Sequence[Claim]) -> None:
+        """Nobody here wants these."""
+
+    def unfit(self, claim: Claim) -> None:
+        """No member here can take it: it is too large for each of them."""
+
+    def hand(self, member: Member, claim: Claim, record: Record, stored: bytes, path: str) -> None:
+        """Deliver to a member, who has room."""
+
+    def refused(self, line: Line, code: ErrorCode) -> None:
+        """Nothing can be leased now."""
+
+
+@final
+class Call:
+    """One Receive under way: the shell of the session that it is made by. Once `over`, what it still brings is given back."""
+
+    __slots__ = ("line", "over", "session")
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.over = False
+        self.session = Session("mqtt", self)
+
+    def answer(self, event: Event) -> None:
+        """Received, or Refused."""
+        self.session.end()
+        self.line.answered(self, event)
+
+    def close(self) -> None:
+        """There is no connection behind it."""
+
+    def rest(self, until_ns: int) -> None:
+        """Nothing is read for it."""
+
+    def expel(self, failure: Failure) -> None:
+        """It has no access of its own: its members have."""
+
+    def end(self) -> None:
+        """Take it out of the queue of those who wait, if it waits."""
+        self.over = True
+        for undo in self.session.on_close:
+            undo()
+        self.session.on_close.clear()
+
+
+@final
+class Waiting:
+    """A message that has been leased and not yet handed out.
+
+    stored     the record's properties
+    declined   members that it was too large for
+    """
+
+    __slots__ = ("claim", "declined", "path", "record", "stored")
+
+    def __init__(self, claim: Claim, record: Record, stored: bytes, path: str) -> None:
+        self.claim = claim
+        self.record = record
+        self.stored = stored
+        self.path = path
+        self.declined: set[Subscriber] | None = None
+
+
+@final
+class Line:
+    """Asks for messages, as any receiver does, while a member has room; hands each to the member that the strategy names.
+
+    Invariant: there is at most one Call that is not over, and none while as many messages wait as may.
+    Sticky keeps the order of a message group: what a member leaves behind, and all that was leased behind it, goes back
+    in one step before anything is asked for again.
+    """
+
+    __slots__ = ("_call", "_desk", "_members", "_owners", "_paths", "_pending", "_remembered", "_resting", "group", "topic")
+
+    def __init__(self, desk: Desk, group: str, topic: str) -> None:
+        self.group = group
+        self.topic = topic
+        self._desk = desk
+        self._members: dict[Subscriber, dict[str, Interest]] = {}
+        self._pending: deque[Waiting] = deque()
+        self._remembered: dict[str, list[Member]] = {}
+        self._paths: dict[bytes, str] = {}
+        self._owners = Owners()
+        self._call: Call | None = None
+        self._resting = 0
+
+    @property
+    def deserted(self) -> bool:
+        """Nobody is here any more."""
+        return not self._members
+
+    def join(self, subscriber: Subscriber, interest: Interest) -> None:
+        """A member comes, or subscribes by one more filter, or by the same one anew."""
+        before = self._patterns()
+        self._members.setdefault(subscriber, {})[interest.pattern] = interest
+        self._remembered.clear()
+        if self._patterns() != before:
+            self._end_call()
+        self.pump()
+
+    def leave(self, subscriber: Subscriber, pattern: str) -> list[Claim]:
+        """A member drops a filter; the leases that go back with those of the member. The caller then calls `pump`."""
+        before = self._patterns()
+        patterns = self._members.get(subscriber, {})
+        patterns.pop(pattern, None)
+        self._remembered.clear()
+        back: list[Claim] = []
+        if not patterns:
+            self._members.pop(subscriber, None)
+            self._owners.lose(subscriber)
+            if self.deserted or self._desk.strategy(self.group) == STICKY:
+                back = [waiting.claim for waiting in self._pending]
+                self._pending.clear()
+                self._end_call()
+        if self._patterns() != before:
+            self._end_call()
+        return back
+
+    def _patterns(self) -> dict[str, None]:
+        return {pattern: None for patterns in self._members.values() for pattern in patterns}
+
+    def _end_call(self) -> None:
+        """Those who wait with the old filter would settle what the new one wants."""
+        if self._call is None:
+            return
+        self._call.end()
+        self._call = None
+        if self._desk.strategy(self.group) == STICKY and not self.deserted:
+            # Its lease may be under way, and of the topic's retries after it: both go back before others are taken.
+            self._resting += 1
+            self._desk.after_answers(lambda: self._desk.after_answers(self._rested))
+
+    def _rested(self) -> None:
+        self._resting -= 1
+        self.pump()
+
+    def pump(self) -> None:
+        """Something has changed: hand out what waits, and ask for more if there is room."""
+        if self._resting:
+            return
+        strategy = self._desk.strategy(self.group)
+        self._hand_out(strategy)
+        if self._call is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
+            return
+        members = self._members
+        room = min(
+            RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
+        )  # fmt: skip
+        if room > 0:
+            call = self._call = Call(self)
+            self._desk.receive(
+                call.session,
+                Receive(
+                    call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
+                    filter=wanted_paths(self.topic, self._patterns()), from_first=True, fleeting=True,
+                ),
+            )  # fmt: skip
+
+    def answered(self, call: Call, event: Event) -> None:
+        """What a Receive has brought."""
+        if self._call is call:
+            self._call = None
+        if isinstance(event, Received):
+            taken = [self._claim(message, event.invisible_ms) for message in event.messages]
+            if call.over:
+                self._desk.give_back(taken)
+                return
+            for claim, message in zip(taken, event.messages, strict=True):
+                self._desk.hold(claim)
+                record = Record(message.record)
+                stored = record.properties
+                path = self._path(properties.find(stored, b"originMqttTopic"))
+                self._pending.append(Waiting(claim, record, stored, path))
+            self.pump()
+        elif isinstance(event, Refused) and not call.over:
+            self._desk.refused(self, event.failure.code)
+
+    def _path(self, origin: bytes) -> str:
+        """`path_in`, remembered: the messages of a topic have few paths."""
+        path = self._paths.get(origin)
+        if path is None:
+            if len(self._paths) >= REMEMBERED_MAX:
+                self._paths.clear()
+            path = self._paths[origin] = path_in(self.topic, origin)
+        return path
+
+    def _claim(self, message: Leased, invisible_ms: int) -> Claim:
+        receipt = message.receipt
+        topic = leased_topic(self.group, self.topic, receipt)
+        return Claim(self.group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
+
+    def decline(self, subscriber: Subscriber, claim: Claim, record: bytes, path: str) -> None:
+        """It turned out to be too large for the member that it was handed to: another one, if there is one."""
+        view = Record(record)
+        waiting = Waiting(claim, view, view.properties, path)
+        waiting.declined = {subscriber}
+        self._desk.hold(claim)
+        self._pending.appendleft(waiting)
+        self.pump()
+
+    def _hand_out(self, strategy: str) -> None:
+        unwanted: list[Claim] = []
+        for _ in range(len(self._pending)):
+            waiting = self._pending.popleft()
+            wanting = self._matching(waiting.path)
+            candidates = self._able(wanting, waiting)
+            member = choose(strategy, self._owners, candidates, waiting.stored)
+            if member is not None:
+                self._desk.hand(member, waiting.claim, waiting.record, waiting.stored, waiting.path)
+            elif candidates:
+                self._pending.append(waiting)
+            elif wanting:
+                self._desk.unfit(waiting.claim)
+            else:
+                unwanted.append(waiting.claim)
+        if unwanted:
+            self._desk.give_back(unwanted)
+
+    @staticmethod
+    def _able(wanting: list[Member], waiting: Waiting) -> list[Member]:
+        """Those who can take the message; the list itself where that is everybody, so that its order is remembered."""
+        declined = waiting.declined or ()
+        able = [member for member in wanting if member[0] not in declined and fits(member, waiting.record)]
+        return wanting if len(able) == len(wanting) else able
+
+    def _matching(self, path: str) -> list[Member]:
+        """Members that want `path`, each with the filter that promises most."""
+        found = self._remembered.get(path)
+        if found is None:
+            found = []
+            for subscriber, patterns in self._members.items():
+                fitting = [interest for pattern, interest in patterns.items() if matches(pattern, path)]
+                if fitting:
+                    found.append((subscriber, max(fitting, key=lambda interest: interest.level)))
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[path] = found
+        return found

@@ -1,0 +1,90 @@
+"""Looking at the policy of the node, and changing it until the next start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain import limits
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.ports import Metadata
+from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
+from domain.transaction import Questions
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, Policy
+from gateway.usecase.handler import Verb
+
+POLICY: Final = (
+    "create_topics", "create_groups", "queues", "permission", "share_strategy",
+    "priority_order_ascending", "priority_again_first_percent",
+)  # fmt: skip
+"""What of the policy tools see and change; the rest of it is the configuration's alone."""
+QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
+    "transaction_timeout_ms": ("timeout_ms", 86_400_000),
+    "transaction_check_ms": ("interval_ms", 86_400_000),
+    "transaction_checks_max": ("count_max", 10_000),
+}
+"""The same of questions about open transactions: what it is there, and the most that it may be. The least is 1."""
+_FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
+
+
+class Governing:
+    """ChangePolicy, QueryPolicy."""
+
+    def __init__(self, policy: Policy, questions: Questions, metadata: Metadata) -> None:
+        self._policy = policy
+        self._questions = questions
+        self._metadata = metadata
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """Both of them."""
+        return {ChangePolicy: self._change, QueryPolicy: self._query}
+
+    def _query(self, session: Session, command: QueryPolicy) -> None:
+        values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}
+        values.update((name, str(getattr(self._questions, field))) for name, (field, _) in QUESTIONS.items())
+        values["durability"] = self._metadata.default_durability().value
+        session.answer(PolicyFound(command.ticket, values))
+
+    def _change(self, session: Session, command: ChangePolicy) -> None:
+        changes: dict[str, bool | int | str] = {}
+        for name, text in command.changes.items():
+            value = self._read(name, text)
+            if isinstance(value, Failure):
+                session.answer(Refused(command.ticket, value))
+                return
+            changes[name] = value
+        for name, value in changes.items():
+            if name in QUESTIONS:
+                setattr(self._questions, QUESTIONS[name][0], value)
+            else:
+                setattr(self._policy, name, value)
+        session.answer(Done(command.ticket))
+
+    def _read(self, name: str, text: str) -> bool | int | str | Failure:
+        if name in QUESTIONS:
+            return _whole(name, text, QUESTIONS[name][1])
+        if name not in POLICY:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy that can be changed")
+        if isinstance(getattr(self._policy, name), bool):
+            flag = _FLAGS.get(text.lower())
+            if flag is None:
+                return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is true or false, not {text[:40]}")
+            return flag
+        if name == "permission":
+            if text in map(str, PERMISSIONS):
+                return int(text)
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {PERMISSIONS}, not {text[:40]}")
+        if name == "share_strategy":
+            return text if text in STRATEGIES else Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is one of {STRATEGIES}")
+        if name == "priority_again_first_percent":
+            return _whole(name, text, SHARES, 0)
+        return _whole(name, text, limits.QUEUES_PER_TOPIC_MAX)
+
+
+def _whole(name: str, text: str, most: int, least: int = 1) -> int | Failure:
+    if text.isascii() and text.isdigit() and len(text) <= 9 and least <= int(text) <= most:
+        return int(text)
+    return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is {least} to {most}, not {text[:40]}")

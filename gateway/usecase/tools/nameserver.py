@@ -1,0 +1,180 @@
+"""The name server: routes of this node's topics, and of brokers that register from outside.
+
+This node's own topics are read from its metadata at the moment of the question, so a topic has a route as soon as it exists.
+Its own broker is answered with an empty address: which address a client should use is known to the protocol that it came by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain import address
+from domain.command import Command
+from domain.directory import Routes, Settings
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Refused
+from domain.limits import SECOND_NS
+from domain.ports import Clock, Metadata
+from domain.route import (
+    MASTER_ID,
+    ORDER_KEY,
+    ORDER_NAMESPACE,
+    OWN_NAMESPACE,
+    BrokerAddresses,
+    Changed,
+    ClusterFound,
+    DropRoute,
+    ListRoutes,
+    PutSetting,
+    QueryCluster,
+    QueryRoute,
+    QuerySettings,
+    RegisterBroker,
+    Registered,
+    RenewBroker,
+    Renewed,
+    RouteFound,
+    RouteNames,
+    SettingsFound,
+    SetWritable,
+    TopicQueues,
+    UnregisterBroker,
+)
+from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.topics import queues_of_derived
+from gateway.usecase.handler import Verb
+
+SWEEP_NS: Final = 5 * SECOND_NS
+
+
+class NameServer:
+    """Routes, the brokers of the cluster, and the name server's keys."""
+
+    def __init__(
+        self, cluster: str, broker: str, metadata: Metadata, routes: Routes, settings: Settings, clock: Clock, policy: Policy
+    ) -> None:
+        self._cluster = cluster
+        self._broker = broker
+        self._own_writable = True
+        self._policy = policy
+        self._permission = policy.permission
+        self._own = BrokerAddresses(cluster, broker, {MASTER_ID: ""})
+        self._metadata = metadata
+        self._routes = routes
+        self._settings = settings
+        self._clock = clock
+        clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The commands of domain/route.py."""
+        return {
+            QueryRoute: self._route,
+            QueryCluster: self._brokers,
+            ListRoutes: self._names,
+            DropRoute: self._drop,
+            RegisterBroker: self._register,
+            UnregisterBroker: self._unregister,
+            RenewBroker: self._renew,
+            SetWritable: self._set_writable,
+            PutSetting: self._put,
+            QuerySettings: self._settings_of,
+        }
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic_ns()
+        self._routes.expire(now)
+        self._clock.call_at(now + SWEEP_NS, self._sweep)
+
+    def _route(self, session: Session, command: QueryRoute) -> None:
+        queues, brokers = self._routes.route(command.topic)
+        topic = self._metadata.topic(command.topic)
+        if topic is None and address.is_topic(command.topic) and command.topic.startswith(address.RETRY_PREFIX):
+            # Made by the group's first heartbeat, which comes after this question; clients ask again only after 30 s.
+            count = queues_of_derived(self._metadata, command.topic)
+            topic = Topic(command.topic, count, count)
+        if topic is not None:
+            own = TopicQueues(self._broker, topic.read_queues, topic.write_queues, self._perm(topic), topic.sys_flag)
+            queues = [own, *queues]
+            brokers = [self._own, *brokers]
+        if not queues:
+            text = f"no topic route info in name server for the topic: {command.topic}"
+            session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, text)))
+            return
+        order = self._settings.get(ORDER_NAMESPACE, command.topic)
+        if order and self._settings.get(OWN_NAMESPACE, ORDER_KEY) == "false":
+            order = ""
+        session.answer(RouteFound(command.ticket, queues, brokers, order or ""))
+
+    def _perm(self, topic: Topic) -> int:
+        """What the route says: the topic's, as far as the broker's goes, less what was wiped since that was changed."""
+        permission = self._policy.permission
+        if permission != self._permission:
+            # RocketMQ's broker registers anew then, which ends what its name servers have wiped.
+            self._permission = permission
+            self._own_writable = True
+        perm = topic.perm if permission == PERM_READ_WRITE else topic.perm & permission
+        return perm if self._own_writable else perm & ~PERM_WRITE
+
+    def _brokers(self, session: Session, command: QueryCluster) -> None:
+        session.answer(ClusterFound(command.ticket, [self._own, *self._routes.brokers()]))
+
+    def _names(self, session: Session, command: ListRoutes) -> None:
+        names = set(self._routes.topics(command.cluster))
+        if command.cluster in ("", self._cluster):
+            names.update(topic.name for topic in self._metadata.topics())
+        session.answer(RouteNames(command.ticket, sorted(names)))
+
+    def _drop(self, session: Session, command: DropRoute) -> None:
+        self._routes.drop_topic(command.topic, command.cluster)
+        session.answer(Done(command.ticket))
+
+    def _register(self, session: Session, command: RegisterBroker) -> None:
+        registration = command.registration
+        failure: Failure | None = None
+        if registration.broker == self._broker:
+            text = f"register broker failed: {self._broker} is the broker of this node itself; give yours another name"
+            failure = Failure(ErrorCode.NOT_ALLOWED, text)
+        elif not self._routes.register(registration, self._clock.monotonic_ns()):
+            failure = Failure(ErrorCode.QUOTA, "register broker failed: too many brokers are registered here")
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+        master, ha_address = self._routes.master(registration.broker) if registration.broker_id != MASTER_ID else ("", "")
+        order = self._settings.all(ORDER_NAMESPACE)
+        session.answer(Registered(command.ticket, master, ha_address, order))
+
+    def _unregister(self, session: Session, command: UnregisterBroker) -> None:
+        self._routes.unregister(command.broker, command.broker_id, command.address)
+        session.answer(Done(command.ticket))
+
+    def _renew(self, session: Session, command: RenewBroker) -> None:
+        known = self._routes.renew(command.broker, command.address, self._clock.monotonic_ns())
+        if command.version is None:
+            session.answer(Renewed(command.ticket, known is None, known))
+        else:
+            session.answer(Renewed(command.ticket, known != command.version, known))
+
+    def _set_writable(self, session: Session, command: SetWritable) -> None:
+        if command.broker == self._broker:
+            # Routes alone change, as for any broker: producers go elsewhere, and who sends here all the same is served.
+            self._permission = self._policy.permission
+            self._own_writable = command.writable
+            session.answer(Changed(command.ticket, len(self._metadata.topics())))
+            return
+        session.answer(Changed(command.ticket, self._routes.set_writable(command.broker, command.writable)))
+
+    def _put(self, session: Session, command: PutSetting) -> None:
+        def put(result: Failure | None) -> None:
+            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+
+        self._settings.put(command.namespace, command.key, command.value, put)
+
+    def _settings_of(self, session: Session, command: QuerySettings) -> None:
+        if not command.key:
+            session.answer(SettingsFound(command.ticket, self._settings.all(command.namespace)))
+            return
+        value = self._settings.get(command.namespace, command.key)
+        session.answer(SettingsFound(command.ticket, {command.key: value} if value is not None else {}))

@@ -1,0 +1,86 @@
+"""Queries: messages by key or unique id, and who consumes a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain import limits
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Refused
+from domain.ports import MessageStore, Metadata
+from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
+from domain.topic import PERM_READ
+from gateway.connection.client_connection import Session
+from gateway.usecase.fan_in import Round
+from gateway.usecase.handler import Verb
+from gateway.usecase.membership.members import Registry
+
+POSITIONS_MAX: Final = 65_536
+
+
+class Querying:
+    """QueryMessages, QueryConsumers."""
+
+    def __init__(self, store: MessageStore, metadata: Metadata, registry: Registry) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._registry = registry
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """QueryMessages, QueryConsumers."""
+        return {QueryMessages: self._query, QueryConsumers: self._consumers}
+
+    def _query(self, session: Session, command: QueryMessages) -> None:
+        failure = self._illegal(command)
+        if failure is not None:
+            session.answer(Refused(command.ticket, failure))
+            return
+
+        def found(result: list[bytes] | Failure) -> None:
+            if isinstance(result, Failure):
+                session.answer(Refused(command.ticket, result))
+            else:
+                session.answer(MessagesFound(command.ticket, result))
+
+        self._store.find(
+            command.topic,
+            command.key,
+            command.begin_ms,
+            command.end_ms,
+            min(command.limit, limits.QUERY_MESSAGES_MAX),
+            limits.PULL_BYTES_MAX,
+            command.unique,
+            found,
+        )
+
+    def _illegal(self, command: QueryMessages) -> Failure | None:
+        topic = self._metadata.topic(command.topic)
+        if topic is None:
+            return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+        if not topic.perm & PERM_READ:
+            return Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
+        if not command.key or command.limit < 1:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, "a query needs a key, and a limit of at least 1")
+        return None
+
+    def _consumers(self, session: Session, command: QueryConsumers) -> None:
+        topic = self._metadata.topic(command.topic)
+        if topic is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
+            session.answer(Refused(command.ticket, failure))
+            return
+        registry = self._registry
+        groups = {name for name in registry.groups() if registry.subscription(name, topic.name) is not None}
+        places = [
+            (group.name, topic.name, queue_id)
+            for group in self._metadata.groups()
+            if group.name not in groups
+            for queue_id in range(topic.read_queues)
+        ][:POSITIONS_MAX]
+
+        def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
+            session.answer(ConsumersFound(command.ticket, sorted(groups.union([name for name, _, _ in positions]))))
+
+        Round(self._store.offset, positioned).start(places)

@@ -1,0 +1,210 @@
+"""Questions passed on to clients over their own connections, replies to requests among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, final
+
+from domain import limits
+from domain import property as properties
+from domain.command import Command
+from domain.errors import ErrorCode, Failure
+from domain.event import Event, Refused, Sent
+from domain.message import Placed
+from domain.ports import Clock, MessageStore, Timer
+from domain.relay import (
+    AskConsumption,
+    AskPositions,
+    AskRunningInfo,
+    ClientAnswered,
+    Consumption,
+    Inquiry,
+    Positions,
+    RunningInfo,
+    SendReply,
+    TakeReply,
+    WantConsumption,
+    WantPositions,
+    WantRunningInfo,
+)
+from gateway.connection.client_connection import Session
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.handler import Verb
+from gateway.usecase.membership.members import Member, Registry
+from gateway.usecase.publish.send import Sending
+
+ANSWER_NS: Final = 10 * limits.SECOND_NS
+POSITIONS_NS: Final = 5 * limits.SECOND_NS
+REPLY_NS: Final = 3 * limits.SECOND_NS
+PENDING_MAX: Final = 16_384
+"""Questions that wait for clients, over all of them."""
+
+About = WantRunningInfo | WantConsumption | WantPositions | TakeReply
+Answer = bytes | list[tuple[str, str, int, int]] | Failure
+Then = Callable[[Answer], None]
+
+
+@final
+class _Question:
+    """One question from its asking to its end."""
+
+    __slots__ = ("client_id", "lost", "session", "then", "timer")
+
+    def __init__(self, session: Session, client_id: str, then: Then) -> None:
+        self.session = session
+        self.client_id = client_id
+        self.then = then
+        self.timer: Timer
+        self.lost: Callable[[], None]
+
+
+class Relaying:
+    """AskRunningInfo, AskConsumption, AskPositions, SendReply, and ClientAnswered, which ends them."""
+
+    def __init__(self, registry: Registry, topics: Topics, store: MessageStore, sending: Sending, clock: Clock) -> None:
+        self._registry = registry
+        self._topics = topics
+        self._store = store
+        self._sending = sending
+        self._clock = clock
+        self._pending: dict[int, _Question] = {}
+        self._serial = 0
+
+    def verbs(self) -> Mapping[type[Command], Verb]:
+        """The five of them."""
+        return {
+            AskRunningInfo: self._running_info,
+            AskConsumption: self._consumption,
+            AskPositions: self._positions,
+            SendReply: self._reply,
+            ClientAnswered: self._answered,
+        }
+
+    def waiting(self) -> int:
+        """Questions that wait for their answer."""
+        return len(self._pending)
+
+    def _ask(self, session: Session, client_id: str, about: About, wait_ns: int, then: Then) -> None:
+        """Put a question to the client on `session`; `then` hears its answer, or CLIENT_UNKNOWN, once."""
+        if len(self._pending) >= PENDING_MAX:
+            then(Failure(ErrorCode.OVERLOADED, "too many questions wait for clients already"))
+            return
+        self._serial += 1
+        serial = self._serial
+        question = self._pending[serial] = _Question(session, client_id, then)
+        text = f"the client <{client_id}>"
+        question.lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
+        seconds = wait_ns // limits.SECOND_NS
+        silent = Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} did not answer within {seconds} s, timeout")
+        question.timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, partial(self._end, serial, silent))
+        session.on_close.append(question.lost)
+        session.answer(Inquiry(None, serial, client_id, about))
+
+    def _answered(self, session: Session, command: ClientAnswered) -> None:
+        question = self._pending.get(command.serial)
+        if question is not None and question.session is session:
+            self._end(command.serial, command.answer)
+
+    def _end(self, serial: int, answer: Answer) -> None:
+        question = self._pending.pop(serial, None)
+        if question is None:
+            return
+        question.timer.cancel()
+        if question.lost in question.session.on_close and not question.session.closed:
+            question.session.on_close.remove(question.lost)
+        question.then(answer)
+
+    def _member(self, group: str, client_id: str) -> tuple[str, Member] | Failure:
+        """A member by name, or with "" any."""
+        members = self._registry.members(group)
+        name = client_id or min(members, default="")
+        found = members.get(name)
+        if found is None:
+            return Failure(ErrorCode.GROUP_OFFLINE, f"the consumer <{group}> <{client_id}> is not online")
+        return name, found
+
+    def _running_info(self, session: Session, command: AskRunningInfo) -> None:
+        found = self._member(command.group, command.client_id)
+        if isinstance(found, Failure):
+            session.answer(Refused(command.ticket, found))
+            return
+        then = partial(_tell, session, command.ticket, RunningInfo)
+        self._ask(found[1].session, found[0], WantRunningInfo(command.group, command.stacks), ANSWER_NS, then)
+
+    def _consumption(self, session: Session, command: AskConsumption) -> None:
+        found = self._member(command.group, command.client_id)
+        if isinstance(found, Failure):
+            session.answer(Refused(command.ticket, found))
+            return
+        name, member = found
+
+        def viewed(record: bytes | Failure) -> None:
+            if isinstance(record, Failure):
+                session.answer(Refused(command.ticket, record))
+                return
+            about = WantConsumption(command.group, record, command.message_id)
+            self._ask(member.session, name, about, ANSWER_NS, partial(_tell, session, command.ticket, Consumption))
+
+        self._store.record_at(command.physical_offset, viewed)
+
+    def _positions(self, session: Session, command: AskPositions) -> None:
+        members = self._registry.members(command.group)
+        wanted = [name for name in sorted(members) if command.client_id in ("", name)]
+        if not wanted:
+            failure = Failure(ErrorCode.GROUP_OFFLINE, f"the consumer <{command.group}> is not online")
+            session.answer(Refused(command.ticket, failure))
+            return
+        said: dict[str, list[tuple[str, str, int, int]]] = {}
+        failures: list[Failure] = []
+
+        def heard(name: str, answer: Answer) -> None:
+            if isinstance(answer, list):
+                said[name] = answer
+            else:
+                silent = Failure(ErrorCode.CLIENT_UNKNOWN, f"the client <{name}> said nothing of its positions")
+                failures.append(answer if isinstance(answer, Failure) else silent)
+            if len(said) + len(failures) < len(wanted):
+                return
+            session.answer(Positions(command.ticket, said) if said else Refused(command.ticket, failures[0]))
+
+        about = WantPositions(command.group, command.topic)
+        for name in wanted:
+            self._ask(members[name].session, name, about, POSITIONS_NS, partial(heard, name))
+
+    def _reply(self, session: Session, command: SendReply) -> None:
+        message = command.message
+        client_id = properties.text(message.properties, "REPLY_TO_CLIENT")
+        speaker = self._registry.speaker(client_id)
+        failure: Failure | None = None
+        if not client_id:
+            failure = Failure(ErrorCode.MESSAGE_ILLEGAL, "a reply names the client that it is for in REPLY_TO_CLIENT")
+        elif self._topics.find(message.topic) is None:
+            failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {message.topic} does not exist")
+        elif speaker is None:
+            failure = Failure(ErrorCode.CLIENT_UNKNOWN, f"push reply message fail, <{client_id}> is not connected here")
+        if failure is not None or speaker is None:
+            if command.wait and failure is not None:
+                session.answer(Refused(command.ticket, failure))
+            return
+
+        def taken(answer: Answer) -> None:
+            if not isinstance(answer, Failure):
+                self._sending.submit([message], stored if command.wait else None)
+            elif command.wait:
+                session.answer(Refused(command.ticket, answer))
+
+        def stored(result: list[Placed] | Failure) -> None:
+            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
+
+        self._ask(speaker.session, client_id, TakeReply(message, self._clock.wall_ms()), REPLY_NS, taken)
+
+
+def _tell(session: Session, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:
+    """A client's text, or why there is none, to whoever asked."""
+    if isinstance(answer, Failure):
+        session.answer(Refused(ticket, answer))
+    elif isinstance(answer, bytes):
+        session.answer(kind(ticket, answer))
+    else:
+        session.answer(Refused(ticket, Failure(ErrorCode.CLIENT_UNKNOWN, "the client answered another question")))

@@ -1,0 +1,162 @@
+"""Light queues: the lite topics under a topic, each a row in the index and a row in the log, leased in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, Protocol, final
+
+from domain import lite
+from domain.errors import Failure
+from domain.lite import LightListener, LiteLeases
+from domain.message import Placed
+from domain.ports import Clock, StateChange
+from store.compaction import Keeping
+from store.lease.call import Source
+from store.lease.ledger import Ledger
+from store.lease.order import OrderedCall
+from store.log.commit import Done
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+
+DROPS_MAX: Final = 1_024
+"""Lite topics whose end is told to the log in one record."""
+
+
+class Host(Source, Protocol):
+    """What light queues need of the store. `held`: calls that wait until what opening found is durable, None when it is."""
+
+    held: list[Callable[[], None]] | None
+
+    def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
+        """Append state changes by themselves, at the store's default level."""
+
+
+@final
+class Lights:
+    """`domain.lite.LightQueues` over the index and the ledger."""
+
+    def __init__(self, index: QueueIndex, ledger: Ledger, keeping: Keeping, clock: Clock, host: Host, broker: str) -> None:
+        self._index = index
+        self._ledger = ledger
+        self._keeping = keeping
+        self._clock = clock
+        self._host = host
+        self._broker = broker
+        self._listeners: list[LightListener] = []
+
+    def listen(self, listener: LightListener) -> None:
+        """LightQueues.listen."""
+        self._listeners.append(listener)
+
+    def arrived(self, queue: Queue) -> None:
+        """A message of a light queue has become readable."""
+        for listener in self._listeners:
+            listener.light_arrived(queue.entry.name, queue.lite)
+
+    def freed(self, group: str, name: str) -> None:
+        """Leases of `group` on the light queue `name` have ended."""
+        parent, lite_topic = lite.split(name)
+        for listener in self._listeners:
+            listener.light_freed(group, parent, lite_topic)
+
+    def _queue(self, parent: str, lite_topic: str) -> Queue | None:
+        entry = self._index.topics.get(parent)
+        queue = None if entry is None or entry.lights is None else entry.lights.get(lite_topic)
+        if queue is not None:
+            self._index.refresh(queue)
+        return queue
+
+    def lease(
+        self,
+        group: str,
+        parent: str,
+        names: Sequence[str],
+        limit: int,
+        invisible_ms: int,
+        attempt_id: str,
+        done: Callable[[LiteLeases | Failure], None],
+    ) -> None:
+        """LightQueues.lease."""
+        failure = self._ledger.broken()
+        if failure is not None:
+            done(failure)
+            return
+        held = self._host.held
+        if held is not None:
+            held.append(partial(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done))
+            return
+        now = self._clock.wall_ms()
+        call = OrderedCall(self._index, self._host, self._broker, now, limit, invisible_ms, None, attempt_id)
+        queues = [(at, self._queue(parent, each)) for at, each in enumerate(names)]
+        found = [
+            (at, queue, self._ledger.table(group, queue, False))
+            for at, queue in queues
+            if queue is not None and not self._ledger.tables.rests_at((group, queue.name, 0), queue.visible)
+        ]
+        for _, _, table in found:
+            call.agree(table)
+        changed = []
+        looked = len(names)
+        for at, queue, table in found:
+            if len(call.messages) >= limit:
+                looked = at
+                break
+            if call.take_from(table, queue):
+                changed.append(table)
+        result = LiteLeases(call.messages, call.pop_ms, looked)
+        for table in changed:
+            last = table is changed[-1]
+            self._ledger.changed(table, done if last else None, result)
+        if not changed:
+            done(result)
+
+    def uncount(self, group: str, name: str, offset: int) -> None:
+        """LightQueues.uncount."""
+        table = self._ledger.tables.get((group, name, 0))
+        lease = table.leases.get(offset) if table is not None else None
+        if table is not None and lease is not None and lease.attempts > 0:
+            lease.attempts -= 1
+            table.changed[offset] = None
+            self._ledger.changed(table)
+
+    def names(self, parent: str) -> Iterator[str]:
+        """LightQueues.names."""
+        entry = self._index.topics.get(parent)
+        return iter(list((entry.lights if entry is not None else None) or ()))
+
+    def count(self, parent: str) -> int:
+        """LightQueues.count."""
+        entries = self._index.topics.values() if parent == "" else [self._index.entry(parent)]
+        return sum(len(entry.lights) for entry in entries if entry.lights is not None)
+
+    def positions(self) -> int:
+        """LightQueues.positions."""
+        return len(self._ledger.tables)
+
+    def newest_ms(self, parent: str, lite_topic: str) -> int:
+        """LightQueues.newest_ms."""
+        queue = self._queue(parent, lite_topic)
+        return 0 if queue is None else self.time_at(parent, lite_topic, queue.visible - 1)
+
+    def time_at(self, parent: str, lite_topic: str, offset: int) -> int:
+        """LightQueues.time_at."""
+        queue = self._queue(parent, lite_topic)
+        if queue is None or not queue.first <= offset < queue.visible:
+            return 0
+        rows = self._index.rows(queue, offset, 1)
+        return rows[0][3] if rows else 0
+
+    def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: lite.Done) -> None:
+        """LightQueues.drop."""
+        changes: list[StateChange] = []
+        for each in names[:DROPS_MAX]:
+            queue = self._queue(parent, each)
+            if queue is not None and queue.visible == queue.next:
+                changes += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
+                changes.append(self._keeping.drop_light(queue))
+
+        def dropped(result: list[Placed] | Failure) -> None:
+            done(result if isinstance(result, Failure) else None)
+
+        self._host.append_changes(changes, dropped)

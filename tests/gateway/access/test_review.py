@@ -1,0 +1,147 @@
+"""Rights that are gone: what stands since they were granted is judged again, a bounded part of it a turn."""
+
+from __future__ import annotations
+
+from domain.command import Command, ListTopics, PutTopic, Watch
+from domain.errors import ErrorCode, Failure
+from domain.event import Delivered, Event, Refused, Watched
+from domain.inspect import AwaitMessages, MessagesWait
+from domain.lite import ReceiveLite
+from domain.message import LOCAL_HOST, Message
+from domain.record import encode
+from domain.topic import Topic
+from gateway.connection.client_connection import Session
+from gateway.usecase.consume.parking import REVIEWED_PER_TURN, Parking
+from gateway.usecase.consume.watch import Watches
+from gateway.usecase.tools.inspect import Inspecting
+from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.lite import stage as lite_stage
+from tests.gateway.usecase.lite.stage import place
+from tests.store.clock import VirtualClock
+
+__all__ = ["bench", "place"]
+
+GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
+
+
+class Shell:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def answer(self, event: Event) -> None:
+        self.events.append(event)
+
+    def close(self) -> None:
+        raise AssertionError("nobody closes this")
+
+    def rest(self, until_ns: int) -> None:
+        raise AssertionError("nobody lets this rest")
+
+    def expel(self, failure: Failure) -> None:
+        raise AssertionError("nobody sends this away")
+
+
+class Asker:
+    """A parked request."""
+
+    def __init__(self, number: int) -> None:
+        self.session = Session("http", Shell())
+        self.command: Command = ListTopics(number)
+        self.refused: list[Failure] = []
+
+    def refuse(self, failure: Failure) -> None:
+        self.refused.append(failure)
+
+
+def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer_parked() -> None:
+    clock = VirtualClock()
+    parking = Parking(clock)
+    askers = [Asker(number) for number in range(2 * REVIEWED_PER_TURN)]
+    for number, asker in enumerate(askers):
+        assert parking.park(("g", f"t{number % 7}", -1), 1000, lambda: False, lambda: None, asker) is not None
+    assert parking.park(("line", "t0", -1), 1000, lambda: False, lambda: None) is not None
+    parking.review(lambda _, command: GONE if command.ticket % 2 else None)  # type: ignore[attr-defined]
+    assert sum(len(asker.refused) for asker in askers) == REVIEWED_PER_TURN // 2
+    clock.run_for(10)
+    assert [asker.refused for asker in askers] == [[GONE] if number % 2 else [] for number in range(len(askers))]
+    assert len(parking) == REVIEWED_PER_TURN + 1
+
+
+def test_who_has_left_meanwhile_is_not_asked_about() -> None:
+    clock = VirtualClock()
+    parking = Parking(clock)
+    first, second = Asker(1), Asker(2)
+    for asker in (first, second):
+        parking.park(("g", "t", -1), 1000, lambda: False, lambda: None, asker)
+    waiters = list(parking._by_key[("g", "t", -1)])
+
+    def judge(_session: Session, command: Command) -> Failure | None:
+        parking.leave(waiters[1])
+        return None
+
+    parking.review(judge)
+    assert (first.refused, second.refused, len(parking)) == ([], [], 1)
+
+
+def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more() -> None:
+    clock = VirtualClock()
+    watches = Watches(clock)
+    shell = Shell()
+    session = Session("coap", shell, shared=True)
+    for ticket in ("a", "b"):
+        watches.watch(session, Watch(ticket, f"{ticket}/#"))
+    watches.review(lambda _, command: GONE if command.ticket == "a" else None)  # type: ignore[attr-defined]
+    for topic in ("a", "b"):
+        watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
+    clock.run_for(1)
+    assert [type(event) for event in shell.events] == [Watched, Watched, Refused, Delivered]
+    refused, heard = shell.events[2:]
+    assert isinstance(refused, Refused)
+    assert isinstance(heard, Delivered)
+    assert (refused.ticket, refused.failure, heard.ticket) == ("a", GONE, "b")
+    assert watches.watching == 1
+
+
+def test_a_notification_poll_that_is_not_granted_any_more_is_refused(bench: Bench) -> None:
+    handler = bench.handler
+    inspecting = Inspecting(bench.store, bench.store.metadata, handler.topics, handler.rights, bench.clock, bench.store.figures)
+    bench.handler.add(inspecting)
+    bench.ask(PutTopic(1, Topic("T", 2, 2)))
+    ear, other = Ear(), Ear()
+    assert bench.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    assert bench.ask(AwaitMessages(2, "h", "T", wait_ms=5_000), other) == []
+    assert inspecting.review in bench.handler.reviews
+    inspecting.review(lambda _, command: GONE if command.group == "g" else None)  # type: ignore[attr-defined]
+    assert ear.take() == [Refused(1, GONE)]
+    assert ear.session.on_close == []
+    bench.send("T", "first")
+    assert (ear.take(), other.take()) == ([], [MessagesWait(2, True)])
+
+
+def test_a_poll_of_lite_topics_that_is_not_granted_any_more_is_refused_and_takes_nothing(place: Bench) -> None:
+    ear = Ear()
+    lite_stage.subscribe(place, ear, "c", "a")
+    assert place.ask(lite_stage.poll(wait_ms=5_000), ear) == []
+    for review in place.handler.reviews:
+        review(lambda _, command: GONE if isinstance(command, ReceiveLite) else None)
+    assert ear.take() == [Refused(7, GONE)]
+    lite_stage.send(place, "a", "1")
+    assert ear.take() == []
+    assert lite_stage.told(place.ask(lite_stage.poll(), ear)) == ["1"]
+
+
+def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> None:
+    ears = [Ear() for _ in range(REVIEWED_PER_TURN // 50 + 2)]
+    for number, ear in enumerate(ears):
+        lite_stage.subscribe(place, ear, f"c{number}", "a")
+        for _ in range(50):
+            place.handler.handle(ear.session, lite_stage.poll(f"c{number}", wait_ms=5_000))
+    place.clock.run_for(1)
+    for review in place.handler.reviews:
+        review(lambda _, __: GONE)
+    assert sum(len(ear.heard) for ear in ears) == REVIEWED_PER_TURN
+    place.clock.run_for(10)
+    assert sum(len(ear.heard) for ear in ears) == 50 * len(ears)

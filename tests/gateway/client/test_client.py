@@ -1,0 +1,272 @@
+"""The synchronous client against a broker in memory: what it asks, what it makes of the answers, how it fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from domain.record import Record
+from gateway.client.answer import ClientError, GarbledError, Queue, RejectedError, UnknownTopicError, UnreachableError
+from gateway.client.client import Client
+from tests.gateway.client.fake_broker import BROKER, FakeBroker, Liar, frame_of
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with FakeBroker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker: FakeBroker) -> Iterator[Client]:
+    with Client(broker.address, timeout_s=2, retry_s=2) as client:
+        yield client
+
+
+def bodies(client: Client, queue: Queue, start: int, end: int) -> list[bytes]:
+    out: list[bytes] = []
+    for pull in client.scan(queue, start, end):
+        at = 0
+        while at < len(pull.body):
+            size = int.from_bytes(pull.body[at : at + 4], "big")
+            out.append(Record(pull.body[at : at + size]).body)
+            at += size
+    return out
+
+
+def test_topics_and_route_name_what_there_is(broker: FakeBroker, client: Client) -> None:
+    queues = broker.create("orders", 3)
+    assert client.topics() == ["orders"]
+    assert client.route("orders").queues == queues
+    assert client.route("orders").addresses == {BROKER: broker.address}
+
+
+def test_unknown_topic_is_said_at_once(client: Client) -> None:
+    began = time.monotonic()
+    with pytest.raises(UnknownTopicError, match="'orders' is not known to nameserver"):
+        client.route("orders")
+    assert time.monotonic() - began < 1
+
+
+def test_bounds_of_many_queues_take_two_exchanges(broker: FakeBroker, client: Client) -> None:
+    queues = broker.create("orders", 700)
+    for at in range(5):
+        broker.put("orders", b"x", at)
+    broker.put("orders", b"x", 4)
+    broker.expire("orders", 4, 1)
+    bounds = client.bounds(queues)
+    assert [bounds[queue] for queue in queues[:6]] == [(0, 1), (0, 1), (0, 1), (0, 1), (1, 2), (0, 0)]
+
+
+def test_scan_reads_exactly_the_range_in_order(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    for at in range(100):
+        broker.put("orders", b"%d" % at)
+    broker.pull_max = 7
+    assert bodies(client, queue, 10, 90) == [b"%d" % at for at in range(10, 90)]
+
+
+def test_scan_asks_ahead_of_the_reader(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    for _ in range(20):
+        broker.put("orders", b"x")
+    broker.pull_max = 5
+    pulls = client.scan(queue, 0, 20)
+    next(pulls)
+    for _ in range(200):
+        asked = [fields["queueOffset"] for code, fields in broker.seen if code == 11]
+        if len(asked) == 2:
+            break
+        time.sleep(0.01)
+    assert asked == ["0", "5"]
+
+
+def test_an_abandoned_scan_does_not_mix_with_the_next_request(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    for at in range(20):
+        broker.put("orders", b"%d" % at)
+    broker.pull_max = 5
+    next(client.scan(queue, 0, 20))
+    assert bodies(client, queue, 3, 6) == [b"3", b"4", b"5"]
+    assert client.bounds([queue]) == {queue: (0, 20)}
+
+
+def test_scan_says_when_the_offset_is_gone_or_ahead(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    for _ in range(10):
+        broker.put("orders", b"x")
+    broker.expire("orders", 0, 4)
+    [gone] = client.scan(queue, 0, 10)
+    assert (gone.status, gone.min_offset, gone.max_offset, gone.body) == ("MOVED", 4, 10, b"")
+    [end] = client.scan(queue, 10, 12)
+    assert end.status == "EMPTY"
+    [ahead] = client.scan(queue, 11, 12)
+    assert (ahead.status, ahead.max_offset) == ("MOVED", 10)
+
+
+def test_search_finds_the_first_at_or_after(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    for at in range(10):
+        broker.put("orders", b"x", store_ms=1000 + 10 * at)
+    assert client.search([queue], 1035) == {queue: 4}
+    assert client.search([queue], 9999) == {queue: 10}
+
+
+def test_search_that_answers_minus_one_means_the_end(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    broker.put("orders", b"x")
+    client.route("orders")
+    broker.search_misses = -1
+    assert client.search([queue], 1_800_000_000_000) == {queue: 1}
+
+
+def test_reads_outlive_a_lost_connection(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    for at in range(50):
+        broker.put("orders", b"%d" % at)
+    broker.pull_max = 5
+    pulls = client.scan(queue, 0, 50)
+    next(pulls)
+    broker.hang_up = 3
+    assert sum(pull.body.count(b"\xda\xa3\x20\xa7") for pull in pulls) == 45
+
+
+def test_reads_wait_for_a_server_that_comes_back(broker: FakeBroker) -> None:
+    [queue] = broker.create("orders")
+    broker.put("orders", b"x")
+    client = Client(broker.address, timeout_s=1, retry_s=20)
+    assert client.bounds([queue]) == {queue: (0, 1)}
+    broker.__exit__()
+    client.close()
+    again = threading.Timer(0.5, broker.__enter__)
+    again.start()
+    assert client.bounds([queue]) == {queue: (0, 1)}
+    again.join()
+
+
+def test_busy_answers_are_waited_out(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    broker.put("orders", b"x")
+    broker.answers[11] = [(2, "busy"), (14, "starting")]
+    broker.answers[31] = [(2, "busy")]
+    assert bodies(client, queue, 0, 1) == [b"x"]
+    assert client.bounds([queue]) == {queue: (0, 1)}
+
+
+def test_other_refusals_are_raised_as_they_came(broker: FakeBroker, client: Client) -> None:
+    [queue] = broker.create("orders")
+    broker.answers[11] = [(16, "not for you")]
+    with pytest.raises(RejectedError, match="code 16 not for you") as caught:
+        next(client.scan(queue, 0, 1))
+    assert caught.value.code == 16
+
+
+def test_silence_ends_in_a_clear_error_in_time(broker: FakeBroker) -> None:
+    broker.silent = True
+    with Client(broker.address, timeout_s=0.2, retry_s=0.5) as client:
+        began = time.monotonic()
+        with pytest.raises(UnreachableError, match=f"no answer within 0.5 s.*{broker.address} did not answer within 0.2 s"):
+            client.topics()
+        assert time.monotonic() - began < 3
+
+
+def test_nobody_listening_is_unreachable() -> None:
+    with FakeBroker() as gone:
+        address = gone.address
+    with Client(address, retry_s=0.2) as client, pytest.raises(UnreachableError, match=f"cannot connect to {address}"):
+        client.topics()
+
+
+def test_the_second_nameserver_is_asked_when_the_first_is_down(broker: FakeBroker) -> None:
+    broker.create("orders")
+    with FakeBroker() as gone:
+        address = gone.address
+    with Client(f"{address};{broker.address}", retry_s=0) as client:
+        assert client.topics() == ["orders"]
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:x", ":"])
+def test_addresses_are_host_and_port(address: str) -> None:
+    with Client(address, retry_s=0) as client, pytest.raises(UnreachableError, match="it is written host:port"):
+        client.topics()
+
+
+def test_no_nameserver_is_an_error() -> None:
+    with pytest.raises(ClientError, match="no nameserver given"):
+        Client(" ; ")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\x08\x07\0\0\x02{}  ", b"\0\0\0\x0a\0\0\0\x06nojson"],
+)
+def test_a_server_of_another_protocol_is_named(data: bytes) -> None:
+    says = pytest.raises(GarbledError, match="does not speak the remoting protocol")
+    with Liar(data) as liar, Client(liar.address, retry_s=0) as client, says:
+        client.topics()
+
+
+def test_answers_that_are_no_answers_are_garbled(broker: FakeBroker) -> None:
+    with Liar(frame_of(0)) as liar, Client(liar.address, retry_s=0) as client, pytest.raises(GarbledError, match="not JSON"):
+        client.topics()
+    [queue] = broker.create("orders")
+    with Liar(frame_of(0, nextBeginOffset="x")) as liar, Client(broker.address, retry_s=0) as client:
+        client.route("orders").addresses[BROKER] = liar.address
+        client._links.clear()
+        with pytest.raises(GarbledError, match="without a number 'nextBeginOffset'"):
+            next(client.scan(queue, 0, 1))
+
+
+def test_a_scan_that_does_not_lead_on_is_garbled(broker: FakeBroker) -> None:
+    [queue] = broker.create("orders")
+    data = frame_of(20, nextBeginOffset="3", minOffset="0", maxOffset="9")
+    with Liar(data) as liar, Client(broker.address, retry_s=0) as client:
+        client.route("orders").addresses[BROKER] = liar.address
+        with pytest.raises(GarbledError, match="does not lead on"):
+            next(client.scan(queue, 3, 9))
+
+
+def test_send_carries_tag_keys_and_user_properties(broker: FakeBroker, client: Client) -> None:
+    broker.create("orders", 2)
+    sent = client.send("orders", b"hello", tag="new", keys=["a", "b"], user={"colour": "red"}, queue_id=1)
+    assert (sent.queue, sent.offset, sent.message_id) == (Queue(BROKER, "orders", 1), 0, "MINTED")
+    [stored] = broker.queues["orders", 1]
+    assert Record(stored).body == b"hello"
+    assert Record(stored).properties == b"TAGS\x01new\x02KEYS\x01a b\x02colour\x01red\x02UNIQ_KEY\x01MINTED\x02"
+
+
+def test_send_spreads_over_queues_and_keeps_a_group_together(broker: FakeBroker, client: Client) -> None:
+    broker.create("orders", 4)
+    assert {client.send("orders", b"x").queue.queue_id for _ in range(4)} == {0, 1, 2, 3}
+    assert len({client.send("orders", b"x", message_group="g").queue.queue_id for _ in range(4)}) == 1
+
+
+def test_send_to_a_new_topic_goes_by_the_template(broker: FakeBroker, client: Client) -> None:
+    broker.create("TBW102", 2)
+    assert client.send("fresh", b"x").queue.topic == "fresh"
+    assert "fresh" in client.topics()
+
+
+def test_send_is_never_repeated(broker: FakeBroker, client: Client) -> None:
+    broker.create("orders")
+    client.route("orders")
+    broker.hang_up = 1
+    with pytest.raises(UnreachableError, match="may or may not have been stored"):
+        client.send("orders", b"x")
+    assert broker.queues["orders", 0] == []
+
+
+def test_send_that_is_refused_says_why(broker: FakeBroker, client: Client) -> None:
+    broker.create("orders")
+    broker.answers[310] = [(13, "body too large")]
+    with pytest.raises(RejectedError, match="code 13 body too large"):
+        client.send("orders", b"x")
+
+
+def test_send_to_a_queue_that_is_not_there(broker: FakeBroker, client: Client) -> None:
+    broker.create("orders")
+    with pytest.raises(ClientError, match="topic orders has no queue 5"):
+        client.send("orders", b"x", queue_id=5)

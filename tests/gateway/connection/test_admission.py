@@ -1,0 +1,131 @@
+"""What the pump counts, whom it turns away, and connections that rest or are expelled."""
+
+from __future__ import annotations
+
+from domain.command import Disconnected, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Delivered, Done, Refused, Sent
+from domain.limits import SECOND_NS
+from domain.message import Message
+from domain.mqtt_session import Deliveries, Delivery, Excused, Expelled, Parcel, SendOnce
+from domain.record import Record
+from domain.refusal import Reason
+from tests.gateway.bench import Bench
+from tests.gateway.scripted import FakeTransport
+
+
+def test_messages_and_refusals_are_counted() -> None:
+    bench = Bench().open()
+    bench.connection.commands = [Send(1, [Message("t", b"a"), Message("t", b"b")])]
+    bench.pump.data_received(b"12345")
+    bench.pump.session.answer(Sent(1, []))
+    bench.pump.session.answer(Delivered(2, [b"r", b"r", b"r"]))
+    bench.pump.session.answer(Refused(3, Failure(ErrorCode.TOPIC_NOT_FOUND)))
+    assert (bench.figures.messages_in, bench.figures.messages_out, bench.figures.bytes_in) == (2, 3, 5)
+    assert bench.figures.refusals == {"topic-not-found": 1}
+
+
+def test_what_sessions_send_and_get_is_counted() -> None:
+    bench = Bench().open()
+    bench.connection.commands = [SendOnce(1, [Message("t", b""), Message("t", b"")], [1, 2])]
+    bench.pump.data_received(b"x")
+    delivery = Delivery(Parcel(Record(bytes(100)), b"", "t", 0), 0, 0, False, False, ())
+    bench.pump.session.answer(Deliveries([delivery, delivery, delivery]))
+    assert (bench.figures.messages_in, bench.figures.messages_out) == (2, 3)
+
+
+def test_one_connection_too_many_is_closed_and_counted() -> None:
+    bench = Bench(connections_max=1).open()
+    second, transport = bench.another(), FakeTransport()
+    second.connection_made(transport)
+    assert transport.aborted
+    second.connection_lost(None)
+    assert bench.figures.refusals == {"connections-max": 1}
+    assert bench.figures.connections_open == 1
+
+
+class Bouncer:
+    """A door that lets in so many, and knows who is inside."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.inside: list[str] = []
+
+    def enter(self, host: str, now: int) -> Reason | None:
+        if len(self.inside) >= self.most:
+            return Reason.CONNECT_RATE
+        self.inside.append(host)
+        return None
+
+    def leave(self, host: str) -> None:
+        self.inside.remove(host)
+
+
+def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
+    bench = Bench()
+    door = bench.house.door = Bouncer(1)
+    bench.open()
+    other, transport = bench.another(), FakeTransport()
+    other.connection_made(transport)
+    other.data_received(b"x")
+    bench.clock.turn()
+    assert (transport.aborted, transport.writes) == (True, [])
+    assert bench.figures.refusals == {"connect-rate": 1}
+    assert door.inside == ["10.1.2.3"]
+    other.connection_lost(None)
+    bench.pump.connection_lost(None)
+    assert door.inside == []
+
+
+def test_connection_that_speaks_for_others_is_not_asked_at_the_door() -> None:
+    bench = Bench()
+    bench.house.door = Bouncer(0)
+    bench.house.fronts = lambda host: host == "10.1.2.3"
+    bench.open()
+    assert not bench.transport.aborted
+
+
+def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:
+    bench = Bench().open()
+    bench.pump.rest(bench.clock.now + SECOND_NS)
+    bench.pump.rest(bench.clock.now + 1)
+    assert not bench.transport.reading
+    bench.clock.advance(SECOND_NS // 2)
+    assert not bench.transport.reading
+    bench.clock.advance(SECOND_NS)
+    assert bench.transport.reading
+    assert bench.connection.answered == [Excused()]
+
+
+def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excused() -> None:
+    bench = Bench().open()
+    bench.connection.when = bench.clock.now + SECOND_NS
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    bench.pump.rest(bench.clock.now + 5 * SECOND_NS)
+    bench.connection.at_expiry = [Disconnected("keep-alive")]
+    bench.clock.advance(SECOND_NS)
+    assert Excused() in bench.connection.answered
+
+
+def test_expelled_connection_says_its_word_and_ends() -> None:
+    bench = Bench().open()
+    failure = Failure(ErrorCode.NOT_ALLOWED, "gone")
+    bench.pump.expel(failure)
+    bench.pump.expel(failure)
+    bench.clock.turn()
+    assert bench.connection.answered == [Expelled(failure)]
+    assert bench.transport.writes == [b"answer"]
+    assert [end.reason for end in bench.ends] == ["revoked"]
+    assert bench.transport.closing
+
+
+def test_refusal_that_ends_its_connection_is_counted_once() -> None:
+    bench = Bench().open()
+    bench.pump.session.answer(Refused(1, Failure(ErrorCode.NOT_ALLOWED)))
+    bench.connection.at_expiry = [Disconnected("not-allowed")]
+    bench.connection.when = bench.clock.now
+    bench.clock.turn()
+    bench.clock.advance(1)
+    assert bench.figures.disconnects == {"not-allowed": 1}
+    assert bench.figures.refusals == {"not-allowed": 1}

@@ -1,0 +1,293 @@
+"""The pump: one write a turn, one end a session, and a fault that stays where it is."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+
+import pytest
+
+from domain.command import Disconnected, ListTopics
+from domain.event import Done
+from gateway.connection.client_connection import GONE
+from gateway.connection.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS
+from protocols.adapter import Peer
+from tests.gateway.bench import Bench
+from tests.gateway.scripted import FakeTransport, ScriptedConnection
+
+
+def test_peer_and_born_host_come_from_the_socket() -> None:
+    bench = Bench().open()
+    assert bench.peer == Peer("10.1.2.3", 4567, b"\x0a\x01\x02\x03\x00\x00\x11\xd7", "127.0.0.1", 1883)
+
+
+def test_answers_of_one_turn_leave_in_one_write() -> None:
+    bench = Bench().open()
+    bench.connection.commands = [ListTopics(number) for number in range(16)]
+    bench.handler.then = lambda session, command: session.answer(Done(command.ticket))  # type: ignore[attr-defined]
+    bench.pump.data_received(b"x")
+    assert bench.transport.writes == []
+    bench.clock.turn()
+    assert bench.transport.writes == [b"answer" * 16]
+
+
+def test_late_answers_are_written_in_their_own_turn() -> None:
+    bench = Bench().open()
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    bench.pump.session.answer(Done(2))
+    bench.clock.turn()
+    assert bench.transport.writes == [b"answer", b"answer"]
+
+
+def test_many_or_large_pieces_arrive_whole_and_in_order() -> None:
+    bench = Bench().open()
+    pieces = [bytes([number]) * 30_000 for number in range(5)]
+    bench.connection.queue = list(pieces)
+    bench.pump.data_received(b"x")
+    bench.clock.turn()
+    assert b"".join(bench.transport.writes) == b"".join(pieces)
+    assert bench.figures.bytes_out == 150_000
+
+
+@pytest.mark.parametrize("way", ["eof", "reset", "lost", "adapter", "node"])
+def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
+    bench = Bench().open()
+    ended: list[str] = []
+    bench.pump.session.on_close.append(lambda: ended.append(way))
+    if way == "eof":
+        bench.pump.eof_received()
+    elif way == "adapter":
+        bench.connection.commands = [Disconnected("protocol-error")]
+        bench.connection.closed = True
+        bench.pump.data_received(b"bad")
+    elif way == "node":
+        bench.pump.close()
+    bench.clock.turn()
+    bench.pump.connection_lost(ConnectionResetError() if way == "reset" else None)
+    bench.clock.turn()
+    assert ended == [way]
+    assert len(bench.ends) == 1
+    assert bench.pump.session.closed
+    assert sum(bench.figures.disconnects.values()) == 1
+    assert bench.figures.connections_open == 0
+    assert bench.house.pumps == {}
+
+
+def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
+    bench = Bench().open()
+    bench.connection.when = bench.clock.now + STALL_NS
+    bench.pump.data_received(b"ask")
+    bench.clock.turn()
+    shell = bench.pump.session.shell
+    assert shell is bench.pump
+    bench.pump.connection_lost(None)
+    bench.clock.turn()
+    session, gone = bench.pump.session, weakref.ref(bench.connection)
+    session.shell.close()
+    session.shell.rest(1)
+    session.answer(Done(None))
+    bench.transport, bench.connection, shell = FakeTransport(), ScriptedConnection(), GONE
+    bench.pump = bench.another()
+    assert session.shell is shell
+    assert gone() is None
+
+
+def test_connection_that_says_nothing_at_the_end_is_ended_for_it() -> None:
+    bench = Bench().open()
+    bench.connection.at_end = []
+    bench.pump.connection_lost(ConnectionResetError())
+    assert [command.reason for command in bench.ends] == ["reset"]
+
+
+def test_goodbye_is_written_before_the_close() -> None:
+    bench = Bench().open()
+    bench.connection.queue = [b"goodbye"]
+    bench.connection.closed = True
+    bench.connection.commands = [Disconnected("bad-frame")]
+    bench.pump.data_received(b"bad")
+    bench.clock.turn()
+    assert bench.transport.writes == [b"goodbye"]
+    assert bench.transport.closing
+    assert bench.figures.disconnects == {"bad-frame": 1}
+
+
+def test_bytes_and_answers_after_the_end_are_dropped() -> None:
+    bench = Bench().open()
+    bench.connection.commands = [Disconnected("bad-frame")]
+    bench.pump.data_received(b"bad")
+    bench.clock.turn()
+    bench.pump.data_received(b"more")
+    bench.pump.session.answer(Done(1))
+    assert bench.connection.received == [b"bad"]
+    assert bench.connection.answered == []
+
+
+def test_closed_connection_that_is_not_read_is_aborted() -> None:
+    bench = Bench().open()
+    bench.pump.close()
+    bench.clock.advance(LINGER_NS - 1)
+    assert bench.transport.closing
+    assert not bench.transport.aborted
+    bench.clock.advance(1)
+    assert bench.transport.aborted
+
+
+def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
+    bench = Bench()
+    hung_up: list[object] = []
+    bench.house.hang_up = hung_up.append
+    bench.open()
+    bench.connection.reading = False
+    bench.pump.data_received(b"x")
+    bench.clock.turn()
+    assert not bench.transport.reading
+    bench.connection.queue = [b"too large"]
+    bench.connection.closed = True
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    assert bench.transport.writes == [b"too largeanswer"]
+    assert hung_up == [bench.transport]
+    assert bench.transport.reading
+    assert not bench.transport.closing
+    bench.pump.data_received(b"the rest")
+    assert bench.connection.received == [b"x"]
+    assert not bench.pump.eof_received(), "the loop closes"
+
+
+def test_last_words_to_a_slow_reader_have_longer() -> None:
+    bench = Bench().open()
+    bench.pump.pause_writing()
+    bench.pump.close()
+    bench.clock.advance(STALL_NS - 1)
+    assert not bench.transport.aborted
+    bench.pump.resume_writing()
+    bench.clock.advance(LINGER_NS)
+    assert bench.transport.aborted
+
+
+def test_half_closed_peer_gets_its_answers_and_is_not_waited_for_for_ever() -> None:
+    bench = Bench().open()
+    bench.connection.at_end = []
+    assert bench.pump.eof_received()
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    assert bench.transport.writes == [b"answer"]
+    assert not bench.transport.closing
+    bench.clock.advance(HALF_CLOSED_NS)
+    assert bench.transport.aborted
+
+
+def test_connection_that_stops_reading_pauses_the_socket() -> None:
+    bench = Bench().open()
+    bench.connection.reading = False
+    bench.pump.data_received(b"x")
+    bench.clock.turn()
+    assert not bench.transport.reading
+    bench.connection.reading = True
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    assert bench.transport.reading
+
+
+def test_peer_that_does_not_read_is_not_read_from_nor_written_to() -> None:
+    bench = Bench().open()
+    bench.pump.pause_writing()
+    assert not bench.transport.reading
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    assert bench.transport.writes == []
+    bench.pump.resume_writing()
+    bench.clock.turn()
+    assert bench.transport.writes == [b"answer"]
+    assert bench.transport.reading
+    bench.clock.advance(STALL_NS * 2)
+    assert not bench.transport.aborted
+
+
+def test_peer_that_never_reads_is_dropped() -> None:
+    bench = Bench().open()
+    bench.pump.pause_writing()
+    bench.clock.advance(STALL_NS)
+    assert bench.transport.aborted
+
+
+def test_paused_node_does_not_read_again() -> None:
+    bench = Bench().open()
+    bench.pump.pause()
+    bench.pump.session.answer(Done(1))
+    bench.clock.turn()
+    assert bench.transport.writes == [b"answer"]
+    assert not bench.transport.reading
+
+
+def test_deadline_expires_once_and_never_early() -> None:
+    bench = Bench()
+    bench.connection.when = bench.clock.now + 5_000
+    bench.connection.at_expiry = [Disconnected("handshake-late")]
+    bench.open()
+    bench.clock.advance(4_999)
+    assert bench.ends == []
+    bench.clock.advance(1)
+    assert [command.reason for command in bench.ends] == ["handshake-late"]
+
+
+def test_deadline_that_moves_on_costs_no_timer_a_message() -> None:
+    bench = Bench()
+    bench.connection.when = bench.clock.now + 5_000
+    bench.open()
+    for _ in range(100):
+        bench.clock.advance(1)
+        bench.connection.when = bench.clock.now + 5_000
+        bench.pump.data_received(b"x")
+        bench.clock.turn()
+    assert bench.clock.armed == 1
+    bench.clock.advance(5_000)
+    assert bench.connection.when is None
+
+
+def test_deadline_that_comes_nearer_is_armed_again() -> None:
+    bench = Bench()
+    bench.connection.when = bench.clock.now + 5_000
+    bench.open()
+    bench.connection.when = bench.clock.now + 10
+    bench.pump.data_received(b"x")
+    bench.clock.advance(10)
+    assert bench.connection.when is None
+
+
+@pytest.mark.parametrize("verb", ["receive", "answer", "outgoing", "deadline", "expire"])
+def test_adapter_fault_costs_its_connection_and_is_logged_once(verb: str, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    bench.connection.when = bench.clock.now + 10
+    bench.open()
+    other = FakeTransport()
+    healthy, bench.connection = bench.connection, ScriptedConnection()
+    second = bench.another()
+    second.connection_made(other)
+    bench.clock.turn()
+    healthy.broken = {verb}
+    with caplog.at_level(logging.ERROR, "headgate.pump"):
+        bench.pump.data_received(b"x")
+        bench.pump.session.answer(Done(1))
+        second.session.answer(Done(2))
+        bench.clock.advance(10)
+    assert bench.transport.aborted
+    assert [record.exc_text is not None or record.exc_info is not None for record in caplog.records] == [True]
+    assert bench.figures.refusals == {"adapter-fault": 1}
+    assert bench.figures.disconnects == {"adapter-fault": 1}
+    assert other.writes == [b"answer"]
+    assert not other.aborted
+
+
+def test_use_case_fault_costs_the_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench().open()
+
+    def fail(session: object, command: object) -> None:
+        raise RuntimeError("a bug in a use case")
+
+    bench.handler.then = fail
+    bench.connection.commands = [ListTopics(1)]
+    bench.pump.data_received(b"x")
+    assert bench.transport.aborted
+    assert bench.pump.session.closed

@@ -1,0 +1,105 @@
+"""Configuration: rank of the sources, and one clear sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from domain.errors import ConfigError
+from domain.topic import Durability
+from gateway.node.config import PORTS, Config, load
+
+TABLES = ("store", "mqtt")
+
+
+def test_defaults_need_no_file() -> None:
+    assert load({}, {}, TABLES) == Config()
+    assert load({}, {"PATH": "/bin", "HEADGATE_PURE": "1"}, TABLES).port("mqtt") == 1883
+
+
+def test_option_beats_environment_beats_file(tmp_path: Path) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text('cluster = "file"\nbroker = "file"\ndata = "file"\n[ports]\nmqtt = 1\n[mqtt]\nreceive = 5\n')
+    config = load(
+        {"data": "option", "host": None},
+        {"HEADGATE_DATA": "environment", "HEADGATE_BROKER": "environment", "HEADGATE_MQTT_RECEIVE": "9"},
+        TABLES,
+        str(file),
+    )
+    assert (config.data, config.broker, config.cluster) == ("option", "environment", "file")
+    assert config.ports["mqtt"] == 1
+    assert config.table("mqtt") == {"receive": 9}
+    sources = {name: source for name, _, source in config.rows()}
+    assert sources["data"] == "option --data"
+    assert sources["broker"] == "environment HEADGATE_BROKER"
+    assert sources["cluster"] == f"file {file}"
+    assert sources["mqtt.receive"] == "environment HEADGATE_MQTT_RECEIVE"
+    assert sources["host"] == "default"
+
+
+def test_every_setting_can_be_given_by_environment() -> None:
+    config = load(
+        {},
+        {
+            "HEADGATE_PORT_OFFSET": "100",
+            "HEADGATE_PORTS_GRPC": "9",
+            "HEADGATE_DURABILITY": "page",
+            "HEADGATE_INSECURE": "yes",
+            "HEADGATE_HOST": "0.0.0.0",
+            "HEADGATE_CONNECTIONS_MAX": "7",
+        },
+        TABLES,
+    )
+    assert config.port("grpc") == 109
+    assert config.port("mqtt") == PORTS["mqtt"] + 100
+    assert config.durability is Durability.PAGE
+    assert (config.insecure, config.host, config.connections_max) == (True, "0.0.0.0", 7)
+
+
+def test_port_zero_stays_any_free_port() -> None:
+    assert load({"ports.mqtt": 0, "port_offset": 1000}, {}, TABLES).port("mqtt") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "text", "said"),
+    [
+        ({"ports.mqt": "1"}, {}, "", "did you mean 'ports.mqtt'"),
+        ({}, {"HEADGATE_DATTA": "x"}, "", "did you mean 'HEADGATE_DATA'"),
+        ({}, {}, "durabilty = 'page'", "did you mean 'durability'"),
+        ({}, {}, "[ports]\nmqqt = 3", "did you mean 'ports.mqtt'"),
+        ({}, {}, "[stor]\nx = 3", "did you mean 'store'"),
+        ({}, {}, "data = [", "is not TOML"),
+        ({}, {}, "data = 3", "must be text"),
+        ({"durability": "replicated"}, {}, "", "one of page, flushed"),
+        ({"ports.mqtt": "70000"}, {}, "", "from 0 to 65535"),
+        ({"ports.mqtt": "x"}, {}, "", "a whole number"),
+        ({"port_offset": 60_000}, {}, "", "at most 65535"),
+        ({"host": "0.0.0.0"}, {}, "", "--insecure"),
+        ({"certificate": "a.pem"}, {}, "", "belong together"),
+        ({}, {"HEADGATE_INSECURE": "perhaps"}, "", "true or false"),
+    ],
+)
+def test_mistakes_are_named(
+    options: dict[str, object], environment: dict[str, str], text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "headgate.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        load(options, environment, TABLES, str(file))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_needs_no_consent(host: str) -> None:
+    assert load({"host": host}, {}, TABLES).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example", "127.example"])
+def test_every_other_host_does(host: str) -> None:
+    with pytest.raises(ConfigError, match="--insecure"):
+        load({"host": host}, {}, TABLES)
+
+
+def test_absent_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
+        load({}, {}, TABLES, "nowhere.toml")

@@ -1,0 +1,41 @@
+"""Queue locks of orderly consumers."""
+
+from __future__ import annotations
+
+from domain.command import LockQueues
+from domain.event import Done, Event, Locked
+from gateway.usecase.consume.locks import Locks
+from tests.gateway.usecase.ear import Ear
+from tests.store.clock import VirtualClock
+
+QUEUES = [("broker-a", "t", 0), ("broker-a", "t", 1)]
+
+
+def ask(locks: Locks, client: str, *, unlock: bool = False, queues: list[tuple[str, str, int]] = QUEUES) -> Event:
+    ear = Ear()
+    locks.verbs()[LockQueues](ear.session, LockQueues(1, "g", client, queues, unlock))
+    return ear.heard[0]
+
+
+def test_a_lock_is_one_clients_until_it_is_given_back() -> None:
+    locks = Locks(VirtualClock())
+    assert ask(locks, "a") == Locked(1, QUEUES)
+    assert ask(locks, "b") == Locked(1, [])
+    assert locks.is_locked("g")
+    assert not locks.is_locked("h")
+    assert ask(locks, "b", unlock=True) == Done(1), "another's unlock changes nothing"
+    assert ask(locks, "b") == Locked(1, [])
+    ask(locks, "a", unlock=True)
+    assert ask(locks, "b") == Locked(1, QUEUES)
+
+
+def test_a_lock_ends_sixty_seconds_after_its_last_renewal() -> None:
+    clock = VirtualClock()
+    locks = Locks(clock)
+    ask(locks, "a")
+    clock.run_for(59_000)
+    ask(locks, "a")
+    clock.run_for(59_000)
+    assert ask(locks, "b") == Locked(1, [])
+    clock.run_for(1_001)
+    assert ask(locks, "b") == Locked(1, QUEUES)

@@ -1,0 +1,104 @@
+"""Parked requests: one message wakes one waiter, in turn, and time-outs answer."""
+
+from __future__ import annotations
+
+from domain import limits
+from gateway.usecase.consume.parking import Key, Parking
+from tests.store.clock import VirtualClock
+
+KEY: Key = ("g", "t", -1)
+
+
+class Request:
+    """A request that is served while there is stock, and keeps what happened to it."""
+
+    def __init__(self, name: str, stock: list[int], log: list[str]) -> None:
+        self.name = name
+        self.stock = stock
+        self.log = log
+
+    def attempt(self) -> bool:
+        if not self.stock:
+            return False
+        self.stock.pop()
+        self.log.append(f"{self.name} served")
+        return True
+
+    def expire(self) -> None:
+        self.log.append(f"{self.name} expired")
+
+
+def parked(count: int) -> tuple[Parking, VirtualClock, list[int], list[str]]:
+    stock: list[int] = []
+    log: list[str] = []
+    clock = VirtualClock()
+    parking = Parking(clock)
+    for number in range(count):
+        request = Request(str(number), stock, log)
+        assert parking.park(KEY, 1000 + number, request.attempt, request.expire) is not None
+    return parking, clock, stock, log
+
+
+def test_one_message_wakes_the_first_waiter_only() -> None:
+    parking, _, stock, log = parked(3)
+    stock.append(1)
+    parking.wake("t", 5)
+    assert log == ["0 served"]
+    stock += [1, 1]
+    parking.wake("t", 5)
+    assert log == ["0 served", "1 served", "2 served"]
+    assert len(parking) == 0
+
+
+def test_waiters_expire_at_their_time_and_not_after_being_served() -> None:
+    parking, clock, stock, log = parked(2)
+    clock.run_for(999)
+    assert log == []
+    clock.run_for(1)
+    assert log == ["0 expired"]
+    stock.append(1)
+    parking.wake("t", 0)
+    clock.run_for(5000)
+    assert log == ["0 expired", "1 served"]
+
+
+def test_a_waiter_for_one_queue_sleeps_through_the_others() -> None:
+    log: list[str] = []
+    clock = VirtualClock()
+    parking = Parking(clock)
+    request = Request("q1", [1], log)
+    parking.park(("g", "t", 1), 1000, request.attempt, request.expire)
+    parking.wake("t", 0)
+    parking.wake("other", 1)
+    assert log == []
+    parking.wake("t", 1)
+    assert log == ["q1 served"]
+
+
+def test_freed_leases_wake_their_own_group_only() -> None:
+    parking, _, stock, log = parked(1)
+    stock.append(1)
+    parking.wake_group("h", "t")
+    assert log == []
+    parking.wake_group("g", "t")
+    assert log == ["0 served"]
+
+
+def test_leaving_forgets_the_waiter() -> None:
+    log: list[str] = []
+    clock = VirtualClock()
+    parking = Parking(clock)
+    request = Request("gone", [1], log)
+    waiter = parking.park(KEY, 1000, request.attempt, request.expire)
+    assert waiter is not None
+    parking.leave(waiter)
+    parking.wake("t", 0)
+    clock.run_for(2000)
+    assert log == []
+    assert len(parking) == 0
+
+
+def test_the_parking_is_bounded() -> None:
+    parking, _, _, _ = parked(limits.WAITERS_PER_KEY_MAX)
+    assert parking.park(KEY, 1, lambda: True, lambda: None) is None
+    assert parking.park(("g2", "t", -1), 1, lambda: True, lambda: None) is not None

@@ -1,0 +1,90 @@
+"""A node's use cases with a topic of lite topics, and what its tests ask of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain import attribute, lite
+from domain.command import Acknowledge, PutGroup, PutTopic, Send
+from domain.errors import ErrorCode
+from domain.event import Done, Event, Leased, Received, Refused, Sent, Settled
+from domain.lite import (
+    Action,
+    ReceiveLite,
+    StartAt,
+    SyncSubscription,
+)
+from domain.message import Message
+from domain.record import Record
+from domain.topic import Group, Topic
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.topic_change import TopicChanging
+from gateway.usecase.lite.parts import lite_use_cases
+from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.ear import Ear
+
+__all__ = ["bench"]
+
+
+PARENT = "sessions"
+
+
+@pytest.fixture
+def place(bench: Bench) -> Bench:
+    """A topic of lite topics, a group that is bound to it, and the use cases."""
+    place_with(bench, Policy(lite_subscriptions_max=50))
+    return bench
+
+
+def place_with(bench: Bench, policy: Policy) -> None:
+    """The topic, the group and the use cases, by another policy."""
+    store = bench.store
+    bench.handler.add(*lite_use_cases(store, store.lights, store.metadata, bench.handler, bench.clock, policy))
+    bench.handler.add(TopicChanging(store.metadata, bench.handler.topics))
+    bench.ask(PutTopic(1, Topic(PARENT, 2, 2, type="LITE", attributes={attribute.EXPIRATION: "20"})))
+    bench.ask(PutGroup(1, Group("g", attributes={attribute.BIND_TOPIC: PARENT})))
+
+
+def send(place: Bench, name: str, *bodies: str) -> None:
+    messages = [Message(PARENT, body.encode(), f"__LITE_TOPIC\x01{name}\x02".encode()) for body in bodies]
+    [event] = place.ask(Send(1, messages))
+    assert isinstance(event, Sent), event
+
+
+def subscribe(place: Bench, ear: Ear, client: str, *names: str, group: str = "g", start: StartAt | None = None) -> None:
+    command = SyncSubscription(1, client, group, PARENT, Action.PARTIAL_ADD, list(names), start)
+    assert place.ask(command, ear) == [Done(1)]
+
+
+def poll(client: str = "c", wait_ms: int = 0, limit: int = 32, invisible_ms: int = 10_000, attempt: str = "") -> ReceiveLite:
+    return ReceiveLite(7, client, "g", PARENT, limit, invisible_ms, wait_ms, attempt)
+
+
+def messages(events: list[Event]) -> list[Leased]:
+    [event] = events
+    assert isinstance(event, Received), event
+    return event.messages
+
+
+def told(events: list[Event]) -> list[str]:
+    return [Record(each.record).body.decode() for each in messages(events)]
+
+
+def queue_of(leased: Leased) -> str:
+    return lite.queue_name(PARENT, lite.name_in(Record(leased.record).properties))
+
+
+def ack(place: Bench, *leased: Leased, group: str = "g") -> None:
+    for each in leased:
+        assert place.ask(Acknowledge(1, group, queue_of(each), [each.receipt])) == [Settled(1, [None])]
+
+
+def refused(events: list[Event]) -> ErrorCode:
+    [event] = events
+    assert isinstance(event, Refused), event
+    return event.failure.code
+
+
+def attributes(place: Bench, **values: str) -> None:
+    changed = {key.replace("_", "."): value for key, value in values.items()}
+    assert place.ask(PutGroup(1, Group("g", retry_max=2, attributes=changed))) == [Done(1)]

@@ -1,0 +1,157 @@
+"""Polls of lite topics: who gets what, in which order, and what comes again."""
+
+from __future__ import annotations
+
+from domain import attribute
+from domain.command import DeadLetter, Disconnected, Extend, Pull, PutGroup
+from domain.event import Done, Extended, Pulled
+from domain.lite import (
+    ReceiveLite,
+    SuspendLite,
+)
+from domain.record import Record
+from domain.topic import Group
+from tests.gateway.usecase.bench import Bench, bench
+from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.lite.stage import (
+    PARENT,
+    ack,
+    attributes,
+    messages,
+    place,
+    poll,
+    queue_of,
+    send,
+    subscribe,
+    told,
+)
+
+__all__ = ["bench", "place"]
+
+
+def test_one_poll_serves_all_that_a_client_has_subscribed_to_and_nothing_else(place: Bench) -> None:
+    ear = Ear()
+    send(place, "a", "a1", "a2")
+    send(place, "b", "b1")
+    send(place, "c", "c1")
+    subscribe(place, ear, "c", "a", "b")
+    got = messages(place.ask(poll(), ear))
+    assert [Record(each.record).body for each in got] == [b"a1", b"a2", b"b1"]
+    assert {(each.receipt.queue_id, each.receipt.revive_queue) for each in got} == {(0, 999)}
+    assert told(place.ask(poll(), ear)) == []
+    ack(place, *got)
+    assert told(place.ask(poll(), ear)) == []
+
+
+def test_a_poll_waits_for_messages_for_settlements_and_for_the_end_of_leases(place: Bench) -> None:
+    ear = Ear()
+    subscribe(place, ear, "c", "a")
+    assert place.ask(poll(wait_ms=5_000), ear) == []
+    send(place, "a", "1")
+    place.clock.run_for(5)
+    first = messages(ear.take())
+    send(place, "a", "2")
+    assert place.ask(poll(wait_ms=5_000), ear) == [], "2 waits for 1"
+    ack(place, *first)
+    place.clock.run_for(5)
+    assert told(ear.take()) == ["2"]
+    assert place.ask(poll(wait_ms=20_000), ear) == []
+    place.clock.run_for(11_000)
+    assert told(ear.take()) == ["2"], "the lease has ended"
+
+
+def test_a_poll_ends_with_nothing_and_one_of_a_client_that_has_gone_takes_nothing(place: Bench) -> None:
+    ear, gone = Ear(), Ear()
+    subscribe(place, ear, "c", "a")
+    assert place.ask(poll(wait_ms=1_000), ear) == []
+    place.clock.run_for(1_000)
+    assert told(ear.take()) == []
+    subscribe(place, gone, "d", "a")
+    place.ask(poll("d", wait_ms=5_000), gone)
+    place.ask(Disconnected("end"), gone)
+    send(place, "a", "1")
+    assert told(place.ask(poll(), ear)) == ["1"]
+
+
+def test_a_message_that_is_given_back_comes_again_and_counts(place: Bench) -> None:
+    ear = Ear()
+    subscribe(place, ear, "c", "a")
+    send(place, "a", "1", "2")
+    [first] = messages(place.ask(poll(limit=1), ear))
+    [event] = place.ask(Extend(1, "g", queue_of(first), [first.receipt], 1_000))
+    assert isinstance(event, Extended)
+    assert place.ask(poll(wait_ms=5_000), ear) == []
+    place.clock.run_for(1_500)
+    got = messages(ear.take())
+    assert [(Record(each.record).body, each.attempt) for each in got] == [(b"1", 2), (b"2", 1)]
+
+
+def test_one_of_several_is_given_back_and_the_others_are_settled(place: Bench) -> None:
+    ear = Ear()
+    subscribe(place, ear, "c", "a")
+    send(place, "a", *(str(at) for at in range(5)))
+    got = messages(place.ask(poll(), ear))
+    place.ask(Extend(1, "g", queue_of(got[2]), [got[2].receipt], 1_000))
+    ack(place, *got[:2], *got[3:])
+    assert place.ask(poll(wait_ms=5_000), ear) == []
+    place.clock.run_for(1_500)
+    assert told(ear.take()) == ["2"]
+
+
+def test_suspending_is_no_attempt(place: Bench) -> None:
+    ear = Ear()
+    subscribe(place, ear, "c", "a")
+    send(place, "a", "1")
+    for _ in range(5):
+        [got] = messages(place.ask(poll(), ear))
+        assert got.attempt == 1
+        [event] = place.ask(SuspendLite(1, "g", PARENT, "a", got.receipt, 500))
+        assert isinstance(event, Extended)
+        place.clock.run_for(600)
+
+
+def test_attempts_run_out_and_a_consumer_may_give_up_by_itself(place: Bench) -> None:
+    attributes(place)
+    ear = Ear()
+    subscribe(place, ear, "c", "a")
+    send(place, "a", "1", "2")
+    for attempt in (1, 2, 3):
+        [got] = messages(place.ask(poll(limit=1, invisible_ms=100), ear))
+        assert got.attempt == attempt
+        place.clock.run_for(200)
+    [second] = messages(place.ask(poll(limit=1, wait_ms=1_000), ear, ms=100))
+    assert Record(second.record).body == b"2"
+    assert place.ask(DeadLetter(1, "g", queue_of(second), second.receipt)) == [Done(1)]
+    assert place.ask(DeadLetter(1, "g", queue_of(second), second.receipt)) == [Done(1)]
+    [event] = place.ask(Pull(1, "", "%DLQ%g", 0, 0, 10, 1 << 20))
+    assert isinstance(event, Pulled)
+    letters = [Record(data) for data in event.records]
+    assert [each.body for each in letters] == [b"1", b"2"]
+    assert b"DLQ_ORIGIN_TOPIC\x01sessions\x02" in letters[0].properties
+    assert b"INNER_MULTI" not in letters[0].properties
+
+
+def test_members_share_a_lite_topic_and_another_group_gets_it_all(place: Bench) -> None:
+    ears = {name: Ear() for name in ("c", "d")}
+    for name, ear in ears.items():
+        subscribe(place, ear, name, "a", "b")
+    place.ask(PutGroup(1, Group("h", attributes={attribute.BIND_TOPIC: PARENT})))
+    subscribe(place, Ear(), "e", "a", group="h")
+    send(place, "a", "a1")
+    send(place, "b", "b1")
+    assert told(place.ask(poll("c", limit=1), ears["c"])) == ["a1"]
+    assert told(place.ask(poll("d"), ears["d"])) == ["b1"]
+    assert told(place.ask(ReceiveLite(7, "e", "h", PARENT, 32, 10_000), Ear())) == ["a1"]
+
+
+def test_what_waited_for_a_client_that_has_gone_waits_for_the_others(place: Bench) -> None:
+    first, second = Ear(), Ear()
+    subscribe(place, first, "c", "a")
+    subscribe(place, second, "d", "a")
+    assert place.ask(poll("d", wait_ms=30_000), second) == []
+    send(place, "a", "1")
+    place.clock.run_for(5)
+    assert told(second.take()) == ["1"]
+    place.clock.run_for(11_000)
+    place.ask(Disconnected("end"), first)
+    assert told(place.ask(poll("d"), second)) == ["1"]

@@ -1,0 +1,167 @@
+"""Latest values: what a message does to them, and how they are read and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.command import DeleteLatest, Latest
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Refused, Value
+from domain.filter.path import matches
+from domain.message import RETAIN_DELETE, RETAIN_SET, Message
+from domain.ports import StateChange, Timer
+from domain.record import Record, check
+from gateway.connection.client_connection import Session
+from gateway.usecase.publish.latest import LatestValues, Walk, retain, value_at
+from tests.shell import Shell
+
+
+class Memory:
+    """A State in memory, durable at once."""
+
+    def __init__(self) -> None:
+        self.spaces: dict[tuple[str, bytes], bytes] = {}
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        return self.spaces.get((space, key))
+
+    def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for (where, key), value in sorted(self.spaces.items()):
+            if where == space and key.startswith(prefix):
+                yield key, value
+
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        return [key for key, _ in self.scan(space, prefix) if key >= start][:limit]
+
+    def size(self, space: str) -> tuple[int, int]:
+        found = [len(key) + len(value) for (where, key), value in self.spaces.items() if where == space]
+        return len(found), sum(found)
+
+    def put(self, changes: Sequence[StateChange], done: Callable[[Failure | None], None] | None) -> None:
+        for change in changes:
+            if change.value is None:
+                self.spaces.pop((change.space, change.key), None)
+            else:
+                self.spaces[(change.space, change.key)] = change.value
+        if done is not None:
+            done(None)
+
+
+class At:
+    """A clock that stands still."""
+
+    def __init__(self, wall_ms: int) -> None:
+        self.now = wall_ms
+
+    def monotonic_ns(self) -> int:
+        return 0
+
+    def wall_ms(self) -> int:
+        return self.now
+
+    def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
+        raise NotImplementedError
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+
+class Heard(Shell):
+    """A shell that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def answer(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def message(path: str, body: bytes = b"v", more: str = "", kind: int = RETAIN_SET) -> Message:
+    properties = f"originMqttTopic\x01{path}\x02UNIQ_KEY\x01k\x02{more}".encode()
+    return Message("t", body, properties, queue_id=2, born_ms=5, retain=kind)
+
+
+def test_a_retained_message_becomes_a_whole_record_under_its_path() -> None:
+    change = retain(message("t/1", b"21"))
+    assert (change.space, change.key) == ("latest", b"t/1")
+    assert change.value is not None
+    assert check(change.value)
+    record = Record(change.value)
+    assert (record.body, record.topic, record.queue_offset, record.store_ms) == (b"21", "t", 0, 5)
+
+
+def test_removal_and_a_bare_topic() -> None:
+    assert retain(message("t/1", kind=RETAIN_DELETE)) == StateChange("latest", b"t/1", None)
+    assert retain(Message("t", b"v", queue_id=0, retain=RETAIN_SET)).key == b"t"
+
+
+def test_reading_and_deleting_by_path() -> None:
+    state = Memory()
+    state.put([retain(message("t/1"))], None)
+    values = LatestValues(state, At(0))
+    heard = Heard()
+    session = Session("test", heard)
+    values.read(session, Latest(1, "t/1"))
+    values.read(session, Latest(2, "t"))
+    values.delete(session, DeleteLatest(3, "t/1"))
+    values.read(session, Latest(4, "t/1"))
+    values.read(session, Latest(5, "t/+"))
+    values.delete(session, DeleteLatest(6, "#"))
+    first = heard.events[0]
+    assert isinstance(first, Value)
+    assert first.record is not None
+    assert heard.events[1:4] == [Value(2, None), Done(3), Value(4, None)]
+    assert [e.failure.code for e in heard.events[4:] if isinstance(e, Refused)] == [ErrorCode.TOPIC_ILLEGAL] * 2
+
+
+def test_an_expired_value_is_absent() -> None:
+    state = Memory()
+    state.put([retain(message("t/1", more="HG_EXPIRE_MS\x01100\x02"))], None)
+    assert value_at(state, "t/1", 99) is not None
+    assert value_at(state, "t/1", 100) is None
+
+
+def paths(state: Memory, pattern: str, most: int = 1) -> list[str]:
+    walk = Walk(state, pattern)
+    found: list[str] = []
+    while walk.next_key is not None:
+        found += walk.slice(most)
+    return found
+
+
+LEVELS = st.sampled_from(["", "a", "a!", "ab", "b", "$", "$a", "0", "+"])
+NAMES = st.lists(LEVELS.filter(lambda level: level != "+"), min_size=1, max_size=4).map("/".join)
+FILTERS = st.tuples(st.lists(LEVELS, max_size=4), st.sampled_from([[], ["#"]])).map(lambda parts: "/".join(parts[0] + parts[1]))
+
+
+@given(st.sets(NAMES, max_size=40), FILTERS.filter(bool), st.integers(1, 5))
+def test_a_walk_finds_what_the_filter_matches(names: set[str], pattern: str, most: int) -> None:
+    state = Memory()
+    state.put([StateChange("latest", name.encode(), b"v") for name in names if name], None)
+    wanted = sorted((name for name in names if name and matches(pattern, name)), key=str.encode)
+    assert paths(state, pattern, most) == wanted
+
+
+def test_a_walk_leaves_out_what_cannot_match() -> None:
+    state = Memory()
+    names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqstuvx"]
+    state.put([StateChange("latest", name.encode(), b"v") for name in names], None)
+    walk = Walk(state, "a/+/q")
+    turns = 0
+    while walk.next_key is not None:
+        walk.slice(2)
+        turns += 1
+    assert turns <= 101, "of 175"
+
+
+def test_paths_under_a_filter() -> None:
+    state = Memory()
+    state.put([retain(message(path)) for path in ("t", "t/1", "t/1/x", "t/2", "t0", "t/")], None)
+    assert list(paths(state, "t/#")) == ["t", "t/", "t/1", "t/1/x", "t/2"]
+    assert list(paths(state, "t/+")) == ["t/", "t/1", "t/2"]
+    assert list(paths(state, "+")) == ["t"]  # t0 is no path of topic `t`, so it was kept under `t`
+    assert list(paths(state, "t/1")) == ["t/1"]
+    assert list(paths(state, "t/9")) == []

@@ -1,0 +1,72 @@
+"""Rounds of one question about many places: over once, whenever the answers come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from domain.errors import ErrorCode, Failure
+from gateway.usecase.fan_in import Round
+
+Queue = tuple[str, int]
+GONE = Failure(ErrorCode.OFFSET_NOT_FOUND, "gone")
+FULL = Failure(ErrorCode.QUOTA, "full")
+
+
+class Store:
+    """Answers at once what it knows, the rest when it is told to."""
+
+    def __init__(self, known: dict[Queue, int | Failure]) -> None:
+        self.known = known
+        self.asked: dict[Queue, Callable[[int | Failure], None]] = {}
+
+    def offset(self, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        assert (topic, queue_id) not in self.asked, "asked twice"
+        self.asked[topic, queue_id] = done
+        if (topic, queue_id) in self.known:
+            done(self.known[topic, queue_id])
+
+
+class Ending:
+    """What a round has told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[dict[Queue, int], Failure | None]] = []
+
+    def __call__(self, found: dict[Queue, int], failure: Failure | None) -> None:
+        self.told.append((found, failure))
+
+
+def test_without_places_it_is_over_at_once() -> None:
+    ending = Ending()
+    Round(Store({}).offset, ending).start([])
+    assert ending.told == [({}, None)]
+
+
+def test_answers_that_come_at_once_do_not_end_it_early() -> None:
+    ending = Ending()
+    Round(Store({("a", 0): 7, ("a", 1): 8}).offset, ending).start([("a", 0), ("a", 1)])
+    assert ending.told == [({("a", 0): 7, ("a", 1): 8}, None)]
+
+
+def test_late_answers_are_told_in_the_order_of_the_places() -> None:
+    store, ending = Store({("a", 1): 8}), Ending()
+    Round(store.offset, ending).start([("a", 0), ("a", 1), ("a", 2)])
+    store.asked["a", 2](9)
+    assert ending.told == []
+    store.asked["a", 0](7)
+    assert [list(found.items()) for found, _ in ending.told] == [[(("a", 0), 7), (("a", 1), 8), (("a", 2), 9)]]
+
+
+def test_the_first_failure_is_that_of_the_first_place() -> None:
+    store, ending = Store({}), Ending()
+    Round(store.offset, ending).start([("a", 0), ("a", 1), ("a", 2)])
+    store.asked["a", 2](FULL)
+    store.asked["a", 1](GONE)
+    store.asked["a", 0](7)
+    assert ending.told == [({("a", 0): 7}, GONE)]
+
+
+def test_a_place_named_twice_is_asked_about_once() -> None:
+    ending = Ending()
+    Round(Store({("a", 0): 7}).offset, ending).start([("a", 0), ("a", 0)])
+    assert ending.told == [({("a", 0): 7}, None)]

@@ -1,0 +1,54 @@
+"""What waits, and which groups consume how."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.command import PutTopic, Receive
+from domain.errors import ErrorCode
+from domain.event import Done, RequestMode
+from domain.inventory import CountWaiting, ListModes, ModeList, QueryRequestMode, SetRequestMode, Waiting
+from domain.route import Registration, TopicQueues
+from domain.topic import Topic
+from gateway.usecase.catalog.modes import Modes
+from nameserver.table import RouteTable
+from tests.gateway.usecase.bench import Bench, bench, code
+
+__all__ = ["bench"]
+
+
+def test_receives_that_wait_are_counted_by_group_topic_and_queue(bench: Bench) -> None:
+    bench.ask(PutTopic(1, Topic("t", 4, 4)))
+    for queue_id in (-1, -1, 2):
+        assert bench.ask(Receive(1, "g", "t", 1, 30_000, wait_ms=5_000, queue_id=queue_id)) == []
+    counts = {queue_id: bench.ask(CountWaiting(2, "g", "t", queue_id)) for queue_id in (-1, 0, 2)}
+    assert counts == {-1: [Waiting(2, 2)], 0: [Waiting(2, 0)], 2: [Waiting(2, 1)]}
+    assert bench.ask(CountWaiting(2, "other", "t", -1)) == [Waiting(2, 0)]
+
+
+@pytest.fixture
+def modal(bench: Bench) -> Bench:
+    """With a broker outside that has the topic `theirs`."""
+    routes = RouteTable()
+    routes.register(Registration("c", "b-x", 0, "x:1", topics={"theirs": TopicQueues("b-x", 4, 4, 6)}), 0)
+    bench.handler.add(Modes(bench.handler.groups, bench.store.metadata, routes, bench.store.state))
+    return bench
+
+
+def test_modes_are_what_was_set(modal: Bench) -> None:
+    assert modal.ask(ListModes(1)) == [ModeList(1, [])]
+    assert code(modal.ask(SetRequestMode(1, "g", "a", "POP", 3))) is ErrorCode.TOPIC_NOT_FOUND
+    for name in ("a", "b"):
+        assert modal.ask(PutTopic(1, Topic(name, 4, 4))) == [Done(1)]
+    assert code(modal.ask(SetRequestMode(1, "bad name", "a", "POP", 3))) is ErrorCode.GROUP_ILLEGAL
+    assert code(modal.ask(SetRequestMode(1, "g", "%RETRY%g", "POP", 3))) is ErrorCode.NOT_ALLOWED
+    assert code(modal.ask(SetRequestMode(1, "g", "a", "PUSH", 3))) is ErrorCode.ARGUMENT_ILLEGAL
+    for topic, group, mode in (("b", "g", "POP"), ("a", "g", "POP"), ("b", "g", "PULL")):
+        assert modal.ask(SetRequestMode(1, group, topic, mode, 3)) == [Done(1)]
+    assert modal.ask(ListModes(1)) == [ModeList(1, [("a", "g", "POP", 3), ("b", "g", "PULL", 3)])]
+
+
+def test_a_topic_of_another_broker_has_a_mode_too(modal: Bench) -> None:
+    assert modal.ask(QueryRequestMode(1, "g", "theirs")) == [RequestMode(1, "PULL", 0)]
+    assert modal.ask(SetRequestMode(1, "g", "theirs", "POP", 2)) == [Done(1)]
+    assert modal.ask(QueryRequestMode(1, "g", "theirs")) == [RequestMode(1, "POP", 2)]

@@ -1,0 +1,212 @@
+"""The name server over the real store: routes of the node itself, of brokers outside, and keys that survive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from domain.address import host_bytes
+from domain.command import Command, PutGroup, PutTopic
+from domain.errors import ErrorCode
+from domain.event import Done, Event, Refused
+from domain.route import (
+    ORDER_KEY,
+    OWN_NAMESPACE,
+    BrokerAddresses,
+    Changed,
+    ClusterFound,
+    DropRoute,
+    ListRoutes,
+    PutSetting,
+    QueryCluster,
+    QueryRoute,
+    QuerySettings,
+    RegisterBroker,
+    Registered,
+    Registration,
+    RenewBroker,
+    Renewed,
+    RouteFound,
+    RouteNames,
+    SettingsFound,
+    SetWritable,
+    TopicQueues,
+    UnregisterBroker,
+    Version,
+)
+from domain.statistics import ChangePolicy
+from domain.topic import Group, Topic
+from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.dispatcher import Dispatcher
+from gateway.usecase.tools.nameserver import NameServer
+from nameserver.settings import Settings
+from nameserver.table import RouteTable
+from store.config import StoreConfig
+from store.engine import open_store
+from tests.gateway.usecase.bench import Dice
+from tests.gateway.usecase.ear import Ear
+from tests.store.clock import VirtualClock
+from tests.store.disk import MemoryDisk
+
+OUTSIDE = Registration(
+    "c2", "b-x", 0, "x:1", "x:2", 30_000, version=Version(1, 2, 3), topics={"T": TopicQueues("b-x", 4, 4, 6)}
+)
+OWN = BrokerAddresses("c1", "b-a", {0: ""})
+
+
+@dataclass
+class Place:
+    """A name server over a store in memory."""
+
+    clock: VirtualClock
+    disk: MemoryDisk
+    handler: Dispatcher
+
+    def ask(self, command: Command) -> Event:
+        ear = Ear()
+        self.handler.handle(ear.session, command)
+        self.clock.run_for(20)
+        (event,) = ear.take()
+        return event
+
+    def route(self, topic: str) -> RouteFound:
+        event = self.ask(QueryRoute(1, topic))
+        assert isinstance(event, RouteFound), event
+        return event
+
+
+def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
+    store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
+    policy = Policy()
+    handler = Dispatcher(
+        store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
+        policy=policy, questions=store.transactions.questions,
+    )  # fmt: skip
+    handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), Settings(store.state), clock, policy))
+    clock.run_for(50)
+    return Place(clock, disk, handler)
+
+
+@pytest.fixture
+def place() -> Place:
+    clock = VirtualClock()
+    return opened(clock, MemoryDisk(clock))
+
+
+def refused(event: Event) -> ErrorCode:
+    assert isinstance(event, Refused), event
+    assert event.failure.text
+    return event.failure.code
+
+
+def test_a_topic_has_a_route_as_soon_as_it_exists(place: Place) -> None:
+    assert refused(place.ask(QueryRoute(1, "T"))) is ErrorCode.TOPIC_NOT_FOUND
+    place.ask(PutTopic(1, Topic("T", 8, 4)))
+    found = place.route("T")
+    assert found.queues == [TopicQueues("b-a", 8, 4, 6)]
+    assert found.brokers == [OWN]
+
+
+@pytest.mark.parametrize("name", ["TBW102", "c1", "b-a", "c1_REPLY_TOPIC", "%RETRY%anything"])
+def test_names_that_clients_and_tools_rely_on_have_routes(place: Place, name: str) -> None:
+    assert place.route(name).brokers == [OWN]
+
+
+def test_a_retry_topic_has_the_route_that_it_will_have_before_it_is_made(place: Place) -> None:
+    place.ask(PutGroup(1, Group("g", retry_queues=3)))
+    assert place.route("%RETRY%g").queues == [TopicQueues("b-a", 3, 3, 6)]
+    assert place.route("%RETRY%other").queues == [TopicQueues("b-a", 1, 1, 6)]
+
+
+def test_a_retry_topic_of_no_group_has_none(place: Place) -> None:
+    assert refused(place.ask(QueryRoute(1, "%RETRY%../g"))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_brokers_outside_stand_beside_our_own(place: Place) -> None:
+    place.ask(PutTopic(1, Topic("T", 8, 8)))
+    assert isinstance(place.ask(RegisterBroker(1, OUTSIDE)), Registered)
+    assert [each.broker for each in place.route("T").queues] == ["b-a", "b-x"]
+    cluster = place.ask(QueryCluster(1))
+    assert isinstance(cluster, ClusterFound)
+    assert cluster.brokers == [OWN, BrokerAddresses("c2", "b-x", {0: "x:1"})]
+    names = place.ask(ListRoutes(1, "c2"))
+    assert names == RouteNames(1, ["T"])
+    place.ask(DropRoute(1, "T", "c2"))
+    assert [each.broker for each in place.route("T").queues] == ["b-a"]
+
+
+def test_a_silent_broker_is_gone_after_its_lease(place: Place) -> None:
+    place.ask(RegisterBroker(1, OUTSIDE))
+    place.clock.run_for(25_000)
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1")) == Renewed(1, False, Version(1, 2, 3))
+    place.clock.run_for(25_000)
+    assert [each.broker for each in place.route("T").queues] == ["b-x"]
+    place.clock.run_for(10_000)
+    assert refused(place.ask(QueryRoute(1, "T"))) is ErrorCode.TOPIC_NOT_FOUND
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1")) == Renewed(1, True, None)
+
+
+def test_a_broker_learns_whether_it_has_to_register_again(place: Place) -> None:
+    place.ask(RegisterBroker(1, OUTSIDE))
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", Version(1, 2, 3))) == Renewed(1, False, Version(1, 2, 3))
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", Version(1, 2, 4))) == Renewed(1, True, Version(1, 2, 3))
+    assert isinstance(place.ask(UnregisterBroker(1, "c2", "b-x", 0, "x:1")), Done)
+    assert refused(place.ask(QueryRoute(1, "T"))) is ErrorCode.TOPIC_NOT_FOUND
+
+
+def test_nobody_takes_this_nodes_own_name(place: Place) -> None:
+    event = place.ask(RegisterBroker(1, Registration("c1", "b-a", 0, "evil:1")))
+    assert refused(event) is ErrorCode.NOT_ALLOWED
+
+
+def test_a_slave_is_told_its_master(place: Place) -> None:
+    place.ask(RegisterBroker(1, OUTSIDE))
+    slave = Registration("c2", "b-x", 1, "s:1", version=Version(1, 2, 3))
+    assert place.ask(RegisterBroker(1, slave)) == Registered(1, "x:1", "x:2", {})
+
+
+def test_write_permission(place: Place) -> None:
+    place.ask(RegisterBroker(1, OUTSIDE))
+    assert place.ask(SetWritable(1, "b-x", False)) == Changed(1, 1)
+    assert place.route("T").queues[0].perm == 4
+    own = place.ask(SetWritable(1, "b-a", False))
+    assert isinstance(own, Changed)
+    assert own.count >= 1
+    assert place.route("TBW102").queues[0].perm == 5
+    place.ask(SetWritable(1, "b-a", True))
+    assert place.route("TBW102").queues[0].perm == 7
+
+
+def test_keys_survive_a_restart_and_order_reaches_routes(place: Place) -> None:
+    place.ask(PutTopic(1, Topic("T", 8, 8)))
+    assert isinstance(place.ask(PutSetting(1, "ORDER_TOPIC_CONFIG", "T", "b-a:8")), Done)
+    assert isinstance(place.ask(PutSetting(1, "n", "k", "v")), Done)
+    again = opened(place.clock, place.disk)
+    assert again.route("T").order == "b-a:8"
+    assert isinstance(again.ask(PutSetting(1, OWN_NAMESPACE, ORDER_KEY, "false")), Done)
+    assert again.route("T").order == ""
+    assert isinstance(again.ask(PutSetting(1, OWN_NAMESPACE, ORDER_KEY, "true")), Done)
+    assert again.route("T").order == "b-a:8"
+    assert again.ask(QuerySettings(1, "n")) == SettingsFound(1, {"k": "v"})
+    assert isinstance(again.ask(PutSetting(1, "n", "k", None)), Done)
+    assert again.ask(QuerySettings(1, "n", "k")) == SettingsFound(1, {})
+    assert refused(again.ask(PutSetting(1, "", "k", "v"))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert refused(again.ask(PutSetting(1, "n", "k", "v" * 70_000))) is ErrorCode.ARGUMENT_ILLEGAL
+
+
+def test_routes_have_no_more_rights_than_the_broker_and_its_change_ends_what_was_wiped(place: Place) -> None:
+    place.ask(PutTopic(1, Topic("T", 1, 1)))
+    for permission, ordinary, template in (("4", 4, 4), ("2", 2, 2), ("6", 6, 7)):
+        assert isinstance(place.ask(ChangePolicy(1, {"permission": permission})), Done)
+        assert (place.route("T").queues[0].perm, place.route("TBW102").queues[0].perm) == (ordinary, template)
+    place.ask(SetWritable(1, "b-a", False))
+    assert place.route("T").queues[0].perm == 4
+    place.ask(ChangePolicy(1, {"permission": "4"}))
+    place.ask(SetWritable(1, "b-a", True))
+    assert place.route("T").queues[0].perm == 4
+    place.ask(ChangePolicy(1, {"permission": "6"}))
+    assert place.route("T").queues[0].perm == 6
+    place.ask(SetWritable(1, "b-a", False))
+    place.ask(ChangePolicy(1, {"permission": "2"}))
+    assert place.route("T").queues[0].perm == 2
