@@ -16,12 +16,12 @@ INTEROP = TESTS / "interop"
 WAITING = ("interop", "scenarios", "examples")
 """Folders whose tests mostly wait for foreign processes. Several workers have them first: what computes comes after."""
 LONGEST = (
-    "scenarios/test_one_group.py", "examples/test_examples.py", "interop/test_apache_suite.py", "interop/test_java_scenes.py",
-    "interop/test_apache_proxy.py", "interop/test_grpc_corners.py", "interop/test_kill.py", "interop/test_lite.py",
-    "interop/test_grpc_transaction.py",
-    "interop/test_grpc_rust.py", "interop/test_grpc_rust_features.py", "interop/test_remoting_java4.py",
-    "interop/test_expelled.py", "interop/test_grpc_inquiry.py", "interop/test_spark_exactly_once.py",
-    "interop/test_remoting_java.py", "interop/test_access.py", "interop/test_grpc_stub.py",
+    "scenarios/test_one_group.py", "examples/test_examples.py", "interop/remoting/test_apache_suite.py",
+    "interop/test_java_scenes.py", "interop/remoting/test_apache_proxy.py", "interop/grpc/test_corners.py",
+    "interop/test_kill.py", "interop/test_lite.py", "interop/grpc/test_transaction.py", "interop/grpc/test_rust.py",
+    "interop/grpc/test_rust_features.py", "interop/remoting/test_java4.py", "interop/test_expelled.py",
+    "interop/grpc/test_inquiry.py", "interop/spark/test_exactly_once.py", "interop/remoting/test_java.py",
+    "interop/test_access.py", "interop/grpc/test_stub.py",
 )  # fmt: skip
 """What takes a minute and more: begun last, it would end alone."""
 RUNNING = activate()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting.java import JavaClient, build
 
 
 @pytest.fixture(scope="module")

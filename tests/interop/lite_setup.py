@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask
+from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask
 from tests.interop.node import Node
 from tests.interop.test_kill import Client
 

@@ -24,9 +24,9 @@ from cryptography.x509.oid import NameOID
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from protocols.grpc.messages import messaging_pb2 as pb
-from tests.interop.grpc_setup import python_client
+from tests.interop.grpc.setup import python_client
 from tests.interop.node import ROOT, Node
-from tests.interop.remoting_java import JavaClient
+from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
 

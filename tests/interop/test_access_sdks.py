@@ -11,20 +11,18 @@ import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from tests.interop.grpc.test_rust import TARGET
+from tests.interop.grpc.test_rust import client as rust_client
 from tests.interop.node import Node
-from tests.interop.remoting_java import PROJECT, build
+from tests.interop.remoting.java import PROJECT, build
 from tests.interop.test_access_transaction import ROOT_PASSWORD, remoting
-from tests.interop.test_grpc_rust import TARGET
-from tests.interop.test_grpc_rust import client as rust_client
-from tests.interop.workshop import go_program, node_scripts
+from tests.interop.workshop import CLIENTS, go_program, node_scripts
 
 pytestmark = pytest.mark.interop
 __all__ = ["rust_client"]
-HERE = Path(__file__).parent
 RUN_S = 150
 CREATE_USER = 3001
 PASSWORD = "wonderland"
@@ -89,14 +87,14 @@ def told(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         keys = ("closed", "alice", PASSWORD)
 
         def go(project: str) -> list[str]:
-            return [str(go_program(HERE / "go" / project, f"the {project} client for Go")), "guarded"]
+            return [str(go_program(CLIENTS / "go" / project, f"the {project} client for Go")), "guarded"]
 
         def rust() -> list[str]:
             request.getfixturevalue("rust_client")
             return [str(TARGET / "debug" / "headgate-interop-grpc"), endpoint, "guarded", "openRust", "readersRust", *keys]
 
         def node_sdk() -> list[str]:
-            script = node_scripts(HERE / "nodejs", "the gRPC SDK for Node") / "guarded.js"
+            script = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "guarded.js"
             return ["node", str(script), endpoint, "openNode", "readersNode", *keys]
 
         def java4() -> list[str]:

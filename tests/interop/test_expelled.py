@@ -12,9 +12,9 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 
 from protocols.grpc.messages import messaging_pb2 as pb
-from tests.interop.grpc_setup import python_client
+from tests.interop.grpc.setup import python_client
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient
+from tests.interop.remoting.java import JavaClient
 from tests.interop.test_guard import figure, refusal, start
 from tests.interop.test_reload import Client
 from tests.patience import until

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc_java import compiled
-from tests.interop.grpc_setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
+from tests.interop.grpc.java import compiled
+from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
 from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient
+from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
 REMOTING = (

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc_java import compiled
-from tests.interop.grpc_setup import make_topic
+from tests.interop.grpc.java import compiled
+from tests.interop.grpc.setup import make_topic
+from tests.interop.grpc.test_go import client as grpc_go
+from tests.interop.grpc.test_rust import client as grpc_rust
 from tests.interop.node import Node
-from tests.interop.remoting_java import PROJECT, JavaClient, build
-from tests.interop.test_grpc_go import client as grpc_go
-from tests.interop.test_grpc_rust import client as grpc_rust
+from tests.interop.remoting.java import PROJECT, JavaClient, build
+from tests.interop.remoting.test_go import client as remoting_go
 from tests.interop.test_java_scenes import scenes
-from tests.interop.test_remoting_go import client as remoting_go
-from tests.interop.workshop import node_scripts
+from tests.interop.workshop import CLIENTS, node_scripts
 
 pytestmark = pytest.mark.interop
 __all__ = ["grpc_go", "grpc_rust", "remoting_go"]
@@ -101,8 +101,8 @@ def told(
     """`client:scene` -> what was said of it."""
     grpc = compiled(tmp_path_factory.mktemp("grpc"))
     java4 = build(tmp_path_factory.mktemp("java4"), PROJECT.parent / "remoting4")
-    node_grpc = node_scripts(Path(__file__).parent / "nodejs", "the gRPC SDK for Node")
-    script = Path(__file__).with_name("grpc_python_crash.py")
+    node_grpc = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node")
+    script = Path(__file__).parent / "grpc" / "python_crash.py"
     with Node(tmp_path_factory.mktemp("node")) as node:
         make_topic(node, "RustGrpc-stream", "NORMAL")
         for client in ("JavaGrpc", "GoGrpc", "PythonGrpc", "NodeGrpc"):

@@ -16,11 +16,11 @@ import pytest
 
 from gateway.client.link import Link
 from protocols.remoting import codes
-from tests.interop.grpc_java import compiled
-from tests.interop.grpc_setup import make_topic
+from tests.interop.grpc.java import compiled
+from tests.interop.grpc.setup import make_topic
 from tests.interop.lite_setup import LiteClient, make_lite_group
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting.java import JavaClient, build
 from tests.patience import until
 
 pytestmark = pytest.mark.interop

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc_setup import make_group, make_topic
+from tests.interop.grpc.setup import make_group, make_topic
+from tests.interop.grpc.test_node import client
 from tests.interop.lite_setup import make_lite_group
 from tests.interop.node import Node
-from tests.interop.test_grpc_node import client
 
 pytestmark = pytest.mark.interop
 RUN_S = 150
@@ -29,7 +29,7 @@ def test_the_python_sdk(tmp_path: Path) -> None:
         make_group(node, "ranked-group", orderly=False)
         make_topic(node, "sessions", "LITE")
         make_lite_group(node, "agents", "sessions")
-        script = Path(__file__).with_name("grpc_python_lite.py")
+        script = Path(__file__).parent / "grpc" / "python_lite.py"
         command = [sys.executable, str(script), f"127.0.0.1:{node.port('grpc')}", "ranked", "sessions", "agents"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, cwd=tmp_path, check=False)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}\n{node.text()[-2000:]}"

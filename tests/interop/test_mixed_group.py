@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient
-from tests.interop.test_remoting_go import client
+from tests.interop.remoting.java import JavaClient
+from tests.interop.remoting.test_go import client
 from tests.patience import until
 
 __all__ = ["client"]

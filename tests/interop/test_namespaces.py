@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient
+from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
 TOPIC = "Shared"

@@ -21,13 +21,12 @@ from typing import Any
 
 import pytest
 
-from tests.interop.grpc_setup import make_group, make_topic
+from tests.interop.grpc.setup import make_group, make_topic
 from tests.interop.node import Node
 from tests.interop.test_java_scenes import scenes
-from tests.interop.workshop import JVM, java_classpath, made, node_scripts
+from tests.interop.workshop import CLIENTS, JVM, java_classpath, made, node_scripts
 
 pytestmark = pytest.mark.interop
-HERE = Path(__file__).parent
 CPP = "rocketmq==0.4.4"
 RUN_S = 150
 SPRING = ("convert", "orderly", "delayed", "transaction", "pulled")
@@ -84,19 +83,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         server = f"127.0.0.1:{node.port('nameserver')}"
 
         def spring() -> list[str]:
-            classes = java_classpath(HERE / "java" / "spring", "the starter for Spring Boot")
+            classes = java_classpath(CLIENTS / "java" / "spring", "the starter for Spring Boot")
             return [*JVM, f"-Duser.home={home}", "-cp", classes, "shop.Shop", server, "Spring"]
 
         def spring5() -> list[str]:
-            classes = java_classpath(HERE / "java" / "spring5", "the starter for Spring Boot over gRPC")
+            classes = java_classpath(CLIENTS / "java" / "spring5", "the starter for Spring Boot over gRPC")
             endpoint = f"127.0.0.1:{node.port('grpc')}"
             return [*JVM, f"-Duser.home={home}", "-cp", classes, "shop5.Shop5", endpoint, "Spring5"]
 
         def ons() -> list[str]:
-            return ["node", str(node_scripts(HERE / "nodejs_ons", "ali-ons") / "client.js"), server, "Ons"]
+            return ["node", str(node_scripts(CLIENTS / "nodejs_ons", "ali-ons") / "client.js"), server, "Ons"]
 
         def cpp() -> list[str]:
-            return [sys.executable, str(HERE / "remoting_cpp.py"), str(cpp_package()), server, "Cpp"]
+            return [sys.executable, str(Path(__file__).parent / "remoting" / "cpp.py"), str(cpp_package()), server, "Cpp"]
 
         yield Told(begin(pool, spring), begin(pool, spring5), begin(pool, ons), begin(pool, cpp))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient
+from tests.interop.remoting.java import JavaClient
 from tests.interop.test_statistics import Share, connected, left
 from tests.patience import until
 

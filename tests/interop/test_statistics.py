@@ -14,11 +14,11 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from tests.interop.grpc_java import compiled
-from tests.interop.grpc_member import Member
-from tests.interop.grpc_setup import make_topic
+from tests.interop.grpc.java import compiled
+from tests.interop.grpc.member import Member
+from tests.interop.grpc.setup import make_topic
 from tests.interop.node import Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting.java import JavaClient, build
 from tests.patience import until
 
 pytestmark = pytest.mark.interop

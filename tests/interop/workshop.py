@@ -24,7 +24,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = ROOT / ".deps" / "tests"
-FRAME = Path(__file__).parent / "java" / "frame"
+CLIENTS = Path(__file__).parent / "clients"
+"""Projects in other languages, each a user of one client; `<language>/<project>`."""
+FRAME = CLIENTS / "java" / "frame"
 """What runs scenes in Java, whatever the SDK."""
 BUILD_S = 900
 """Downloads and compilers, on a machine that does other things as well."""

@@ -15,7 +15,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.interop.node import ROOT, Node
-from tests.interop.remoting_java import JavaClient, build
+from tests.interop.remoting.java import JavaClient, build
 from tests.patience import until
 from tests.scenarios.member import LEASE_MS
 

@@ -1,0 +1,15 @@
+"""The official Java SDK (`rocketmq-client-java` 5.2.0), compiled with scenarios of ours; its parts come from Maven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.interop.workshop import CLIENTS, JVM, java_classpath
+
+PROJECT = CLIENTS / "java" / "grpc"
+
+
+def compiled(folder: Path) -> list[str]:
+    """The beginning of a command line that runs one of our classes, with its home in `folder`; skips where that cannot be."""
+    encodings = ("-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8")
+    return [*JVM, *encodings, f"-Duser.home={folder}", "-cp", java_classpath(PROJECT, "the gRPC SDK for Java")]

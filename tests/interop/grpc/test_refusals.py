@@ -1,0 +1,258 @@
+"""What SendMessage and its neighbours refuse, asked by grpcio's own stack: SDKs check most of it before they send.
+
+The order and the codes are those of RocketMQ's GrpcValidator and SendMessageActivity.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+import pytest
+
+from domain import limits
+from protocols.grpc.messages import messaging_pb2 as pb
+from tests.interop.grpc.setup import UPDATE_AND_CREATE_TOPIC, ask, make_topic
+from tests.interop.grpc.test_stub import method
+from tests.interop.node import Node
+
+pytestmark = pytest.mark.interop
+LIMIT = limits.BODY_BYTES_MAX
+Change = Callable[[pb.Message], None]
+TOPICS = {"plain": "NORMAL", "fifo": "FIFO", "later": "DELAY", "halves": "TRANSACTION", "all": "MIXED", "lights": "LITE"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    with Node(tmp_path_factory.mktemp("node")) as running:
+        for topic, kind in TOPICS.items():
+            make_topic(running, topic, kind)
+        fields = {"topic": "sealed", "readQueueNums": "1", "writeQueueNums": "1", "perm": "4", "topicFilterType": "SINGLE_TAG"}
+        ask(running, UPDATE_AND_CREATE_TOPIC, fields, b"")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def channel(node: Node) -> Iterator[grpc.Channel]:
+    options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}", options=options) as opened:
+        yield opened
+
+
+def call(channel: grpc.Channel, name: str, request: Any) -> int:
+    """The code of a unary call's answer."""
+    answer = method(channel, name, getattr(pb, f"{name}Response"))(request)
+    assert answer.status.message, "a status has its words"
+    return int(answer.status.code)
+
+
+def message(change: Change, topic: str = "plain") -> pb.Message:
+    made = pb.Message(topic=pb.Resource(name=topic), body=b"body")
+    made.system_properties.message_id = "ID"
+    change(made)
+    return made
+
+
+def code_of(channel: grpc.Channel, *messages: pb.Message) -> str:
+    return str(pb.Code.Name(call(channel, "SendMessage", pb.SendMessageRequest(messages=messages))))
+
+
+def system(**facts: Any) -> Change:
+    """Set what is plain in the system properties."""
+
+    def change(made: pb.Message) -> None:
+        for name, value in facts.items():
+            setattr(made.system_properties, name, value)
+
+    return change
+
+
+def body(content: bytes) -> Change:
+    return lambda made: setattr(made, "body", content)
+
+
+def packed(content: bytes) -> Change:
+    def change(made: pb.Message) -> None:
+        made.body = content
+        made.system_properties.body_encoding = pb.GZIP
+
+    return change
+
+
+def user(**pairs: str) -> Change:
+    return lambda made: made.user_properties.update(pairs)
+
+
+def many(made: pb.Message) -> None:
+    made.user_properties.update({f"name{at}": "x" for at in range(129)})
+
+
+def keys(*names: str) -> Change:
+    return lambda made: made.system_properties.keys.extend(names)
+
+
+def much(made: pb.Message) -> None:
+    """16 KiB and a byte, one third of it each by a property, the tag and a key; characters have more than one byte."""
+    made.user_properties["name"] = "é" * 2_729
+    made.system_properties.tag = "é" * 2_731
+    made.system_properties.keys.append("é" * 2_731)
+
+
+def at(seconds: int) -> Change:
+    return lambda made: made.system_properties.delivery_timestamp.FromSeconds(int(time.time()) + seconds)
+
+
+def orphan(seconds: int) -> Change:
+    def change(made: pb.Message) -> None:
+        made.system_properties.message_type = pb.TRANSACTION
+        made.system_properties.orphaned_transaction_recovery_duration.seconds = seconds
+
+    return change
+
+
+YEAR_S = 366 * 86_400
+REFUSED: tuple[tuple[str, str, Change, str], ...] = (
+    ("a topic with a dot", "no.topic", system(), "ILLEGAL_TOPIC"),
+    ("no topic", "", system(), "ILLEGAL_TOPIC"),
+    ("a topic of 128 characters", "t" * 128, system(), "ILLEGAL_TOPIC"),
+    ("a system topic", "RMQ_SYS_TRANS_HALF_TOPIC", system(), "ILLEGAL_TOPIC"),
+    ("a topic that takes nothing", "sealed", system(), "FORBIDDEN"),
+    ("no body", "plain", body(b""), "MESSAGE_BODY_EMPTY"),
+    ("a body over 4 MiB", "plain", body(bytes(LIMIT + 1)), "MESSAGE_BODY_TOO_LARGE"),
+    ("GZIP over 4 MiB inside", "plain", packed(gzip.compress(bytes(LIMIT + 1))), "MESSAGE_CORRUPTED"),
+    ("GZIP that is none", "plain", packed(b"body"), "MESSAGE_CORRUPTED"),
+    ("129 properties", "plain", many, "MESSAGE_PROPERTIES_TOO_LARGE"),
+    ("a reserved property", "plain", user(UNIQ_KEY="x"), "ILLEGAL_MESSAGE_PROPERTY_KEY"),
+    ("an origin property", "plain", user(HG_PROTOCOL="x"), "ILLEGAL_MESSAGE_PROPERTY_KEY"),
+    ("a control character in a property's name", "plain", user(**{"a\x01b": "x"}), "ILLEGAL_MESSAGE_PROPERTY_KEY"),
+    ("a control character in a property", "plain", user(a="x\x02y"), "ILLEGAL_MESSAGE_PROPERTY_KEY"),
+    ("a blank tag", "plain", system(tag="  "), "ILLEGAL_MESSAGE_TAG"),
+    ("a tag with a bar", "plain", system(tag="a|b"), "ILLEGAL_MESSAGE_TAG"),
+    ("a control character in the tag", "plain", system(tag="a\nb"), "ILLEGAL_MESSAGE_TAG"),
+    ("a blank key", "plain", keys("good", " "), "ILLEGAL_MESSAGE_KEY"),
+    ("a control character in a key", "plain", keys("a\tb"), "ILLEGAL_MESSAGE_KEY"),
+    ("properties, tag and keys over 16 KiB", "plain", much, "MESSAGE_PROPERTIES_TOO_LARGE"),
+    ("no id", "plain", system(message_id=""), "ILLEGAL_MESSAGE_ID"),
+    ("a blank id", "plain", system(message_id="  "), "ILLEGAL_MESSAGE_ID"),
+    ("an orphan after more than an hour", "halves", orphan(3_601), "BAD_REQUEST"),
+    ("a delivery in more than a year", "later", at(YEAR_S + 60), "ILLEGAL_DELIVERY_TIME"),
+    ("a blank message group", "fifo", system(message_group=" "), "ILLEGAL_MESSAGE_GROUP"),
+    ("a message group of 64 bytes", "fifo", system(message_group="é" * 32), "ILLEGAL_MESSAGE_GROUP"),
+    ("a control character in the message group", "fifo", system(message_group="a\rb"), "ILLEGAL_MESSAGE_GROUP"),
+    ("a lite topic with a dot", "lights", system(lite_topic="a.b"), "ILLEGAL_LITE_TOPIC"),
+    ("a lite topic of 65 characters", "lights", system(lite_topic="a" * 65), "ILLEGAL_LITE_TOPIC"),
+    ("a negative priority", "all", system(priority=-1), "BAD_REQUEST"),
+    ("FIFO to a normal topic", "plain", system(message_group="g"), "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"),
+    ("a delay to a normal topic", "plain", at(60), "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"),
+    ("a transaction to a normal topic", "plain", orphan(0), "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"),
+    ("a plain message to a FIFO topic", "fifo", system(), "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"),
+    ("a plain message to a lite topic", "lights", system(), "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"),
+)
+TAKEN: tuple[tuple[str, str, Change], ...] = (
+    ("4 MiB", "plain", body(os.urandom(LIMIT))),
+    ("4 MiB inside GZIP", "plain", packed(gzip.compress(bytes(LIMIT)))),
+    ("128 properties", "plain", lambda made: made.user_properties.update({f"name{number}": "x" for number in range(128)})),
+    ("a message group of 63 bytes", "fifo", system(message_group="x" * 63)),
+    ("a lite topic of 64 characters", "lights", system(lite_topic="a" * 64)),
+    ("a delivery in a year", "later", at(YEAR_S - 60)),
+    ("a delivery in the past", "later", at(-60)),
+    ("an orphan after an hour", "halves", orphan(3_600)),
+    ("a delay to a topic of all types", "all", at(60)),
+    ("FIFO to a topic of all types", "all", system(message_group="g")),
+)
+
+
+@pytest.mark.parametrize(("topic", "change", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_a_message_is_refused(channel: grpc.Channel, topic: str, change: Change, code: str) -> None:
+    assert code_of(channel, message(change, topic)) == code
+
+
+@pytest.mark.parametrize(("topic", "change"), [row[1:] for row in TAKEN], ids=[row[0] for row in TAKEN])
+def test_a_message_at_the_limit_is_taken(channel: grpc.Channel, topic: str, change: Change) -> None:
+    assert code_of(channel, message(change, topic)) == "OK"
+
+
+def test_a_batch_is_of_one_topic_and_not_empty(channel: grpc.Channel) -> None:
+    assert code_of(channel) == "MESSAGE_CORRUPTED"
+    assert code_of(channel, message(system()), message(system(), "all")) == "MESSAGE_CORRUPTED"
+    assert code_of(channel, message(system()), message(system(tag="|"))) == "ILLEGAL_MESSAGE_TAG"
+    assert code_of(channel, message(system(message_id="A")), message(system(message_id="B"))) == "OK"
+
+
+GROUP, TOPIC = pb.Resource(name="g"), pb.Resource(name="plain")
+ENTRY = pb.AckMessageEntry(message_id="ID", receipt_handle="no handle")
+WRONG_GROUP, WRONG_TOPIC = pb.Resource(name="g!"), pb.Resource(name="t!")
+
+
+def change(seconds: int, handle: str = "no handle") -> pb.ChangeInvisibleDurationRequest:
+    asked = pb.ChangeInvisibleDurationRequest(group=GROUP, topic=TOPIC, receipt_handle=handle, message_id="ID")
+    asked.invisible_duration.seconds = seconds
+    return asked
+
+
+def recall(topic: pb.Resource, handle: str) -> pb.RecallMessageRequest:
+    return pb.RecallMessageRequest(topic=topic, recall_handle=handle)
+
+
+OTHERS: tuple[tuple[str, Any, str], ...] = (
+    ("QueryRoute", pb.QueryRouteRequest(topic=WRONG_TOPIC), "ILLEGAL_TOPIC"),
+    ("QueryAssignment", pb.QueryAssignmentRequest(topic=WRONG_TOPIC, group=GROUP), "ILLEGAL_TOPIC"),
+    ("QueryAssignment", pb.QueryAssignmentRequest(topic=TOPIC, group=WRONG_GROUP), "ILLEGAL_CONSUMER_GROUP"),
+    ("AckMessage", pb.AckMessageRequest(topic=WRONG_TOPIC, group=GROUP), "ILLEGAL_TOPIC"),
+    ("AckMessage", pb.AckMessageRequest(topic=TOPIC, group=WRONG_GROUP), "ILLEGAL_CONSUMER_GROUP"),
+    ("AckMessage", pb.AckMessageRequest(topic=TOPIC, group=GROUP, entries=[ENTRY]), "INVALID_RECEIPT_HANDLE"),
+    ("ChangeInvisibleDuration", change(10), "INVALID_RECEIPT_HANDLE"),
+    ("ChangeInvisibleDuration", change(12 * 3_600 + 1), "ILLEGAL_INVISIBLE_TIME"),
+    ("ChangeInvisibleDuration", change(-1), "ILLEGAL_INVISIBLE_TIME"),
+    (
+        "ForwardMessageToDeadLetterQueue",
+        pb.ForwardMessageToDeadLetterQueueRequest(topic=TOPIC, group=GROUP, receipt_handle="no handle"),
+        "INVALID_RECEIPT_HANDLE",
+    ),
+    ("EndTransaction", pb.EndTransactionRequest(topic=TOPIC, resolution=pb.COMMIT), "INVALID_TRANSACTION_ID"),
+    ("RecallMessage", recall(WRONG_TOPIC, "x"), "ILLEGAL_TOPIC"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "request_", "code"), OTHERS, ids=[f"{row[0]}-{row[2]}-{at}" for at, row in enumerate(OTHERS)])
+def test_another_call_is_refused(channel: grpc.Channel, name: str, request_: Any, code: str) -> None:
+    assert pb.Code.Name(call(channel, name, request_)) == code
+
+
+def wanting(change_: Callable[[pb.ReceiveMessageRequest], None]) -> pb.ReceiveMessageRequest:
+    asked = pb.ReceiveMessageRequest(group=GROUP, batch_size=1)
+    asked.message_queue.topic.CopyFrom(TOPIC)
+    asked.invisible_duration.seconds = 30
+    asked.long_polling_timeout.seconds = 5
+    change_(asked)
+    return asked
+
+
+def sql(expression: str) -> pb.FilterExpression:
+    return pb.FilterExpression(type=pb.SQL, expression=expression)
+
+
+RECEIVES: tuple[tuple[Callable[[pb.ReceiveMessageRequest], None], str], ...] = (
+    (lambda asked: asked.message_queue.topic.CopyFrom(WRONG_TOPIC), "ILLEGAL_TOPIC"),
+    (lambda asked: asked.group.CopyFrom(WRONG_GROUP), "ILLEGAL_CONSUMER_GROUP"),
+    (lambda asked: setattr(asked.invisible_duration, "seconds", 9), "ILLEGAL_INVISIBLE_TIME"),
+    (lambda asked: setattr(asked.invisible_duration, "seconds", 12 * 3_600 + 1), "ILLEGAL_INVISIBLE_TIME"),
+    (lambda asked: asked.filter_expression.CopyFrom(sql("a >")), "ILLEGAL_FILTER_EXPRESSION"),
+    (lambda asked: asked.filter_expression.CopyFrom(sql("")), "ILLEGAL_FILTER_EXPRESSION"),
+)
+
+
+@pytest.mark.parametrize(("change_", "code"), RECEIVES, ids=[f"{row[1]}-{at}" for at, row in enumerate(RECEIVES)])
+def test_a_receive_is_refused(channel: grpc.Channel, change_: Callable[[pb.ReceiveMessageRequest], None], code: str) -> None:
+    raw = channel.unary_stream(
+        "/apache.rocketmq.v2.MessagingService/ReceiveMessage",
+        request_serializer=lambda request: request.SerializeToString(),
+        response_deserializer=pb.ReceiveMessageResponse.FromString,
+    )
+    parts = list(raw(wanting(change_), metadata=(("x-mq-client-id", "stub-1"), ("x-mq-language", "PYTHON")), timeout=10))
+    assert pb.Code.Name(parts[0].status.code) == code
+    assert not any(part.HasField("message") for part in parts)

@@ -1,0 +1,69 @@
+"""Three nodes that Apache's tests take for a cluster of brokers, and one process of Java at a time that runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from tests.interop.node import Node
+from tests.interop.remoting.java import JavaClient, build
+
+PROJECT: Final = Path(__file__).parent
+BROKERS: Final = ("broker-a", "broker-b", "broker-c")
+"""The first one's name server is the one that clients ask; the suite registers each at the name servers of the others."""
+LONG_S: Final = 900
+
+
+def suite() -> Mapping[str, Any]:
+    """suite.toml: `often` and `seldom`, group -> classes; `absent`, test -> reason."""
+    return tomllib.loads((PROJECT / "suite.toml").read_text())
+
+
+class Cluster:
+    """The nodes with their data in `folder`; a context manager. Building skips where Java or Maven is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._java: JavaClient = build(folder, PROJECT)
+        self._stack = ExitStack()
+        self._nodes = [Node(folder / name, "--durability=page", environment={"HEADGATE_BROKER": name}) for name in BROKERS]
+        self._absent = [f"-{test}" for test in suite()["absent"]]
+
+    def __enter__(self) -> Cluster:
+        for node in self._nodes:
+            self._stack.enter_context(node)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self, classes: Sequence[str], seconds: int = LONG_S) -> str:
+        """Run classes one after the other, less what is absent -> what the process said, with `done` as its last line."""
+        nameserver = f"127.0.0.1:{self._nodes[0].port('nameserver')}"
+        places = ",".join(f"{node.folder.name}@127.0.0.1:{node.port('remoting')}" for node in self._nodes)
+        options = (
+            f"-Dsuite.nameserver={nameserver}", f"-Drocketmq.namesrv.addr={nameserver}", "-Dsuite.cluster=DefaultCluster",
+            f"-Dsuite.brokers={places}",
+        )  # fmt: skip
+        command = [*self._java.command("Suite", *options), *classes, *self._absent]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired as error:
+            said = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else error.stdout or ""
+            return f"{said}\nnot done within {seconds} s\n"
+        return done.stdout + ("" if done.stdout.endswith("done\n") else done.stderr[-4000:])
+
+
+def outcomes(said: str) -> dict[str, str]:
+    """`passed`, `failed` or `ignored` by test."""
+    found: dict[str, str] = {}
+    for line in said.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0] in ("passed", "failed", "ignored"):
+            found[words[1]] = words[0]
+    return found

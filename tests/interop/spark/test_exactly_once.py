@@ -1,0 +1,170 @@
+"""A Spark query into Parquet, and kill -9 of its driver and of the node: every message once, whoever dies when."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+
+from domain.address import TEMPLATE_TOPIC
+from domain.record import Record
+from gateway.client.answer import ClientError
+from gateway.client.client import Client
+from tests.gateway.connectors.spark.session import ROOT, environment
+from tests.interop.node import Node
+from tests.patience import until
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+TOPIC = "deliveries"
+
+
+class Producer:
+    """A thread that sends numbered messages until the block ends; `acknowledged` are those whose answer came."""
+
+    def __init__(self, nameserver: str) -> None:
+        self.acknowledged: list[str] = []
+        self._client = Client(nameserver, timeout_s=2, retry_s=30)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Producer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join(60)
+        self._client.close()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            body = f"m{number}"
+            number += 1
+            try:
+                self._client.send(TOPIC, body.encode())
+            except ClientError:
+                time.sleep(0.1)
+            else:
+                self.acknowledged.append(body)
+            time.sleep(0.002)
+
+
+class Driver:
+    """The Spark driver as a process group of its own: Python and its Java machine die together."""
+
+    def __init__(self, nameserver: str, folder: Path, output: Path | None = None) -> None:
+        self._folder = folder
+        command = [sys.executable, "-m", "tests.interop.spark.query", nameserver, TOPIC, str(folder)]
+        self.log = folder / "driver.log"
+        folder.mkdir(exist_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, str(output)] if output else command,
+                cwd=ROOT, env=os.environ | environment(), stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def committed(self) -> int:
+        """Micro-batches in the checkpoint's log of commits."""
+        return len([one for one in (self._folder / "checkpoint" / "commits").glob("*") if one.name.isdigit()])
+
+    def wait_for_batches(self, more: int) -> None:
+        """Until `more` further micro-batches are committed."""
+        goal = self.committed() + more
+
+        def reached() -> bool:
+            assert self.process.poll() is None, self._text()
+            return self.committed() >= goal
+
+        until(reached, 90, lambda: f"{more} batches\n{self._text()}")
+
+    def _text(self) -> str:
+        return self.log.read_text(errors="replace")[-6000:]
+
+    def kill(self) -> None:
+        """SIGKILL to driver and Java machine."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def finish(self) -> None:
+        """Wait for the natural end."""
+        try:
+            status = self.process.wait(180)
+        finally:
+            if self.process.poll() is None:
+                self.kill()
+        assert status == 0, self._text()
+
+
+def begin(nameserver: str) -> None:
+    """The first message, which makes the topic: once the node has stored the template that new topics are made from."""
+    with Client(nameserver) as client:
+        until(lambda: TEMPLATE_TOPIC in client.topics(), 10)
+        client.send(TOPIC, b"first")
+
+
+def stored(nameserver: str) -> list[tuple[int, int, str]]:
+    """(queue, offset, body) of everything in the topic, by our own client."""
+    out = []
+    with Client(nameserver) as client:
+        for queue, (first, after) in client.bounds(client.route(TOPIC).queues).items():
+            for pull in client.scan(queue, first, after):
+                at = 0
+                while at < len(pull.body):
+                    size = int.from_bytes(pull.body[at : at + 4], "big")
+                    record = Record(pull.body[at : at + size])
+                    out.append((record.queue_id, record.queue_offset, record.body.decode()))
+                    at += size
+    return sorted(out)
+
+
+def delivered(nameserver: str, folder: Path) -> list[tuple[int, int, str]]:
+    """The same of what the query wrote, after a last run to the end."""
+    output = folder / "rows.json"
+    Driver(nameserver, folder, output).finish()
+    return sorted((queue, offset, body) for queue, offset, body in json.loads(output.read_text()))
+
+
+def test_every_message_once_through_kills_of_the_driver(tmp_path: Path) -> None:
+    with Node(tmp_path / "node") as node:
+        nameserver = f"127.0.0.1:{node.port('nameserver')}"
+        begin(nameserver)
+        with Producer(nameserver) as producer:
+            for batches, rest_s in ((2, 0.0), (3, 0.07)):
+                driver = Driver(nameserver, tmp_path / "query")
+                driver.wait_for_batches(batches)
+                time.sleep(rest_s)
+                driver.kill()
+        rows = delivered(nameserver, tmp_path / "query")
+        assert rows == stored(nameserver)
+        assert len(rows) == len(set(rows)) == 1 + len(producer.acknowledged)
+        assert len(producer.acknowledged) > 500
+
+
+def test_every_message_once_through_kills_of_the_node(tmp_path: Path) -> None:
+    with Node(tmp_path / "node") as node:
+        nameserver = f"127.0.0.1:{node.port('nameserver')}"
+        begin(nameserver)
+        with Producer(nameserver) as producer:
+            driver = Driver(nameserver, tmp_path / "query")
+            try:
+                for batches in (2, 3, 2):
+                    driver.wait_for_batches(batches)
+                    node.kill()
+                    node.start()
+                driver.wait_for_batches(2)
+            finally:
+                driver.kill()
+        rows = delivered(nameserver, tmp_path / "query")
+        assert rows == stored(nameserver)
+        assert len(rows) == len(set(rows))
+        assert {body for _, _, body in rows} >= {"first", *producer.acknowledged}
+        assert len(producer.acknowledged) > 500
