@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from grpc_python_features import configuration, produce  # type: ignore[import-not-found]
+from python_features import configuration, produce  # type: ignore[import-not-found]
 from rocketmq import (  # type: ignore[import-untyped]
     ConsumeResult,
     FilterExpression,

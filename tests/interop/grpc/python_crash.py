@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from grpc_python_client import configuration  # type: ignore[import-not-found]
+from python_client import configuration  # type: ignore[import-not-found]
 from rocketmq import (  # type: ignore[import-untyped]
     ConsumeResult,
     FilterExpression,

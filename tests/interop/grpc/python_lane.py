@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from grpc_python_client import configuration  # type: ignore[import-not-found]
+from python_client import configuration  # type: ignore[import-not-found]
 from rocketmq import (  # type: ignore[import-untyped]
     ConsumeResult,
     FilterExpression,

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from grpc_python_client import configuration, receive, told  # type: ignore[import-not-found]
+from python_client import configuration, receive, told  # type: ignore[import-not-found]
 from rocketmq import (  # type: ignore[import-untyped]
     FilterExpression,
     Message,
