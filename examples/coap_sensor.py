@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import aiocoap  # type: ignore[import-untyped]
+import aiocoap
 
 
 async def run(address: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     ClientConfiguration,
     Credentials,
     FilterExpression,

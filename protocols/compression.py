@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-import lz4.frame  # type: ignore[import-untyped]
+import lz4.frame
 import zstandard
 
 from domain.message import SYS_COMPRESSED, SYS_COMPRESSION_MASK

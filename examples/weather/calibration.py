@@ -27,7 +27,7 @@ def calibrate(host: str, port: int) -> None:
 
 def main(endpoint: str) -> None:
     """Send the calibrations to the gRPC endpoint."""
-    from rocketmq import ClientConfiguration, Credentials, Message, Producer  # type: ignore[import-untyped]
+    from rocketmq import ClientConfiguration, Credentials, Message, Producer
 
     producer = Producer(ClientConfiguration(endpoint, Credentials()), ("calibrations",))
     producer.startup()

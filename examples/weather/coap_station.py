@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import aiocoap  # type: ignore[import-untyped]
+import aiocoap
 
 from examples.weather.reading import Reading
 

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Final
 
-from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
+from google.protobuf.message import Message as Proto
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 

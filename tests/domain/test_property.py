@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from domain import property as properties
 
-words = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=("Cs",)), min_size=1, max_size=12)
+words = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 
 @settings(max_examples=100)

@@ -75,6 +75,7 @@ class FakeTransport:
         self.reading = True
         self.closing = False
         self.aborted = False
+        self.output_bytes_max = 0
 
     def write(self, data: bytes) -> None:
         self.writes.append(bytes(data))
@@ -95,6 +96,9 @@ class FakeTransport:
 
     def abort(self) -> None:
         self.aborted = True
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.output_bytes_max = high
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return {"peername": ("10.1.2.3", 4567), "sockname": ("127.0.0.1", 1883)}.get(name, default)

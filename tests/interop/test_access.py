@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import jwt
 import paho.mqtt.client as paho
 import pytest

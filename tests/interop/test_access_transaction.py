@@ -6,7 +6,7 @@ import base64
 import hmac
 from collections.abc import Iterator
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 
 from gateway.client.link import Link

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import aiocoap  # type: ignore[import-untyped]
-import grpc  # type: ignore[import-untyped]
+import aiocoap
+import grpc
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
@@ -249,7 +249,7 @@ def test_facts_that_operators_of_a_broker_expect(tmp_path: Path) -> None:
         assert figure(node, "headgate_mqtt_retained_bytes ") >= 5
         assert figure(node, 'headgate_disconnects_total{protocol="mqtt",reason="goodbye"}') == 1
         told: dict[str, bytes] = {}
-        clients[0].client.on_message = lambda _c, _u, message: told.update({message.topic: message.payload})
+        clients[0].client.on_message = lambda _c, _u, message: told.update({message.topic: bytes(message.payload)})
         clients[0].client.subscribe("$SYS/broker/#", 0)
         until(lambda: b"3" in told.get("$SYS/broker/clients/maximum", b""), 30)
         assert told["$SYS/broker/clients/connected"] == b"2"

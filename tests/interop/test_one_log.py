@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import aiocoap
 import paho.mqtt.client as paho
 import pytest
+from paho.mqtt.enums import CallbackAPIVersion
 
 from domain.record import Record
 from gateway.client.client import Client
@@ -36,8 +37,8 @@ def heard(node: Node) -> set[str]:
     """Everything is sent once; what a live MQTT subscriber to `sensors/#` heard of it meanwhile."""
     messages: queue.Queue[bytes] = queue.Queue()
     ready: queue.Queue[bool] = queue.Queue()
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
-    client.on_message = lambda _client, _data, message: messages.put(message.payload)
+    client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
+    client.on_message = lambda _client, _data, message: messages.put(bytes(message.payload))
     client.on_connect = lambda client, *_: client.subscribe(f"{TOPIC}/#", 1)
     client.on_subscribe = lambda *_: ready.put(True)
     client.connect("127.0.0.1", node.port("mqtt"))

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import aiocoap  # type: ignore[import-untyped]
-import grpc  # type: ignore[import-untyped]
+import aiocoap
+import grpc
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.packettypes import PacketTypes

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import aiocoap  # type: ignore[import-untyped]
+import aiocoap
 import pytest
 
 from tests.interop.node import Node

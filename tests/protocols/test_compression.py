@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
-import lz4.frame  # type: ignore[import-untyped]
+import lz4.frame
 import pytest
 import zstandard
 from hypothesis import given, settings

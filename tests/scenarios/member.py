@@ -63,7 +63,7 @@ def by_http(port: int, group: str, topic: str) -> None:
 
 def by_grpc(port: int, group: str, topic: str) -> None:
     """The official Python SDK."""
-    from rocketmq import (  # type: ignore[import-untyped]
+    from rocketmq import (
         ClientConfiguration,
         Credentials,
         FilterExpression,

@@ -7,7 +7,7 @@ import hmac
 import random
 from typing import TypeVar
 
-from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
+from google.protobuf.message import Message as Proto
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived

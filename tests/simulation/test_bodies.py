@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 
-import lz4.frame  # type: ignore[import-untyped]
+import lz4.frame
 import pytest
 import zstandard
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
+from google.protobuf.message import Message as Proto
 
 from protocols.grpc.application import VERBS
 from protocols.grpc.messages import messaging_pb2 as pb

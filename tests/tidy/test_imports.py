@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter", "protocols.buffer")
+SHELL = ("protocols.adapter",)
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
@@ -46,7 +46,6 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("protocols.compression", ("domain",)),
     ("store", ("domain", "store")),
     ("nameserver", ("domain", "nameserver")),
-    ("controller", ("domain", "controller")),
     ("domain", ("domain",)),
 ]
 """Module -> the prefixes of our modules that it may import; the first line that fits counts."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from gateway.client.client import Client
 from gateway.connectors.spark import gather

@@ -6,7 +6,7 @@ from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
 _NAMES_MAX: Final = 48

@@ -12,25 +12,14 @@ from gateway.connection.context import OUTPUT_BYTES_MAX
 from gateway.connection.pump import STALL_NS
 from gateway.guard.config import LimitsConfig
 from tests.gateway.bench import Bench
-from tests.gateway.scripted import FakeTransport
-
-
-class Bounded(FakeTransport):
-    """Remembers its bound."""
-
-    bound = 0
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        self.bound = high
 
 
 @pytest.mark.parametrize(("most", "bound"), [(OUTPUT_BYTES_MAX, 0), (1_000_000, 1_000_000)])
 def test_a_connection_has_the_bound_of_the_house_and_nothing_is_set_where_it_is_the_usual_one(most: int, bound: int) -> None:
     bench = Bench()
     bench.house.output_bytes_max = most
-    bench.transport = Bounded()
     bench.open()
-    assert bench.transport.bound == bound
+    assert bench.transport.output_bytes_max == bound
 
 
 def test_the_usual_bound_is_that_of_the_loop_and_of_the_settings() -> None:

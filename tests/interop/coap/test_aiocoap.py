@@ -184,6 +184,7 @@ def test_acknowledged_value_survives_kill(tmp_path: Path) -> None:
 
 def test_what_was_acknowledged_before_a_kill_in_full_flow_is_there(tmp_path: Path) -> None:
     acknowledged: list[str] = []
+    node = Node(tmp_path)
 
     async def write(one: Client, name: str) -> None:
         for number in range(10_000):
@@ -205,7 +206,7 @@ def test_what_was_acknowledged_before_a_kill_in_full_flow_is_there(tmp_path: Pat
         for path in acknowledged:
             assert (await one.request(aiocoap.GET, path)).payload == path.encode()
 
-    node = Node(tmp_path).start()
+    node.start()
     try:
         asyncio.run(asyncio.wait_for(flow(), 60))
         node.start()

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     ClientConfiguration,
     ConsumeResult,
     Credentials,
@@ -22,7 +22,7 @@ from rocketmq import (  # type: ignore[import-untyped]
     PushConsumer,
     SimpleConsumer,
 )
-from rocketmq.grpc_protocol import FilterType  # type: ignore[import-untyped]
+from rocketmq.grpc_protocol import FilterType
 
 WAIT_S = 45.0
 

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from python_features import configuration, produce  # type: ignore[import-not-found]
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     ConsumeResult,
     FilterExpression,
     Message,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from python_client import configuration  # type: ignore[import-not-found]
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     ConsumeResult,
     FilterExpression,
     Message,

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any
 
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     ClientConfiguration,
     ConsumeResult,
     Credentials,

@@ -10,7 +10,7 @@ import threading
 import time
 
 from python_client import configuration  # type: ignore[import-not-found]
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     ConsumeResult,
     FilterExpression,
     Message,

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from python_client import configuration, receive, told  # type: ignore[import-not-found]
-from rocketmq import (  # type: ignore[import-untyped]
+from rocketmq import (
     FilterExpression,
     Message,
     Producer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -93,8 +93,8 @@ def test_a_repeated_attempt_gets_the_same_and_nobody_else_what_follows(node: Nod
 def test_one_lane_that_waits_holds_back_no_other(node: Node) -> None:
     with opened(node) as channel:
         for number in range(4):
-            for lane in ("A", "B", "C"):
-                send(channel, lane.encode() + b"%d" % number, lane)
+            for name in ("A", "B", "C"):
+                send(channel, name.encode() + b"%d" % number, name)
         stuck = attempt(channel, "slow", 1)
         lane = stuck[0].body[:1]
         seen: list[bytes] = []

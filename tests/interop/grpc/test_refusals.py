@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 import pytest
 
 from domain import limits

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gmqtt  # type: ignore[import-untyped]
+import gmqtt
 import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -44,13 +44,13 @@ def mortal(tmp_path: Path) -> Iterator[Node]:
 class Phone:
     """A paho client with its loop in a thread, and what it has received."""
 
-    def __init__(self, node: Node, client_id: str, version: int = paho.MQTTv311, clean: bool = True) -> None:
+    def __init__(self, node: Node, client_id: str, version: MQTTProtocolVersion = paho.MQTTv311, clean: bool = True) -> None:
         self.node = node
         self.received: list[Any] = []
         self.present: list[bool] = []
         self.subscribed = threading.Event()
-        fresh = {} if version == paho.MQTTv5 else {"clean_session": clean}
-        self.client = paho.Client(CallbackAPIVersion.VERSION2, client_id, protocol=version, reconnect_on_failure=True, **fresh)
+        fresh = None if version == paho.MQTTv5 else clean
+        self.client = paho.Client(CallbackAPIVersion.VERSION2, client_id, fresh, protocol=version)
         self.client.reconnect_delay_set(1, 1)
         self.client.on_message = lambda client, data, message: self.received.append(message)
         self.client.on_connect = self._connected
@@ -92,7 +92,7 @@ class Phone:
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_paho_publishes_and_subscribes(node: Node, version: int, qos: int) -> None:
+def test_paho_publishes_and_subscribes(node: Node, version: MQTTProtocolVersion, qos: int) -> None:
     topic = f"paho{version}{qos}/room/temp"
     listener = Phone(node, "listener", version).start().subscribe(f"paho{version}{qos}/+/temp", qos)
     sender = Phone(node, "sender", version).start()
@@ -125,7 +125,7 @@ def test_paho_mqtt5_properties(node: Node) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_gmqtt_publishes_and_subscribes(node: Node, version: int) -> None:
+def test_gmqtt_publishes_and_subscribes(node: Node, version: MQTTProtocolVersion) -> None:
     async def talk() -> list[bytes]:
         got: list[bytes] = []
         done = asyncio.Event()
@@ -174,7 +174,7 @@ def test_will_when_the_socket_is_killed(node: Node) -> None:
     victim.loop_start()
     until(victim.is_connected, 15)
     raw = victim.socket()
-    assert raw is not None
+    assert isinstance(raw, socket.socket)
     raw.shutdown(socket.SHUT_RDWR)
     victim.reconnect_delay_set(100, 100)
     until(lambda: listener.bodies() == ["gone"], 15)
@@ -183,7 +183,7 @@ def test_will_when_the_socket_is_killed(node: Node) -> None:
 
 
 @pytest.mark.parametrize("version", [paho.MQTTv311, paho.MQTTv5])
-def test_a_persistent_session_outlives_kill_9(mortal: Node, version: int) -> None:
+def test_a_persistent_session_outlives_kill_9(mortal: Node, version: MQTTProtocolVersion) -> None:
     Phone(mortal, "absent", version, clean=False).start().subscribe("k/#", 1).stop()
     sender = Phone(mortal, "sender", version).start()
     for number in range(20):
@@ -200,7 +200,7 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: int) -> Non
 
 @pytest.mark.parametrize(("version", "pattern"), [(paho.MQTTv311, "k/#"), (paho.MQTTv5, "k/#"), (paho.MQTTv5, "$share/g/k/#")])
 @pytest.mark.parametrize("qos", [1, 2])
-def test_kill_9_during_traffic(mortal: Node, qos: int, version: int, pattern: str) -> None:
+def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVersion, pattern: str) -> None:
     """Nothing acknowledged is lost; at QoS 2 nothing comes twice, neither into the log nor out of it."""
     listener = Phone(mortal, "listener", version, clean=False).start().subscribe(pattern, qos)
     sender = Phone(mortal, "sender", version, clean=False).start()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from tests.interop.node import Node
 from tests.interop.workshop import CLIENTS, node_scripts
@@ -45,7 +45,7 @@ def test_mqtt_js(node: Node, program: Path, scheme: str, listener: str, version:
 
 @pytest.mark.parametrize("version", [paho.MQTTv311, paho.MQTTv5])
 @pytest.mark.parametrize(("scheme", "listener"), PLACES)
-def test_paho(node: Node, scheme: str, listener: str, version: int) -> None:
+def test_paho(node: Node, scheme: str, listener: str, version: MQTTProtocolVersion) -> None:
     got: list[bytes] = []
     done, ready = threading.Event(), threading.Event()
     client = paho.Client(CallbackAPIVersion.VERSION2, transport="websockets", protocol=version)
@@ -57,7 +57,7 @@ def test_paho(node: Node, scheme: str, listener: str, version: int) -> None:
         client.tls_set_context(context)
 
     def heard(client: paho.Client, data: object, message: paho.MQTTMessage) -> None:
-        got.append(message.payload)
+        got.append(bytes(message.payload))
         if len(got) == 20:
             done.set()
 

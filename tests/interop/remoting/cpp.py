@@ -13,14 +13,14 @@ from typing import Any
 
 sys.path.insert(0, sys.argv[1])
 
-from rocketmq.client import (  # type: ignore[import-untyped]
+from rocketmq.client import (
     Message,
     Producer,
     PullConsumer,
     PushConsumer,
     RecvMessage,
 )
-from rocketmq.ffi import _CConsumeStatus  # type: ignore[import-untyped]
+from rocketmq.ffi import _CConsumeStatus
 
 WAIT_S = 60.0
 ORDERED = 20

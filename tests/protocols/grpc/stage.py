@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from google.protobuf.message import Message as Proto  # type: ignore[import-untyped]
+from google.protobuf.message import Message as Proto
 
 from domain import record as records
 from domain.command import Command, QueryGroup

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import zlib
 
-import lz4.frame  # type: ignore[import-untyped]
+import lz4.frame
 import pytest
 import zstandard
 from hypothesis import given, settings

@@ -90,8 +90,8 @@ def test_rates_and_backlogs() -> None:
     stats = b'{"consumeTps":0.0,"offsetTable":{' + MQ.encode() + b":" + row + b"}}"
     wanted = b'{"brokerAddr":"10.0.0.1:10911","consumeStatsList":[{"g":[' + stats + b']}],"totalDiff":4,"totalInflightDiff":0}'
     assert body == wanted
-    event = Backlog(None, {"g": [("T", 0, 9, 5)]}, given={"g": {("T", 0): 8}})
-    found = json.loads(asked(317, {"isOrder": "false"}, QueryBacklog, event).body.replace(MQ.encode(), b'"queue"'))
+    known = Backlog(None, {"g": [("T", 0, 9, 5)]}, given={"g": {("T", 0): 8}})
+    found = json.loads(asked(317, {"isOrder": "false"}, QueryBacklog, known).body.replace(MQ.encode(), b'"queue"'))
     assert found["totalInflightDiff"] == 3
     assert found["consumeStatsList"][0]["g"][0]["offsetTable"]["queue"]["pullOffset"] == 8
 

@@ -6,8 +6,8 @@ import zlib
 from contextlib import suppress
 from typing import Any
 
-import lz4.frame  # type: ignore[import-untyped]
-import pyarrow as pa  # type: ignore[import-untyped]
+import lz4.frame
+import pyarrow as pa
 import pytest
 import zstandard
 from hypothesis import given, settings

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 SERVER = [
     *("uvloop", "httptools", "h2", "hpack", "wsproto", "aiohttp", "grpc", "google.protobuf", "typer", "rich", "lark"),
-    *("prometheus_client", "cryptography", "aiocoap", "cloudevents", "store", "nameserver", "controller"),
+    *("prometheus_client", "cryptography", "aiocoap", "cloudevents", "store", "nameserver"),
     *("gateway.node.node", "gateway.connection.pump", "gateway.runtime", "gateway.usecase", "gateway.observe"),
 ]
 
