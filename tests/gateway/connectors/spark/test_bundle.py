@@ -24,7 +24,8 @@ builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fa
 spark = builder.config("spark.submit.pyFiles", bundle).getOrCreate()
 rows = spark.read.format("headgate").option("nameserver", nameserver).load(topic).collect()
 bodies = [bytes(row.body).decode() for row in rows]
-source = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("gateway.client.client").client.client.__file__).first()
+place = lambda _: __import__("gateway.client.client").client.client.__file__
+source = spark.sparkContext.parallelize([0], 1).map(place).first()
 print(json.dumps([bodies, source]))
 """
 
