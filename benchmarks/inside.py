@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from domain.topic import Durability
-from gateway.connection.context import PumpHouse
+from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
-from gateway.observe.counters import Ledger
+from gateway.observe.counters import CounterRegistry
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
@@ -102,7 +102,7 @@ class Node:
         config = Config(data=str(folder), durability=Durability.PAGE)
         self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy(), hot_bytes())
         collect_rarely()
-        self._house = PumpHouse(self.parts.gate, self.clock, Ledger(), CONNECTIONS_MAX)
+        self._house = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
 
     def dial(self, wire: Wire, first: bytes) -> Pump:
         """A connection of MQTT, and what comes first over it."""

@@ -52,13 +52,13 @@ class Signature(NamedTuple):
     content: bytes
 
 
-class Token(NamedTuple):
+class BearerToken(NamedTuple):
     """A JSON Web Token (RFC 7519) in its compact form."""
 
     text: str
 
 
-Credentials = Password | Signature | Token
+Credentials = Password | Signature | BearerToken
 
 
 class Challenge(NamedTuple):
@@ -114,7 +114,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AccessPolicy:
     """One entry of what a subject may do.
 
     resource   `*`, `Topic:name`, `Topic:pre*`, `Topic:*`; likewise Group, Cluster, Namespace
@@ -135,7 +135,7 @@ class Grant:
     """All policies of one user."""
 
     user: str
-    policies: tuple[Policy, ...]
+    policies: tuple[AccessPolicy, ...]
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Channels: several clients, each with a session of its own, over one connection (WebSocket over HTTP/2, RFC 8441).
 
-A channel is a client's place in its connection, minted by the adapter; whatever its client wants travels inside `Within`.
+A channel is a client's place in its connection, minted by the adapter. Commands of its client travel inside `ChannelCommand`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from domain.event import Event
 
 
 @dataclass(slots=True)
-class Within(Command):
+class ChannelCommand(Command):
     """`command` of the client of `channel`, a hashable value -> its own events, each inside a Said.
 
     The first one of a channel begins its session; Disconnected ends it, as the end of the connection does.

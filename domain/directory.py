@@ -9,7 +9,7 @@ from domain.errors import Failure
 from domain.route import BrokerAddresses, Registration, TopicQueues, Version
 
 
-class Routes(Protocol):
+class BrokerRoutes(Protocol):
     """Brokers outside this node that have registered, and their topics. `now` is monotonic nanoseconds."""
 
     def register(self, registration: Registration, now: int) -> bool:
@@ -43,7 +43,7 @@ class Routes(Protocol):
         """Change the write permission of all topics of a broker; how many there are."""
 
 
-class Settings(Protocol):
+class NameServerSettings(Protocol):
     """Keys and values by namespace, durable."""
 
     def put(self, namespace: str, key: str, value: str | None, done: Callable[[Failure | None], None]) -> None:

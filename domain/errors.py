@@ -14,7 +14,7 @@ import enum
 from dataclasses import dataclass
 
 
-class Retry(enum.Enum):
+class RetryHint(enum.Enum):
     """What a client should do about it."""
 
     NEVER = "never"
@@ -87,11 +87,11 @@ class Failure:
     denied: bool = False
 
     @property
-    def retry(self) -> Retry:
+    def retry(self) -> RetryHint:
         """The hint that belongs to the code."""
         if self.code is ErrorCode.DRAINING:
-            return Retry.ELSEWHERE
-        return Retry.LATER if self.code in _LATER else Retry.NEVER
+            return RetryHint.ELSEWHERE
+        return RetryHint.LATER if self.code in _LATER else RetryHint.NEVER
 
 
 class GatewayError(Exception):

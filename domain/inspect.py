@@ -84,14 +84,14 @@ class Progress(Event):
 
 
 @dataclass(slots=True)
-class QueryFigures(Command):
+class QueryNodeCounters(Command):
     """The node's figures -> Figures."""
 
     ticket: object
 
 
 @dataclass(slots=True)
-class Figures(Event):
+class NodeCounters(Event):
     """`started_ms`: wall clock at start. `values`: what the store counts, by its own names."""
 
     ticket: object

@@ -9,7 +9,7 @@ from domain.event import Event
 
 
 @dataclass(slots=True)
-class CountWaiting(Command):
+class CountWaitingMessages(Command):
     """How many receives of a group wait for messages of one queue, -1 those that wait for any -> Waiting.
 
     TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
@@ -22,7 +22,7 @@ class CountWaiting(Command):
 
 
 @dataclass(slots=True)
-class Waiting(Event):
+class WaitingCount(Event):
     """At this moment."""
 
     ticket: object

@@ -293,7 +293,7 @@ class LiteLeases:
     looked: int
 
 
-class LightListener(Protocol):
+class LiteListener(Protocol):
     """Told by the store, on the loop's thread, after the fact."""
 
     def light_arrived(self, parent: str, lite: str) -> None:
@@ -303,10 +303,10 @@ class LightListener(Protocol):
         """What `group` had of a light queue is settled, or has ended: more of it can be leased."""
 
 
-class LightQueues(Protocol):
+class LiteQueues(Protocol):
     """Light queues where they differ from others. Everything else is MessageStore with the queue's name as the topic."""
 
-    def listen(self, listener: LightListener) -> None:
+    def listen(self, listener: LiteListener) -> None:
         """Add a listener."""
 
     def lease(

@@ -6,7 +6,7 @@ from domain.command import Send
 from domain.message import Message
 
 
-class Retry(Send):
+class SendRetry(Send):
     """A queue-level consumer sends a message to its group's retry topic itself (RocketMQ's orderly consumers) -> Sent.
 
     Beyond `retry_max` redeliveries (-1: the group's own limit), or while members of the group hold queue locks, it goes to the

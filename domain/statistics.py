@@ -158,7 +158,7 @@ class QueryRates(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class FlowRate:
     """What went by in a stretch of time: the sum, how much a second, and how much at a time."""
 
     sum: int = 0
@@ -171,9 +171,9 @@ class Rates(Event):
     """Over the last minute, hour and day, as far as the node has been up."""
 
     ticket: object
-    minute: Rate
-    hour: Rate
-    day: Rate
+    minute: FlowRate
+    hour: FlowRate
+    day: FlowRate
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ VALUE_BYTES_MAX: Final = 65_536
 
 
 @final
-class Settings:
+class StoredSettings:
     """Keys and values in the space `nameserver` of the state: `namespace NUL key`."""
 
     def __init__(self, state: State) -> None:

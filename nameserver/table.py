@@ -16,7 +16,7 @@ BROKERS_MAX: Final = 4_096
 
 
 @dataclass(slots=True)
-class Lease:
+class BrokerLease:
     """One registered address. `until_ns`: monotonic."""
 
     registration: Registration
@@ -33,7 +33,7 @@ class RouteTable:
     """
 
     def __init__(self) -> None:
-        self._leases: dict[str, dict[int, Lease]] = {}
+        self._leases: dict[str, dict[int, BrokerLease]] = {}
         self._topics: dict[str, dict[str, TopicQueues]] = {}
 
     def register(self, registration: Registration, now: int) -> bool:
@@ -58,7 +58,7 @@ class RouteTable:
             return True
         changed = known is None or known.version != registration.version
         until = now + registration.lease_ms * MILLISECOND_NS
-        ids[registration.broker_id] = Lease(replace(registration, topics=None), registration.version, until)
+        ids[registration.broker_id] = BrokerLease(replace(registration, topics=None), registration.version, until)
         if changed and registration.topics is not None and registration.broker_id == min(ids):
             for name, queues in registration.topics.items():
                 self._topics.setdefault(name, {})[registration.broker] = queues

@@ -45,7 +45,7 @@ class Point(NamedTuple):
     serial: int
 
 
-class Source(Protocol):
+class CheckpointSource(Protocol):
     """What a snapshot is made of."""
 
     def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
@@ -103,7 +103,7 @@ class Checkpointer:
         commit: GroupCommit,
         index: QueueIndex,
         keys: KeyIndex,
-        source: Source,
+        source: CheckpointSource,
         last: Point,
     ) -> None:
         self._disk = disk

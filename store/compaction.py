@@ -10,7 +10,7 @@ from domain.address import TIMER_TOPIC
 from domain.message import Message
 from domain.ports import StateChange
 from store.append import Appender
-from store.lease.ledger import Ledger
+from store.lease.ledger import LeaseLedger
 from store.log.commit import Done, GroupCommit
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -19,10 +19,12 @@ from store.state.view import DROPPED, EMPTY, StateView
 
 
 @final
-class Keeping:
+class Compaction:
     """Knows which segment holds the newest word on a thing. `queues`: the segments of the queues' newest messages."""
 
-    def __init__(self, commit: GroupCommit, index: QueueIndex, state: StateView, ledger: Ledger, appender: Appender) -> None:
+    def __init__(
+        self, commit: GroupCommit, index: QueueIndex, state: StateView, ledger: LeaseLedger, appender: Appender
+    ) -> None:
         self._commit = commit
         self._index = index
         self._state = state

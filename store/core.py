@@ -15,20 +15,20 @@ from domain.topic import Durability, Topic
 from store import checkpoint
 from store.append import Appender
 from store.checkpoint import Checkpointer
-from store.compaction import Keeping, empty_at
+from store.compaction import Compaction, empty_at
 from store.config import StoreConfig, questions_of
 from store.delay import parking
-from store.delay.recall import Recalling
+from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
-from store.lease.ledger import Ledger
-from store.lease.peek import Look
-from store.lease.release import Early
+from store.lease.ledger import LeaseLedger
+from store.lease.peek import LeasePeek
+from store.lease.release import LeaseRelease
 from store.lease.retry import retry_copy
 from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
-from store.lite_queues import Lights
+from store.lite_queues import StoredLiteQueues
 from store.log.cache import TailCache
 from store.log.commit import Done, Effects, GroupCommit
 from store.log.reader import RecordReader
@@ -38,11 +38,11 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import ROW_BYTES, Row
 from store.reading import Reading
-from store.recovery import ABORT, Recovery
+from store.recovery import ABORT, LogRecovery
 from store.retention import Retention
 from store.state.metadata import Catalogue
 from store.state.view import DROPPED, GROUP, HALF, LEASE, TIMER, TOPIC, StateView
-from store.transaction.open_transactions import Book
+from store.transaction.open_transactions import OpenTransactions
 from store.turns import Turns
 
 _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
@@ -78,18 +78,18 @@ class Core:
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
         self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.coming)
-        self.recalling = Recalling(self.index, clock, self.wheel, self)
-        self.book = Book(self.index, clock, self, questions_of(config))
-        self.ledger = Ledger(self.index, clock, self, config.broker)
+        self.recalling = TimerRecall(self.index, clock, self.wheel, self)
+        self.book = OpenTransactions(self.index, clock, self, questions_of(config))
+        self.ledger = LeaseLedger(self.index, clock, self, config.broker)
         self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self)
-        self.keeping = Keeping(self.commit, self.index, self.state, self.ledger, self.appender)
-        self.lights = Lights(self.index, self.ledger, self.keeping, clock, self, config.broker)
+        self.keeping = Compaction(self.commit, self.index, self.state, self.ledger, self.appender)
+        self.lights = StoredLiteQueues(self.index, self.ledger, self.keeping, clock, self, config.broker)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
         self.state.connect(self.append_changes, self.segments.read)
-        recovery = Recovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
+        recovery = LogRecovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
-        self.look = Look(self.ledger, self.index, clock, self)
-        self.early = Early(self.ledger, clock, self.freed)
+        self.look = LeasePeek(self.ledger, self.index, clock, self)
+        self.early = LeaseRelease(self.ledger, clock, self.freed)
         self.segments.date(clock.wall_ms())
         self.keys.load(point.position, self.segments)
         self.commit.begin(point.position)

@@ -9,7 +9,7 @@ from typing import final
 from domain import limits
 from domain.errors import ErrorCode, Failure
 from domain.filter.filter import Filter
-from domain.lite import LightQueues
+from domain.lite import LiteQueues
 from domain.message import SYS_PREPARED, Message
 from domain.outlook import Outlook
 from domain.ports import Clock, Disk, LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
@@ -31,7 +31,7 @@ class LogStore:
     state: State
     transactions: Transactions
     timers: Timers
-    lights: LightQueues
+    lights: LiteQueues
     outlook: Outlook
 
     def __init__(self, core: Core, clock: Clock) -> None:

@@ -8,12 +8,12 @@ from typing import Final, Protocol, final
 
 from domain import lite
 from domain.errors import Failure
-from domain.lite import LightListener, LiteLeases
+from domain.lite import LiteLeases, LiteListener
 from domain.message import Placed
 from domain.ports import Clock, StateChange
-from store.compaction import Keeping
-from store.lease.call import Source
-from store.lease.ledger import Ledger
+from store.compaction import Compaction
+from store.lease.call import RecordSource
+from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
 from store.log.commit import Done
 from store.queue.index import QueueIndex
@@ -23,7 +23,7 @@ DROPS_MAX: Final = 1_024
 """Lite topics whose end is told to the log in one record."""
 
 
-class Host(Source, Protocol):
+class LiteQueueHost(RecordSource, Protocol):
     """What light queues need of the store. `held`: calls that wait until what opening found is durable, None when it is."""
 
     held: list[Callable[[], None]] | None
@@ -33,19 +33,21 @@ class Host(Source, Protocol):
 
 
 @final
-class Lights:
+class StoredLiteQueues:
     """`domain.lite.LightQueues` over the index and the ledger."""
 
-    def __init__(self, index: QueueIndex, ledger: Ledger, keeping: Keeping, clock: Clock, host: Host, broker: str) -> None:
+    def __init__(
+        self, index: QueueIndex, ledger: LeaseLedger, keeping: Compaction, clock: Clock, host: LiteQueueHost, broker: str
+    ) -> None:
         self._index = index
         self._ledger = ledger
         self._keeping = keeping
         self._clock = clock
         self._host = host
         self._broker = broker
-        self._listeners: list[LightListener] = []
+        self._listeners: list[LiteListener] = []
 
-    def listen(self, listener: LightListener) -> None:
+    def listen(self, listener: LiteListener) -> None:
         """LightQueues.listen."""
         self._listeners.append(listener)
 

@@ -37,7 +37,7 @@ class Recovered(NamedTuple):
 
 
 @final
-class Recovery:
+class LogRecovery:
     """One opening."""
 
     def __init__(

@@ -18,12 +18,12 @@ from store.log.commit import Done, GroupCommit
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.queue.row import Row
-from store.transaction.open_transactions import Book
+from store.transaction.open_transactions import OpenTransactions
 from store.trimming import Trimming
 from store.turns import Turns
 
 
-class Host(Protocol):
+class RetentionHost(Protocol):
     """What retention needs of the store."""
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
@@ -43,11 +43,11 @@ class Retention:
         index: QueueIndex,
         commit: GroupCommit,
         wheel: Wheel,
-        book: Book,
+        book: OpenTransactions,
         checkpointer: Checkpointer,
         clock: Clock,
         config: StoreConfig,
-        host: Host,
+        host: RetentionHost,
     ) -> None:
         self._segments = segments
         self._index = index

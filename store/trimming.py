@@ -8,7 +8,7 @@ from typing import Final, final
 from store.config import StoreConfig
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
-from store.queue.window import Window
+from store.queue.window import ByteWindow
 
 _TOGETHER: Final = -1
 _SEARCH_ROWS: Final = 32
@@ -24,7 +24,7 @@ class Trimming:
     def __init__(self, index: QueueIndex, config: StoreConfig) -> None:
         self._index = index
         self._config = config
-        self._windows: dict[TopicEntry, dict[int, Window]] = {}
+        self._windows: dict[TopicEntry, dict[int, ByteWindow]] = {}
         self.held = False
 
     def forget(self) -> None:
@@ -86,12 +86,12 @@ class Trimming:
         windows = self._windows.setdefault(entry, {})
         used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
         if entry.light:
-            window = windows.setdefault(_TOGETHER, Window(self._index))
+            window = windows.setdefault(_TOGETHER, ByteWindow(self._index))
             cut = yield from window.steps(used, bound)
             entry.cut = max(entry.cut, cut)
             return
         for queue in used:
-            window = windows.setdefault(queue.id, Window(self._index))
+            window = windows.setdefault(queue.id, ByteWindow(self._index))
             yield from window.steps([queue], bound // len(used))
             yield 1
 

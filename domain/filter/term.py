@@ -198,7 +198,7 @@ ENDSWITH: Final = "ENDSWITH"
 
 
 @final
-class Within(Condition):
+class Between(Condition):
     """`CONTAINS`, `STARTSWITH`, `ENDSWITH` and their negations: all FALSE for what is no text, and for an empty search."""
 
     __slots__ = ("_negated", "_place", "_search", "_term")

@@ -37,7 +37,7 @@ class ExpressionError(Exception):
 
 
 @final
-class Token:
+class FilterToken:
     """One word. `text` is a keyword in upper case, a string literal without its quotes, anything else as written."""
 
     __slots__ = ("column", "kind", "text")
@@ -54,16 +54,16 @@ class Token:
         return f"the string '{self.text[:40]}'" if self.kind == TEXT else self.text[:40]
 
 
-def tokens(expression: str) -> list[Token]:
+def tokens(expression: str) -> list[FilterToken]:
     """An expression -> its words, the last one of kind END. Raises ExpressionError."""
-    out: list[Token] = []
+    out: list[FilterToken] = []
     at = 0
     while True:
         space = _SPACE.match(expression, at)
         if space is not None:
             at = space.end()
         if at == len(expression):
-            out.append(Token(END, "", at + 1))
+            out.append(FilterToken(END, "", at + 1))
             return out
         found = _TOKEN.match(expression, at)
         if found is None:
@@ -74,7 +74,7 @@ def tokens(expression: str) -> list[Token]:
             text = text[1:-1].replace("''", "'")
         elif kind == NAME and text.upper() in KEYWORDS:
             kind, text = KEYWORD, text.upper()
-        out.append(Token(kind, text, at + 1))
+        out.append(FilterToken(kind, text, at + 1))
         at = found.end()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from domain.access import (
+    AccessPolicy,
     CreateUser,
     DeletePolicies,
     DeleteUser,
@@ -14,7 +15,6 @@ from domain.access import (
     GrantList,
     ListPolicies,
     ListUsers,
-    Policy,
     PutPolicies,
     UpdateUser,
     User,
@@ -26,8 +26,8 @@ from domain.event import Done, Refused
 from domain.principal import Principal
 from gateway.access.config import name_fault, password_fault
 from gateway.access.policy import Entry
-from gateway.access.records import Book
-from gateway.connection.client_connection import Session
+from gateway.access.records import AccessRecords
+from gateway.connection.client_connection import ClientConnection
 
 HIDDEN: Final = ""
 """What everybody but a Super user sees of a password."""
@@ -37,10 +37,10 @@ HIDDEN: Final = ""
 class Administration:
     """A use case (`gateway.usecase.handler.UseCase`) over the book."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: AccessRecords) -> None:
         self._book = book
 
-    def verbs(self) -> Mapping[type[Command], Callable[[Session, Any], None]]:
+    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
         """Commands of `domain.access`."""
         return {
             CreateUser: self._create,
@@ -52,27 +52,27 @@ class Administration:
             ListPolicies: self._grants,
         }
 
-    def _create(self, session: Session, command: CreateUser) -> None:
+    def _create(self, connection: ClientConnection, command: CreateUser) -> None:
         user = command.user
         fault = name_fault(user.name) or password_fault(user.password)
         if fault:
-            self._refuse(session, command, fault)
+            self._refuse(connection, command, fault)
         elif user.name in self._book.users:
-            self._refuse(session, command, "The user is existed.")
-        elif user.privileged and not _privileged(session, command):
-            self._super_only(session, command)
+            self._refuse(connection, command, "The user is existed.")
+        elif user.privileged and not _privileged(connection, command):
+            self._super_only(connection, command)
         else:
-            self._book.put_user(user, _answer(session, command.ticket))
+            self._book.put_user(user, _answer(connection, command.ticket))
 
-    def _update(self, session: Session, command: UpdateUser) -> None:
+    def _update(self, connection: ClientConnection, command: UpdateUser) -> None:
         known = self._book.users.get(command.name)
         fault = "" if command.password is None else password_fault(command.password)
         if known is None:
-            self._refuse(session, command, "The user is not exist.")
+            self._refuse(connection, command, "The user is not exist.")
         elif fault:
-            self._refuse(session, command, fault)
-        elif (known.privileged or command.privileged) and not _privileged(session, command):
-            self._super_only(session, command)
+            self._refuse(connection, command, fault)
+        elif (known.privileged or command.privileged) and not _privileged(connection, command):
+            self._super_only(connection, command)
         else:
             changed = dataclasses.replace(
                 known,
@@ -81,34 +81,34 @@ class Administration:
                 enabled=known.enabled if command.enabled is None else command.enabled,
             )
             if self._last_super(known) and not (changed.privileged and changed.enabled):
-                self._refuse(session, command, f"User:{known.name} is the last super user that is enabled")
+                self._refuse(connection, command, f"User:{known.name} is the last super user that is enabled")
                 return
-            self._book.put_user(changed, _answer(session, command.ticket))
+            self._book.put_user(changed, _answer(connection, command.ticket))
 
-    def _delete(self, session: Session, command: DeleteUser) -> None:
+    def _delete(self, connection: ClientConnection, command: DeleteUser) -> None:
         known = self._book.users.get(command.name)
-        if known is not None and known.privileged and not _privileged(session, command):
-            self._super_only(session, command)
+        if known is not None and known.privileged and not _privileged(connection, command):
+            self._super_only(connection, command)
         elif known is not None and self._last_super(known):
-            self._refuse(session, command, f"User:{known.name} is the last super user that is enabled")
+            self._refuse(connection, command, f"User:{known.name} is the last super user that is enabled")
         else:
-            self._book.drop_user(command.name, _answer(session, command.ticket))
+            self._book.drop_user(command.name, _answer(connection, command.ticket))
 
     def _last_super(self, known: User) -> bool:
         if not (known.privileged and known.enabled):
             return False
         return sum(user.privileged and user.enabled for user in self._book.users.values()) == 1
 
-    def _list(self, session: Session, command: ListUsers) -> None:
+    def _list(self, connection: ClientConnection, command: ListUsers) -> None:
         if command.name:
             found = [user for user in (self._book.users.get(command.name),) if user is not None]
         else:
             found = [user for name, user in sorted(self._book.users.items()) if command.part in name]
-        if not _privileged(session, command):
+        if not _privileged(connection, command):
             found = [dataclasses.replace(user, password=HIDDEN) for user in found]
-        session.answer(UserList(command.ticket, found))
+        connection.answer(UserList(command.ticket, found))
 
-    def _put(self, session: Session, command: PutPolicies) -> None:
+    def _put(self, connection: ClientConnection, command: PutPolicies) -> None:
         user, given = command.grant.user, command.grant.policies
         known = self._book.grants.get(user)
         fault = name_fault(user) or _fault(given)
@@ -117,24 +117,24 @@ class Administration:
         elif not command.create and known is None:
             fault = fault or f"User:{user} has no policies yet: create them"
         if fault:
-            self._refuse(session, command, fault)
+            self._refuse(connection, command, fault)
             return
         kept = {(policy.default, policy.resource): policy for policy in (known.policies if known is not None else ())}
         kept.update({(policy.default, policy.resource): policy for policy in given})
-        self._book.put_policies(user, tuple(kept.values()), _answer(session, command.ticket))
+        self._book.put_policies(user, tuple(kept.values()), _answer(connection, command.ticket))
 
-    def _drop(self, session: Session, command: DeletePolicies) -> None:
+    def _drop(self, connection: ClientConnection, command: DeletePolicies) -> None:
         known = self._book.grants.get(command.user)
         if known is None:
-            session.answer(Done(command.ticket))
+            connection.answer(Done(command.ticket))
             return
-        kept: tuple[Policy, ...] = ()
+        kept: tuple[AccessPolicy, ...] = ()
         if command.resource:
             gone = (command.default, command.resource)
             kept = tuple(policy for policy in known.policies if (policy.default, policy.resource) != gone)
-        self._book.put_policies(command.user, kept, _answer(session, command.ticket))
+        self._book.put_policies(command.user, kept, _answer(connection, command.ticket))
 
-    def _grants(self, session: Session, command: ListPolicies) -> None:
+    def _grants(self, connection: ClientConnection, command: ListPolicies) -> None:
         found: list[Grant] = []
         for user, grant in sorted(self._book.grants.items()):
             if (command.user and user != command.user) or command.part not in user:
@@ -142,23 +142,23 @@ class Administration:
             policies = tuple(policy for policy in grant.policies if command.resource in policy.resource)
             if policies:
                 found.append(Grant(user, policies))
-        session.answer(GrantList(command.ticket, found))
+        connection.answer(GrantList(command.ticket, found))
 
-    def _super_only(self, session: Session, command: Any) -> None:
+    def _super_only(self, connection: ClientConnection, command: Any) -> None:
         text = "The super user can only be create/update by super user."
-        session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
+        connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
 
-    def _refuse(self, session: Session, command: Any, text: str) -> None:
-        session.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
+    def _refuse(self, connection: ClientConnection, command: Any, text: str) -> None:
+        connection.answer(Refused(command.ticket, Failure(ErrorCode.ARGUMENT_ILLEGAL, text)))
 
 
-def _privileged(session: Session, command: Command) -> bool:
+def _privileged(connection: ClientConnection, command: Command) -> bool:
     """Who asks is a Super user; where access is not controlled, everybody is."""
-    principal: Principal | None = getattr(command, "principal", None) or session.principal
+    principal: Principal | None = getattr(command, "principal", None) or connection.principal
     return principal is None or principal.privileged
 
 
-def _fault(policies: tuple[Policy, ...]) -> str:
+def _fault(policies: tuple[AccessPolicy, ...]) -> str:
     try:
         for policy in policies:
             Entry(policy)
@@ -167,8 +167,8 @@ def _fault(policies: tuple[Policy, ...]) -> str:
     return ""
 
 
-def _answer(session: Session, ticket: object) -> Callable[[None | Failure], None]:
+def _answer(connection: ClientConnection, ticket: object) -> Callable[[None | Failure], None]:
     def answer(result: None | Failure) -> None:
-        session.answer(Done(ticket) if result is None else Refused(ticket, result))
+        connection.answer(Done(ticket) if result is None else Refused(ticket, result))
 
     return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
@@ -15,7 +15,8 @@ from domain.ports import Clock, Timer
 from domain.principal import GATEWAY, Principal
 from gateway.access import needs
 from gateway.access.authority import Access
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
 
 SESSIONS_PER_LOOK: Final = 1_000
 """Looked at in one turn of the loop, so that a change costs nobody else more than milliseconds."""
@@ -25,15 +26,8 @@ RESUMED_NS: Final = 500 * MILLISECOND_NS
 USERS_PER_SESSION_MAX: Final = 64
 """Behind a proxy a connection may be that of many; beyond this the oldest are judged by their next request alone."""
 
-Judge = Callable[[Session, Command], Failure | None]
+Judge = Callable[[ClientConnection, Command], Failure | None]
 """Why a session may not have what it has asked for any more, None: it may."""
-
-
-class Handler(Protocol):
-    """Who carries commands out (`gateway.usecase.dispatcher.Dispatcher`)."""
-
-    def handle(self, session: Session, command: Command) -> None:
-        """Carry out one command."""
 
 
 @final
@@ -49,7 +43,7 @@ class Attendance:
         access: Access,
         clock: Clock,
         handler: Handler,
-        held: Callable[[Session], Sequence[Interest]],
+        held: Callable[[ClientConnection], Sequence[Interest]],
         reviews: Sequence[Callable[[Judge], None]] = (),
     ) -> None:
         self._reviews = reviews
@@ -57,42 +51,42 @@ class Attendance:
         self._clock = clock
         self._handler = handler
         self._held = held
-        self._sessions: dict[Session, None] = {}
-        self._others: dict[Session, dict[str, Principal]] = {}
-        self._ends: list[tuple[int, int, Session]] = []
+        self._sessions: dict[ClientConnection, None] = {}
+        self._others: dict[ClientConnection, dict[str, Principal]] = {}
+        self._ends: list[tuple[int, int, ClientConnection]] = []
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._count = 0
-        self._round: Iterator[Session] | None = None
+        self._round: Iterator[ClientConnection] | None = None
         self._again = False
         access.book.changed = self.look
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def saw(self, session: Session, principal: Principal) -> None:
+    def saw(self, connection: ClientConnection, principal: Principal) -> None:
         """`session` acts for `principal`, which it did not when it was seen last."""
-        if session.shared or session.closed:
+        if connection.shared or connection.closed:
             return
-        before = session.seen
-        session.seen = principal
+        before = connection.seen
+        connection.seen = principal
         if before is None:
-            self._sessions[session] = None
-            session.on_close.append(lambda: self._left(session))
+            self._sessions[connection] = None
+            connection.on_close.append(lambda: self._left(connection))
         elif before.user != principal.user:
-            others = self._others.setdefault(session, {})
+            others = self._others.setdefault(connection, {})
             others[before.user] = before
             others.pop(principal.user, None)
             if len(others) > USERS_PER_SESSION_MAX:
                 del others[next(iter(others))]
         if principal.expires_ms:
             self._count += 1
-            heappush(self._ends, (principal.expires_ms, self._count, session))
+            heappush(self._ends, (principal.expires_ms, self._count, connection))
             self._arm()
 
-    def resumed(self, session: Session) -> None:
+    def resumed(self, connection: ClientConnection) -> None:
         """It goes on with filters of before: rights may have changed in between."""
-        self._clock.call_at(self._clock.monotonic_ns() + RESUMED_NS, lambda: self._check(session))
+        self._clock.call_at(self._clock.monotonic_ns() + RESUMED_NS, lambda: self._check(connection))
 
     def look(self) -> None:
         """Something has changed: look at everybody, a part of them at a time."""
@@ -105,14 +99,14 @@ class Attendance:
         self._round = iter(list(self._sessions))
         self._clock.call_soon(self._some)
 
-    def _judge(self, session: Session, command: Command) -> Failure | None:
+    def _judge(self, connection: ClientConnection, command: Command) -> Failure | None:
         """Whether what was granted when it was asked for, and stands since, would still be granted."""
-        principal = getattr(command, "principal", None) or session.principal
+        principal = getattr(command, "principal", None) or connection.principal
         if principal is None or principal is GATEWAY:
             return None
         failure = self._access.current(principal)
         if failure is None and not principal.privileged:
-            failure = self._access.first(principal, needs.TABLE[type(command)](command), session.client_id)
+            failure = self._access.first(principal, needs.TABLE[type(command)](command), connection.client_id)
             self._access.refused["not-allowed"] += failure is not None
         return failure
 
@@ -120,8 +114,8 @@ class Attendance:
         if self._round is None:
             return
         some = list(islice(self._round, SESSIONS_PER_LOOK))
-        for session in some:
-            self._check(session)
+        for connection in some:
+            self._check(connection)
         if len(some) == SESSIONS_PER_LOOK:
             self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._some)
             return
@@ -130,39 +124,39 @@ class Attendance:
             self._again = False
             self.look()
 
-    def _check(self, session: Session) -> None:
-        if session.closed or session.seen is None:
+    def _check(self, connection: ClientConnection) -> None:
+        if connection.closed or connection.seen is None:
             return
-        for principal in (session.seen, *self._others.get(session, {}).values()):
+        for principal in (connection.seen, *self._others.get(connection, {}).values()):
             failure = self._access.current(principal)
             if failure is not None:
-                session.shell.expel(failure)
+                connection.shell.expel(failure)
                 return
-        owner = session.principal
+        owner = connection.principal
         if owner is None:
             return
-        banned = self._access.bans.of(owner.user, session.client_id, owner.host)
+        banned = self._access.bans.of(owner.user, connection.client_id, owner.host)
         if banned is not None:
-            session.shell.expel(banned)
+            connection.shell.expel(banned)
         elif not owner.privileged:
-            self._check_filters(session, owner)
+            self._check_filters(connection, owner)
 
-    def _check_filters(self, session: Session, principal: Principal) -> None:
+    def _check_filters(self, connection: ClientConnection, principal: Principal) -> None:
         gone: list[str] = []
         told: Failure | None = None
-        for interest in self._held(session):
-            failure = self._access.first(principal, needs.interest(interest), session.client_id)
+        for interest in self._held(connection):
+            failure = self._access.first(principal, needs.interest(interest), connection.client_id)
             if failure is not None:
                 gone.append(interest.name)
                 told = failure
         if told is not None:
             self._access.refused["not-allowed"] += len(gone)
-            self._handler.handle(session, Unsubscribe(None, gone))
-            session.shell.expel(told)
+            self._handler.handle(connection, Unsubscribe(None, gone))
+            connection.shell.expel(told)
 
-    def _left(self, session: Session) -> None:
-        self._sessions.pop(session, None)
-        self._others.pop(session, None)
+    def _left(self, connection: ClientConnection) -> None:
+        self._sessions.pop(connection, None)
+        self._others.pop(connection, None)
 
     # Tokens that run out
 
@@ -180,9 +174,9 @@ class Attendance:
         self._timer = None
         now_ms = self._clock.wall_ms()
         while self._ends and (self._ends[0][0] <= now_ms or self._ends[0][2].closed):
-            _, _, session = heappop(self._ends)
-            seen = session.seen
-            if not session.closed and seen is not None and 0 < seen.expires_ms <= now_ms:
-                session.shell.expel(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
+            _, _, connection = heappop(self._ends)
+            seen = connection.seen
+            if not connection.closed and seen is not None and 0 < seen.expires_ms <= now_ms:
+                connection.shell.expel(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
         if self._ends:
             self._arm()

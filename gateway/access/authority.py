@@ -12,10 +12,10 @@ from domain.ports import Entropy
 from domain.principal import Principal
 from gateway.access.config import AccessConfig
 from gateway.access.needs import PathNeed
-from gateway.access.records import Book
+from gateway.access.records import AccessRecords
 from gateway.access.rule import decide
 from gateway.access.scram import SCRAM_SHA_256, ScramExchange, Verifiers
-from gateway.access.token import JWT, TokenExchange, Tokens
+from gateway.access.token import JWT, TokenExchange, TokenVerifier
 
 PRINCIPALS_MAX: Final = 16_384
 VERDICTS_MAX: Final = 4_096
@@ -33,7 +33,9 @@ class Access:
     `refused`   refusals since the start, by their cause, for /metrics
     """
 
-    def __init__(self, book: Book, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster") -> None:
+    def __init__(
+        self, book: AccessRecords, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster"
+    ) -> None:
         """`cluster`: the name by which policies mean what is the whole node's."""
         self.book = book
         self._cluster = cluster
@@ -47,7 +49,7 @@ class Access:
         self.rules = tuple(config.rules)
         self.bans = config.banned
         self._anonymous = config.anonymous
-        self._tokens = Tokens(config, self._wall_ms)
+        self._tokens = TokenVerifier(config, self._wall_ms)
         self._methods: dict[str, Callable[[str, Entropy], Exchange]] = {SCRAM_SHA_256: self._scram}
         if config.jwt_secret or config.jwt_public_key:
             self._methods[JWT] = self._jwt

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
-from gateway.access.source import Source
+from gateway.access.source import SourceAddresses
 
 BANNED: Final = 0x8A
 """CONNACK's word for it (MQTT 5, 3.2.2.2)."""
@@ -22,7 +22,7 @@ class Bans:
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._clients: set[str] = set()
         self._users: set[str] = set()
-        self._sources: list[Source] = []
+        self._sources: list[SourceAddresses] = []
         for word in words:
             kind, _, what = word.partition(":")
             if kind == "client" and what:
@@ -30,7 +30,7 @@ class Bans:
             elif kind == "user" and what:
                 self._users.add(what)
             elif kind == "address" and what:
-                self._sources.append(Source(what))
+                self._sources.append(SourceAddresses(what))
             else:
                 raise ValueError(f"{word!r}: {FORMS} is wanted")
 

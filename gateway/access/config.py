@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.access import ALLOW, Grant, Policy
+from domain.access import ALLOW, AccessPolicy, Grant
 from domain.errors import ConfigError
 from gateway.access.ban import Bans
 from gateway.access.policy import Entry
@@ -114,7 +114,7 @@ def _rule(at: int, table: Mapping[str, object]) -> Rule:
 
 
 def _grants(tables: Sequence[Mapping[str, object]]) -> tuple[Grant, ...]:
-    found: dict[str, list[Policy]] = {}
+    found: dict[str, list[AccessPolicy]] = {}
     for at, table in enumerate(tables):
         where = f"access.policies, number {at + 1}"
         unknown = sorted(set(table) - set(_POLICY_KEYS))
@@ -124,7 +124,7 @@ def _grants(tables: Sequence[Mapping[str, object]]) -> tuple[Grant, ...]:
         user = subject.removeprefix(USER_PREFIX)
         if user == subject or name_fault(user):
             raise ConfigError(f"{where}: subject is {USER_PREFIX} and the user's name")
-        policy = Policy(
+        policy = AccessPolicy(
             str(table.get("resource", "")),
             _words(table.get("actions", []), f"{where}: actions"),
             str(table.get("decision", ALLOW)),

@@ -6,7 +6,7 @@ Where it is not controlled there is no gate, and nothing of this is ever run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain import property as properties
 from domain.access import PUB, Ask, Renew
@@ -21,20 +21,14 @@ from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
 from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
 
 _NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials: username cannot be null.")
 
 
 REMOTING: Final = "remoting"
 """The protocol whose messages tell nothing of their origin, so that they go out as they stand in the log (decision 0008)."""
-
-
-class Handler(Protocol):
-    """Who carries commands out (`gateway.usecase.dispatcher.Dispatcher`)."""
-
-    def handle(self, session: Session, command: Command) -> None:
-        """Carry out one command."""
 
 
 @final
@@ -56,7 +50,7 @@ class Gate:
         self._attendance = attendance
         self._handle = handler.handle
         self._transactions = transactions
-        self._special: dict[type[Command], Callable[[Session, Principal, Command], None]] = {
+        self._special: dict[type[Command], Callable[[ClientConnection, Principal, Command], None]] = {
             Send: self._send,
             SendOnce: self._send,
             Subscribe: self._subscribe,
@@ -66,53 +60,53 @@ class Gate:
             Renew: self._renew,
         }
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handle(self, connection: ClientConnection, command: Command) -> None:
         """Let a command through, or refuse it."""
         kind = type(command)
-        principal = getattr(command, "principal", None) or session.principal
+        principal = getattr(command, "principal", None) or connection.principal
         if principal is GATEWAY or kind in needs.SILENT:
-            self._handle(session, command)
+            self._handle(connection, command)
             return
         if principal is None:
             self._access.refused["not-authenticated"] += 1
-            self._refuse(session, command, _NOBODY)
+            self._refuse(connection, command, _NOBODY)
             return
         if principal.expires_ms or principal.epoch != self._access.book.epoch:
             fallen = self._access.current(principal)
             if fallen is not None:
-                self._refuse(session, command, fallen)
+                self._refuse(connection, command, fallen)
                 return
-        if session.seen is not principal and self._attendance is not None:
-            self._attendance.saw(session, principal)
+        if connection.seen is not principal and self._attendance is not None:
+            self._attendance.saw(connection, principal)
         special = self._special.get(kind)
         if special is not None:
-            special(session, principal, command)
+            special(connection, principal, command)
         elif principal.privileged:
-            self._handle(session, command)
+            self._handle(connection, command)
         else:
-            self._decide(session, principal, command)
+            self._decide(connection, principal, command)
 
-    def _decide(self, session: Session, principal: Principal, command: Command) -> None:
+    def _decide(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         wanted = needs.TABLE.get(type(command))
         if wanted is None:
             text = f"User:{principal.user}: {type(command).__name__} is for Super users"
-            self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))
+            self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))
             return
-        failure = self._access.first(principal, wanted(command), session.client_id)
+        failure = self._access.first(principal, wanted(command), connection.client_id)
         if failure is None:
-            self._handle(session, command)
+            self._handle(connection, command)
         else:
-            self._deny(session, command, failure)
+            self._deny(connection, command, failure)
 
-    def _send(self, session: Session, principal: Principal, command: Command) -> None:
+    def _send(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         assert isinstance(command, Send | SendOnce)
-        failure = None if principal.privileged else self._unsendable(principal, command.messages, session.client_id)
+        failure = None if principal.privileged else self._unsendable(principal, command.messages, connection.client_id)
         if failure is None:
-            if session.protocol != REMOTING:
+            if connection.protocol != REMOTING:
                 _sign(principal, command.messages)
-            self._handle(session, command)
+            self._handle(connection, command)
         else:
-            self._deny(session, command, failure)
+            self._deny(connection, command, failure)
 
     def _unsendable(self, principal: Principal, messages: Sequence[Message], client: str) -> Failure | None:
         """Why some of `messages` may not be sent. Where there are no rules, messages of one topic are one question."""
@@ -136,60 +130,60 @@ class Gate:
                 return failure
         return None
 
-    def _subscribe(self, session: Session, principal: Principal, command: Command) -> None:
+    def _subscribe(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """Filters are refused one by one: what is left of the command goes on."""
         assert isinstance(command, Subscribe)
         if principal.privileged:
-            self._handle(session, command)
+            self._handle(connection, command)
             return
         outcomes: list[Failure | None] = []
         for interest in command.interests:
-            interest.refused = self._access.first(principal, needs.interest(interest), session.client_id)
+            interest.refused = self._access.first(principal, needs.interest(interest), connection.client_id)
             outcomes.append(interest.refused)
         self._access.refused["not-allowed"] += len(outcomes) - outcomes.count(None)
         if None in outcomes:
-            self._handle(session, command)
+            self._handle(connection, command)
         else:
-            session.answer(Subscribed(command.ticket, outcomes))
+            connection.answer(Subscribed(command.ticket, outcomes))
 
-    def _attach(self, session: Session, principal: Principal, command: Command) -> None:
+    def _attach(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """The connection is this principal's from now on, if what its will says may be said."""
         assert isinstance(command, Attach)
         banned = self._access.bans.of(principal.user, command.client_id, principal.host)
         if banned is not None:
-            self._deny(session, command, banned)
+            self._deny(connection, command, banned)
             return
         if not principal.privileged:
             failure = self._access.first(principal, needs.TABLE[Attach](command), command.client_id)
             if failure is not None:
-                self._deny(session, command, failure)
+                self._deny(connection, command, failure)
                 return
-        session.principal = principal
+        connection.principal = principal
         if command.will is not None:
             _sign(principal, (command.will.message,))
-        self._handle(session, command)
+        self._handle(connection, command)
         if self._attendance is not None and not command.fresh:
-            self._attendance.resumed(session)
+            self._attendance.resumed(connection)
 
-    def _renew(self, session: Session, principal: Principal, command: Command) -> None:
+    def _renew(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """The connection goes on as the same user, until the end of the newer proof."""
         assert isinstance(command, Renew)
-        if session.principal is None or session.principal.user != principal.user:
+        if connection.principal is None or connection.principal.user != principal.user:
             text = "a connection stays the user's that it has begun as: connect again as another"
-            self._deny(session, command, Failure(ErrorCode.NOT_ALLOWED, text))
+            self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text))
             return
-        session.principal = principal
-        session.answer(Done(command.ticket))
+        connection.principal = principal
+        connection.answer(Done(command.ticket))
 
-    def _ask(self, session: Session, principal: Principal, command: Command) -> None:
+    def _ask(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         assert isinstance(command, Ask)
-        failure = None if principal.privileged else self._access.first(principal, command.needs, session.client_id)
+        failure = None if principal.privileged else self._access.first(principal, command.needs, connection.client_id)
         if failure is None:
-            session.answer(Done(command.ticket))
+            connection.answer(Done(command.ticket))
         else:
-            self._deny(session, command, failure)
+            self._deny(connection, command, failure)
 
-    def _end(self, session: Session, principal: Principal, command: Command) -> None:
+    def _end(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """To decide over a half message is to send it: that is asked of its own topic, whatever the command says.
 
         Where no such transaction is open there is nothing to be granted: the answer says so, or repeats what was decided.
@@ -203,22 +197,22 @@ class Gate:
             else:
                 topic = self._transactions.topic(command.group, command.message_id, command.offset)
                 if topic:
-                    failure = self._access.first(principal, (needs.of_topic(topic, needs.PUBLISH),), session.client_id)
+                    failure = self._access.first(principal, (needs.of_topic(topic, needs.PUBLISH),), connection.client_id)
         if failure is None:
-            self._handle(session, command)
+            self._handle(connection, command)
         else:
-            self._deny(session, command, failure)
+            self._deny(connection, command, failure)
 
-    def _deny(self, session: Session, command: Command, failure: Failure) -> None:
+    def _deny(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         self._access.refused["not-allowed"] += 1
-        self._refuse(session, command, failure)
+        self._refuse(connection, command, failure)
 
-    def _refuse(self, session: Session, command: Command, failure: Failure) -> None:
+    def _refuse(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         ticket = getattr(command, "ticket", None)
         if isinstance(command, Subscribe):
-            session.answer(Subscribed(ticket, [failure] * len(command.interests)))
+            connection.answer(Subscribed(ticket, [failure] * len(command.interests)))
         elif ticket is not None and getattr(command, "wait", True):
-            session.answer(Refused(ticket, failure))
+            connection.answer(Refused(ticket, failure))
 
 
 def _sign(principal: Principal, messages: Sequence[Message]) -> None:

@@ -17,6 +17,7 @@ from domain import (
     inspect,
     inventory,
     lite,
+    mqtt_session,
     query,
     relay,
     resend,
@@ -25,7 +26,6 @@ from domain import (
     statistics,
     transaction,
 )
-from domain import mqtt_session as session
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.command import Command
@@ -72,7 +72,7 @@ def listen(pattern: str) -> PathNeed:
     return PathNeed(SUB, pattern, Need(TOPIC, EVERY if wild else topic_of_path(pattern), SUBSCRIBE))
 
 
-def interest(found: session.Interest) -> Iterable[Need | PathNeed]:
+def interest(found: mqtt_session.Interest) -> Iterable[Need | PathNeed]:
     """To have one filter of a session."""
     if found.group:
         yield Need(GROUP, found.group, SUBSCRIBE)
@@ -140,7 +140,7 @@ def _known(found: command.QueryTopic | route.QueryRoute) -> Iterable[Need]:
     return () if found.topic == TEMPLATE_TOPIC else (of_topic(found.topic, KNOW),)
 
 
-def _attached(found: session.Attach) -> Iterable[PathNeed]:
+def _attached(found: mqtt_session.Attach) -> Iterable[PathNeed]:
     if found.will is None:
         return ()
     message = found.will.message
@@ -179,7 +179,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     command.Extend: _group(SUB),
     command.DeadLetter: _both(SUB),
     command.SendBack: _group(SUB),
-    resend.Retry: _group(SUB),
+    resend.SendRetry: _group(SUB),
     command.CommitOffsets: _moved,
     command.QueryOffset: _both(SUB, GET),
     command.QueryBounds: _topic(*KNOW),
@@ -207,7 +207,7 @@ TABLE: Final[dict[type[Command], Needs]] = {
     inspect.QueryEarliest: _topic(SUB, GET),
     inspect.AwaitMessages: _both(SUB),
     inspect.QueryProgress: _progress,
-    inspect.QueryFigures: _cluster(GET),
+    inspect.QueryNodeCounters: _cluster(GET),
     query.QueryMessages: _topic(SUB, GET),
     query.QueryConsumers: _topic(GET),
     relay.AskRunningInfo: _group(GET),
@@ -234,13 +234,13 @@ TABLE: Final[dict[type[Command], Needs]] = {
     statistics.QueryBacklog: _cluster(GET),
     statistics.QueryRates: _cluster(GET),
     statistics.Peek: _both(SUB, GET),
-    inventory.CountWaiting: _both(SUB, GET),
+    inventory.CountWaitingMessages: _both(SUB, GET),
     inventory.ListModes: _cluster(LIST),
     statistics.ChangePolicy: _cluster(UPDATE),
     statistics.QueryPolicy: _cluster(GET),
-    session.Attach: _attached,
-    session.Unsubscribe: _nothing,
-    session.Release: _nothing,
+    mqtt_session.Attach: _attached,
+    mqtt_session.Unsubscribe: _nothing,
+    mqtt_session.Release: _nothing,
     lite.SyncSubscription: _both(SUB),
     lite.ReceiveLite: _both(SUB),
     lite.SuspendLite: _group(SUB),
@@ -267,7 +267,8 @@ name it by what the log alone knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
-        command.Disconnected, command.Unwatch, session.Detach, session.Confirm, session.Decline, session.Take, channel.Within,
+        command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.Confirm,
+        mqtt_session.Decline, mqtt_session.Take, channel.ChannelCommand,
         relay.ClientAnswered,
     }
 )  # fmt: skip

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-from domain.access import ACTIONS, ALL, ALLOW, ANY, CLUSTER, DENY, EVERY, GROUP, NAMESPACE, TOPIC, Policy
-from gateway.access.source import Source
+from domain.access import ACTIONS, ALL, ALLOW, ANY, CLUSTER, DENY, EVERY, GROUP, NAMESPACE, TOPIC, AccessPolicy
+from gateway.access.source import SourceAddresses
 
 KINDS: Final = {kind.lower(): kind for kind in (CLUSTER, NAMESPACE, TOPIC, GROUP)}
 RESOURCE_CHARS_MAX: Final = 512
@@ -34,7 +34,7 @@ class Entry:
 
     __slots__ = ("_actions", "_sources", "allow", "default", "kind", "name", "rank", "shape")
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: AccessPolicy) -> None:
         self.kind, self.shape, self.name = resource(policy.resource)
         unknown = [action for action in policy.actions if action not in ACTIONS]
         if unknown or not policy.actions:
@@ -44,7 +44,7 @@ class Entry:
         if len(policy.sources) > SOURCES_MAX:
             raise ValueError(f"a policy has at most {SOURCES_MAX} source addresses")
         self._actions = frozenset(policy.actions)
-        self._sources = [Source(text) for text in policy.sources]
+        self._sources = [SourceAddresses(text) for text in policy.sources]
         self.allow = policy.decision == ALLOW
         self.default = policy.default
         self.rank = (self.kind == ANY, self.shape, -len(self.name) if self.shape == PREFIXED else 0, self.allow)
@@ -85,7 +85,7 @@ class Entries:
 
     __slots__ = ("_entries",)
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
+    def __init__(self, policies: Iterable[AccessPolicy]) -> None:
         self._entries = sorted((Entry(policy) for policy in policies), key=lambda entry: (entry.default, entry.rank))
 
     def allow(self, kind: str, name: str, actions: Sequence[str], host: str) -> bool:

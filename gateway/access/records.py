@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from domain.access import Grant, Policy, User
+from domain.access import AccessPolicy, Grant, User
 from domain.errors import ErrorCode, Failure
 from domain.ports import State, StateChange
 from gateway.access.policy import Entries
@@ -25,7 +25,7 @@ Done = Callable[[None | Failure], None]
 
 
 @final
-class Book:
+class AccessRecords:
     """Users and their policies. `fixed` are grants of the configuration: they count beside what is stored, and stay."""
 
     def __init__(self, state: State, fixed: Iterable[Grant] = ()) -> None:
@@ -81,7 +81,7 @@ class Book:
 
         self._put([StateChange(SPACE, b"u" + user.name.encode(), _bytes(user))], kept, done)
 
-    def put_policies(self, user: str, policies: Sequence[Policy], done: Done) -> None:
+    def put_policies(self, user: str, policies: Sequence[AccessPolicy], done: Done) -> None:
         """Replace all stored policies of a user; an empty sequence removes them."""
         if len(policies) > POLICIES_MAX:
             done(Failure(ErrorCode.QUOTA, f"a user has at most {POLICIES_MAX} policies"))

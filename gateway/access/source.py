@@ -22,7 +22,7 @@ def address(text: str) -> _Address | None:
 
 
 @final
-class Source:
+class SourceAddresses:
     """A range of addresses, both ends included.
 
     Written as one address, `10.0.0.0/8`, `10.0.*.*`, `10.0.0.1-10.0.0.9` or `10.0.0.1-9`. Raises ValueError for anything else.

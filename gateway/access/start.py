@@ -9,18 +9,18 @@ from domain.errors import ConfigError
 from domain.ports import State
 from gateway.access.authority import Access
 from gateway.access.config import read, split
-from gateway.access.records import Book
+from gateway.access.records import AccessRecords
 
 
 def start(
     table: Mapping[str, object], admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
-) -> tuple[Book, Access | None]:
+) -> tuple[AccessRecords, Access | None]:
     """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError.
 
     `cluster`: what policies call the node's cluster.
     """
     config = read(table)
-    book = Book(state, config.grants)
+    book = AccessRecords(state, config.grants)
     if admin:
         name, password = split(admin)
         user = User(name, password, privileged=True)

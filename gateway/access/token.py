@@ -19,7 +19,7 @@ JWT: Final = "JWT"
 
 
 @final
-class Tokens:
+class TokenVerifier:
     """Checks tokens. Time is the node's wall clock, handed in."""
 
     def __init__(self, config: AccessConfig, wall_ms: Callable[[], int]) -> None:

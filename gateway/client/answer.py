@@ -53,7 +53,7 @@ class UnknownTopicError(RejectedError):
         self.topic = topic
 
 
-class Queue(NamedTuple):
+class QueueRoute(NamedTuple):
     """One queue of one topic on one broker."""
 
     broker: str
@@ -61,14 +61,14 @@ class Queue(NamedTuple):
     queue_id: int
 
 
-class Route(NamedTuple):
+class TopicRoute(NamedTuple):
     """Where a topic lives: its readable queues in order, and the address of each broker."""
 
-    queues: list[Queue]
+    queues: list[QueueRoute]
     addresses: dict[str, str]
 
 
-class Pull(NamedTuple):
+class PullReply(NamedTuple):
     """One answer to a read.
 
     status       FOUND; EMPTY at the end of the queue; NO_MATCH nothing fits before `next_offset`; MOVED out of range
@@ -82,10 +82,10 @@ class Pull(NamedTuple):
     max_offset: int
 
 
-class Sent(NamedTuple):
+class SendReply(NamedTuple):
     """Where a message went."""
 
-    queue: Queue
+    queue: QueueRoute
     offset: int
     message_id: str
 
@@ -113,11 +113,11 @@ def integer(frame: Frame, name: str) -> int:
         raise GarbledError(f"an answer without a number {name!r} (code {frame.code})") from None
 
 
-def pulled(frame: Frame) -> Pull:
+def pulled(frame: Frame) -> PullReply:
     """The answer to a pull, whose code is one of PULL_STATUS."""
     status = PULL_STATUS[frame.code]
     numbers = (integer(frame, name) for name in ("nextBeginOffset", "minOffset", "maxOffset"))
-    return Pull(status, frame.body if status == "FOUND" else b"", *numbers)
+    return PullReply(status, frame.body if status == "FOUND" else b"", *numbers)
 
 
 def document(frame: Frame) -> dict[str, object]:
@@ -137,17 +137,17 @@ def items(found: Mapping[str, object], name: str) -> list[object]:
     return items if isinstance(items, list) else []
 
 
-def routed(topic: str, found: Mapping[str, object]) -> Route:
+def routed(topic: str, found: Mapping[str, object]) -> TopicRoute:
     """TopicRouteData -> Route: masters only, readable queues only. Raises GarbledError."""
     addresses: dict[str, str] = {}
-    queues: list[Queue] = []
+    queues: list[QueueRoute] = []
     try:
         for broker in items(found, "brokerDatas"):
             if isinstance(broker, dict) and "0" in broker["brokerAddrs"]:
                 addresses[str(broker["brokerName"])] = str(broker["brokerAddrs"]["0"])
         for data in items(found, "queueDatas"):
             if isinstance(data, dict) and int(data["perm"]) & PERM_READ and str(data["brokerName"]) in addresses:
-                queues += [Queue(str(data["brokerName"]), topic, number) for number in range(int(data["readQueueNums"]))]
+                queues += [QueueRoute(str(data["brokerName"]), topic, number) for number in range(int(data["readQueueNums"]))]
     except (KeyError, TypeError, ValueError) as error:
         raise GarbledError(f"a route of {topic} that cannot be read: {error!r}") from error
-    return Route(sorted(queues), addresses)
+    return TopicRoute(sorted(queues), addresses)

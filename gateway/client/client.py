@@ -19,11 +19,11 @@ from gateway.client.answer import (
     TOPIC_NOT_EXIST,
     ClientError,
     GarbledError,
-    Pull,
-    Queue,
+    PullReply,
+    QueueRoute,
     RejectedError,
-    Route,
-    Sent,
+    SendReply,
+    TopicRoute,
     UnknownTopicError,
     UnreachableError,
     checked,
@@ -75,7 +75,7 @@ class Client:
         self._timeout_s = timeout_s
         self._retry_s = retry_s
         self._links: dict[str, Link] = {}
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, TopicRoute] = {}
         self._next_queue = 0
 
     def close(self) -> None:
@@ -99,10 +99,10 @@ class Client:
 
         return self._again("the list of topics", ask)
 
-    def route(self, topic: str) -> Route:
+    def route(self, topic: str) -> TopicRoute:
         """Queues and addresses of `topic`, asked afresh. Raises UnknownTopicError."""
 
-        def ask() -> Route:
+        def ask() -> TopicRoute:
             frame = self._ask_nameserver(_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
             if frame.code == TOPIC_NOT_EXIST:
                 raise UnknownTopicError(topic, self.nameserver, frame.remark)
@@ -111,19 +111,19 @@ class Client:
         self._routes[topic] = self._again(f"the route of {topic}", ask)
         return self._routes[topic]
 
-    def bounds(self, queues: Sequence[Queue]) -> dict[Queue, tuple[int, int]]:
+    def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, tuple[int, int]]:
         """(first offset still there, next offset) a queue; (0, 0) for one never written."""
         first = self._offsets(queues, _MIN_OFFSET, {})
         after = self._offsets(queues, _MAX_OFFSET, {})
         return {queue: (max(first[queue], 0), max(after[queue], first[queue], 0)) for queue in queues}
 
-    def search(self, queues: Sequence[Queue], timestamp_ms: int) -> dict[Queue, int]:
+    def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
         """The first offset stored at or after `timestamp_ms` a queue; the next offset when there is none."""
         found = self._offsets(queues, _SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
         beyond = [queue for queue, offset in found.items() if offset < 0]
         return found | {queue: after for queue, (_, after) in self.bounds(beyond).items()}
 
-    def scan(self, queue: Queue, start: int, end: int, max_bytes: int = limits.PULL_BYTES_MAX) -> Iterator[Pull]:
+    def scan(self, queue: QueueRoute, start: int, end: int, max_bytes: int = limits.PULL_BYTES_MAX) -> Iterator[PullReply]:
         """Read `queue` over [start, end), an answer at a time; one that is neither FOUND nor NO_MATCH is the last.
 
         The next answer is asked for before one is handed out, so that the server reads while the caller works.
@@ -157,7 +157,7 @@ class Client:
         message_group: str = "",
         user: Mapping[str, str] | None = None,
         queue_id: int = -1,
-    ) -> Sent:
+    ) -> SendReply:
         """Send one message; it is stored when this returns. `queue_id` -1: queues in turn, or by `message_group`.
 
         Raises UnknownTopicError, RejectedError, and UnreachableError, after which the message may or may not have been stored.
@@ -180,18 +180,22 @@ class Client:
             ) from error
         if frame.code not in _STORED:
             raise RejectedError(f"sending to {topic} at {address}", frame.code, frame.remark)
-        stored = Queue(queue.broker, topic, integer(frame, "queueId"))
-        return Sent(stored, integer(frame, "queueOffset"), fields_of(frame).get("transactionId") or fields_of(frame)["msgId"])
+        stored = QueueRoute(queue.broker, topic, integer(frame, "queueId"))
+        return SendReply(
+            stored, integer(frame, "queueOffset"), fields_of(frame).get("transactionId") or fields_of(frame)["msgId"]
+        )
 
-    def _route_to_send(self, topic: str) -> Route:
+    def _route_to_send(self, topic: str) -> TopicRoute:
         """The topic's route, or the template topic's when it does not exist: the broker then makes it as its policy says."""
         try:
             return self.route(topic)
         except UnknownTopicError:
             template = self.route(TEMPLATE_TOPIC)
-            return Route([Queue(queue.broker, topic, queue.queue_id) for queue in template.queues], template.addresses)
+            return TopicRoute(
+                [QueueRoute(queue.broker, topic, queue.queue_id) for queue in template.queues], template.addresses
+            )
 
-    def _choose(self, route: Route, message_group: str, queue_id: int) -> Queue:
+    def _choose(self, route: TopicRoute, message_group: str, queue_id: int) -> QueueRoute:
         if queue_id >= 0:
             for queue in route.queues:
                 if queue.queue_id == queue_id:
@@ -202,15 +206,15 @@ class Client:
         self._next_queue += 1
         return route.queues[self._next_queue % len(route.queues)]
 
-    def _offsets(self, queues: Sequence[Queue], code: int, more: Mapping[str, str]) -> dict[Queue, int]:
+    def _offsets(self, queues: Sequence[QueueRoute], code: int, more: Mapping[str, str]) -> dict[QueueRoute, int]:
         """One offset a queue, all queues of one broker in one exchange."""
-        out: dict[Queue, int] = {}
+        out: dict[QueueRoute, int] = {}
         for broker in dict.fromkeys(queue.broker for queue in queues):
             mine = [queue for queue in queues if queue.broker == broker]
             for at in range(0, len(mine), _EXCHANGE_MAX):
                 some = mine[at : at + _EXCHANGE_MAX]
 
-                def ask(some: list[Queue] = some) -> list[int]:
+                def ask(some: list[QueueRoute] = some) -> list[int]:
                     requests = [
                         (code, {"topic": q.topic, "queueId": str(q.queue_id), "bname": q.broker, **more}, b"") for q in some
                     ]
@@ -223,7 +227,7 @@ class Client:
                 out.update(zip(some, self._again("offsets", ask), strict=True))
         return out
 
-    def _pull(self, queue: Queue, fields: Mapping[str, str], asked: tuple[Link, int] | None) -> Pull:
+    def _pull(self, queue: QueueRoute, fields: Mapping[str, str], asked: tuple[Link, int] | None) -> PullReply:
         if asked is not None:
             link, opaque = asked
             try:
@@ -234,7 +238,7 @@ class Client:
                 if frame.code in PULL_STATUS:
                     return pulled(frame)
 
-        def ask() -> Pull:
+        def ask() -> PullReply:
             [frame] = self._ask_broker(queue, [(_PULL, fields, b"")])
             if frame.code not in PULL_STATUS:
                 raise RejectedError(f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", frame.code, frame.remark)
@@ -242,7 +246,7 @@ class Client:
 
         return self._again(f"reading {queue.topic}", ask)
 
-    def _ahead(self, queue: Queue, fields: Mapping[str, str]) -> tuple[Link, int] | None:
+    def _ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
         """Ask for a pull without waiting for it; None when the connection is broken, which `_pull` then finds out."""
         try:
             link = self._link(self._address(queue))
@@ -250,14 +254,14 @@ class Client:
         except OSError:
             return None
 
-    def _address(self, queue: Queue) -> str:
+    def _address(self, queue: QueueRoute) -> str:
         route = self._routes.get(queue.topic) or self.route(queue.topic)
         address = route.addresses.get(queue.broker)
         if address is None:
             raise UnreachableError(f"nameserver {self.nameserver} knows no address of broker {queue.broker}")
         return address
 
-    def _ask_broker(self, queue: Queue, requests: Sequence[tuple[int, Mapping[str, str], bytes]]) -> list[Frame]:
+    def _ask_broker(self, queue: QueueRoute, requests: Sequence[tuple[int, Mapping[str, str], bytes]]) -> list[Frame]:
         address = self._address(queue)
         try:
             return self._link(address).ask(requests)
@@ -310,7 +314,7 @@ class Client:
                 pause = min(pause * 2 or 0.05, 1.0)
 
 
-def _pull_fields(queue: Queue, offset: int, limit: int, max_bytes: int) -> dict[str, str]:
+def _pull_fields(queue: QueueRoute, offset: int, limit: int, max_bytes: int) -> dict[str, str]:
     return {
         "consumerGroup": READER_GROUP, "topic": queue.topic, "queueId": str(queue.queue_id), "queueOffset": str(offset),
         "maxMsgNums": str(limit), "sysFlag": str(_SUBSCRIPTION_FLAG), "commitOffset": "0", "suspendTimeoutMillis": "0",

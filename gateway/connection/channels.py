@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, final
 
-from domain.channel import Resting, Said, Within
+from domain.channel import ChannelCommand, Resting, Said
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused
 from domain.mqtt_session import Expelled, SendOnce
-from gateway.connection.client_connection import Session
-
-
-class Handler(Protocol):
-    """Who carries out what comes out of a channel: the same that stands before every other connection."""
-
-    def handle(self, session: Session, command: Command) -> None:
-        """Carry out one command."""
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
 
 
 class Counts(Protocol):
@@ -37,10 +31,10 @@ class Counts(Protocol):
 class _Channel:
     """The shell of a channel's session: its connection's session, with the channel's name on everything."""
 
-    __slots__ = ("_counts", "_name", "_outer", "refused", "session")
+    __slots__ = ("_counts", "_name", "_outer", "client", "refused")
 
-    def __init__(self, outer: Session, name: object, counts: Counts) -> None:
-        self.session = Session(counts.protocol, self)
+    def __init__(self, outer: ClientConnection, name: object, counts: Counts) -> None:
+        self.client = ClientConnection(counts.protocol, self)
         self.refused = False
         self._counts = counts
         self._outer = outer
@@ -73,30 +67,30 @@ class Channels:
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self.handler: Handler
-        self._known: dict[Session, dict[object, _Channel]] = {}
+        self._known: dict[ClientConnection, dict[object, _Channel]] = {}
 
-    def verbs(self) -> Mapping[type[Command], Callable[[Session, Any], None]]:
+    def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
         """Within."""
-        return {Within: self._within}
+        return {ChannelCommand: self._within}
 
-    def _within(self, session: Session, command: Within) -> None:
-        channels = self._known.get(session)
+    def _within(self, connection: ClientConnection, command: ChannelCommand) -> None:
+        channels = self._known.get(connection)
         if channels is None:
-            channels = self._known[session] = {}
-            session.on_close.append(lambda: self._end(session))
+            channels = self._known[connection] = {}
+            connection.on_close.append(lambda: self._end(connection))
         channel = channels.get(command.channel)
         if channel is None:
-            channel = channels[command.channel] = _Channel(session, command.channel, self._counts)
+            channel = channels[command.channel] = _Channel(connection, command.channel, self._counts)
         if isinstance(command.command, Send | SendOnce):
             self._counts.messages_in += len(command.command.messages)
-        self.handler.handle(channel.session, command.command)
+        self.handler.handle(channel.client, command.command)
         if isinstance(command.command, Disconnected):
             self._counts.disconnected(command.command.reason, channel.refused)
             del channels[command.channel]
-            channel.session.end()
+            channel.client.end()
 
-    def _end(self, session: Session) -> None:
-        for channel in self._known.pop(session).values():
+    def _end(self, connection: ClientConnection) -> None:
+        for channel in self._known.pop(connection).values():
             self._counts.disconnected("lost")
-            self.handler.handle(channel.session, Disconnected("lost"))
-            channel.session.end()
+            self.handler.handle(channel.client, Disconnected("lost"))
+            channel.client.end()

@@ -26,7 +26,7 @@ class Shell(Protocol):
         """Access has ended: say so in the protocol's words, and close."""
 
 
-class Gone:
+class ClosedShell:
     """The shell of a session that has ended: nothing reaches anybody."""
 
     def answer(self, event: Event) -> None:
@@ -42,10 +42,10 @@ class Gone:
         """There is nobody to be told."""
 
 
-GONE: Final = Gone()
+GONE: Final = ClosedShell()
 
 
-class Session:
+class ClientConnection:
     """A connection, for as long as it is open.
 
     `principal` is who it belongs to once that is known, for commands that do not say it themselves.

@@ -7,8 +7,9 @@ from typing import Any, Final, final
 
 from domain.address import host_bytes
 from domain.ports import Clock, Timer
-from gateway.connection.transport import Door, Handler, Transport
-from gateway.observe.counters import Figures, Ledger
+from gateway.connection.handler import Handler
+from gateway.connection.transport import AdmissionCheck, Transport
+from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
 
 JOIN_BYTES_MAX: Final = 64 * 1024
@@ -19,7 +20,7 @@ OUTPUT_BYTES_MAX: Final = 64 * 1024
 
 
 @final
-class Turn:
+class TurnFlush:
     """The pumps with something to write, each flushed once at the end of the loop's turn."""
 
     __slots__ = ("_call_soon", "_pumps")
@@ -46,7 +47,7 @@ def _nobody(_: str) -> bool:
 
 
 @final
-class PumpHouse:
+class ConnectionContext:
     """What all pumps of a node share, and the pumps themselves in the order of their arrival.
 
     connections_max   stream connections open at once; one more is closed at once and counted
@@ -64,10 +65,10 @@ class PumpHouse:
         self,
         handler: Handler,
         clock: Clock,
-        ledger: Ledger,
+        ledger: CounterRegistry,
         connections_max: int,
         hang_up: Callable[[Any], None] | None = None,
-        door: Door | None = None,
+        door: AdmissionCheck | None = None,
         fronts: Callable[[str], bool] = _nobody,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:
@@ -79,7 +80,7 @@ class PumpHouse:
         self.clock = clock
         self.ledger = ledger
         self.connections_max = connections_max
-        self.turn = Turn(clock)
+        self.turn = TurnFlush(clock)
         self.pumps: dict[Any, None] = {}
 
     @property
@@ -95,12 +96,12 @@ class PumpHouse:
 
 
 @final
-class Visit:
+class ConnectionAdmission:
     """One connection at the door, once it is known whose it is."""
 
     __slots__ = ("_host", "_house")
 
-    def __init__(self, house: PumpHouse) -> None:
+    def __init__(self, house: ConnectionContext) -> None:
         self._house = house
         self._host = ""
 
@@ -123,7 +124,7 @@ class Visit:
 
 
 @final
-class Alarm:
+class DeadlineTimer:
     """One call at a time to come."""
 
     __slots__ = ("_callback", "_clock", "_timer", "when")
@@ -179,7 +180,7 @@ def peer_of(transport: Transport) -> Peer:
     return Peer(host, port, host_bytes(host, port), local_host, local_port)
 
 
-def write(transport: Transport, parts: Sequence[bytes], figures: Figures) -> None:
+def write(transport: Transport, parts: Sequence[bytes], figures: ProtocolCounters) -> None:
     """Hand `parts` to the transport in one call, and count them."""
     count = len(parts)
     if count == 0:

@@ -20,10 +20,10 @@ from domain.errors import Failure
 from domain.event import Event, Refused, Sent
 from domain.mqtt_session import Excused, Expelled, SendOnce
 from domain.refusal import Reason
-from gateway.connection.client_connection import Session
-from gateway.connection.context import Alarm, PumpHouse, Visit, write
-from gateway.connection.transport import Opening, Transport
-from gateway.observe.counters import Figures
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
+from gateway.connection.transport import Recognition, Transport
+from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
 
 LINGER_NS: Final = 2 * limits.SECOND_NS
@@ -40,19 +40,19 @@ log = logging.getLogger("headgate.pump")
 class Pump:
     """Drives one stream connection, and is its session's shell.
 
-    `connect` makes the connection when the socket is there. With `labels` what it makes is an `Opening`: the pump drives
+    `connect` makes the connection when the socket is there. With `labels` what it makes is an `Recognition`: the pump drives
     the connection that this chooses, and counts it under the label of the protocol that it finds.
     """
 
     __slots__ = (
         "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_house", "_labels",
         "_now", "_opening", "_over", "_paused", "_refused", "_rest", "_stalled", "_timer",
-        "_transport", "_turn", "_visit", "_watchdog", "session",
+        "_transport", "_turn", "_visit", "_watchdog", "client",
     )  # fmt: skip
 
     def __init__(
         self,
-        house: PumpHouse,
+        house: ConnectionContext,
         protocol: str,
         connect: Callable[[Peer, int], Connection],
         labels: Mapping[str, str] | None = None,
@@ -61,20 +61,20 @@ class Pump:
         self._handler = house.handler
         self._turn = house.turn
         self._now = house.clock.monotonic_ns
-        self._figures: Figures = house.ledger.of(protocol)
+        self._figures: ProtocolCounters = house.ledger.of(protocol)
         self._connect = connect
         self._labels = labels
-        self._opening: Opening | None = None
+        self._opening: Recognition | None = None
         self._connection: Connection
         self._transport: Transport | None = None
-        self._timer = Alarm(house.clock, self._due)
-        self._watchdog = Alarm(house.clock, self._overdue)
+        self._timer = DeadlineTimer(house.clock, self._due)
+        self._watchdog = DeadlineTimer(house.clock, self._overdue)
         self._dirty = self._paused = self._held = self._refused = self._stalled = False
-        self._visit = Visit(house)
-        self._rest = Alarm(house.clock, self._rested)
+        self._visit = ConnectionAdmission(house)
+        self._rest = DeadlineTimer(house.clock, self._rested)
         self._over = False
         self._ended = False
-        self.session = Session(protocol, self)
+        self.client = ClientConnection(protocol, self)
 
     # What the loop calls
 
@@ -92,7 +92,7 @@ class Pump:
             self._fault("connect")
             return
         if self._labels is not None:
-            self._opening = cast(Opening, self._connection)
+            self._opening = cast(Recognition, self._connection)
         self._house.pumps[self] = None
         self._figures.opened()
         self._mark()
@@ -143,14 +143,14 @@ class Pump:
 
     def pause_writing(self) -> None:
         """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""
-        self._stalled = self.session.stalled = True
+        self._stalled = self.client.stalled = True
         self._set_reading(False)
         self._watch(STALL_NS)
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._stalled = False
-        self.session.ease()
+        self.client.ease()
         if self._over:
             self._watch(LINGER_NS)
             return
@@ -255,9 +255,9 @@ class Pump:
             self._over = True
             self._figures.disconnected(command.reason, self._refused)
         try:
-            self._handler.handle(self.session, command)
+            self._handler.handle(self.client, command)
             if self._over:
-                self.session.end()
+                self.client.end()
         except Exception:  # a use case's bug is treated like an adapter's
             self._fault("handle")
 
@@ -269,14 +269,14 @@ class Pump:
             self.abort()
         return self._over
 
-    def _choose(self, opening: Opening) -> None:
+    def _choose(self, opening: Recognition) -> None:
         """The opening may have found out who is speaking: drive that connection and count under its name."""
         self._connection = opening.chosen
         if opening.protocol == "" or self._labels is None:
             return
         if self._turned_away(self._visit.enter(opening.peer.host, self._now())):
             return
-        label = self.session.protocol = self._labels[opening.protocol]
+        label = self.client.protocol = self._labels[opening.protocol]
         self._figures = self._house.ledger.moved(self._figures, label)
         self._opening = None
 
@@ -330,10 +330,10 @@ class Pump:
 
     def _fault(self, where: str) -> None:
         """A bug of ours: once in the log with its traceback, counted, and the connection is over."""
-        log.exception("%s: %s failed; the connection is closed", self.session.protocol, where)
+        log.exception("%s: %s failed; the connection is closed", self.client.protocol, where)
         self._figures.refused("adapter-fault")
         if not self._over:
             self._over = True
             self._figures.disconnected("adapter-fault", True)
-            self.session.end()
+            self.client.end()
         self.abort()

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from domain.command import Command
 from domain.refusal import Reason
-from gateway.connection.client_connection import Session
 from protocols.adapter import Connection, Peer
-
-
-class Handler(Protocol):
-    """The use cases, as the pump sees them (`gateway.usecase.dispatcher.Dispatcher`)."""
-
-    def handle(self, session: Session, command: Command) -> None:
-        """Carry out one command; the answer goes to `session.answer`, at once or later."""
 
 
 class Transport(Protocol):
@@ -46,7 +37,7 @@ class Transport(Protocol):
         """`peername` and `sockname`."""
 
 
-class Door(Protocol):
+class AdmissionCheck(Protocol):
     """Who may have a connection (`gateway.guard.admission.Door`)."""
 
     def enter(self, host: str, now: int) -> Reason | None:
@@ -56,7 +47,7 @@ class Door(Protocol):
         """Somebody who had entered has gone."""
 
 
-class Opening(Protocol):
+class Recognition(Protocol):
     """A connection that does not know its protocol yet (`protocols.registry.Opening`)."""
 
     @property

@@ -6,13 +6,13 @@ from typing import final
 
 from domain.limits import SECOND_NS
 from domain.refusal import Reason
-from gateway.guard.bucket import Bucket, Buckets, Rate
+from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.config import LimitsConfig
 from gateway.guard.flapping import Flapping
 
 
 @final
-class Door:
+class Admission:
     """Counts connections by address. There is one only where something limits them."""
 
     __slots__ = ("_address_rate", "_all_rate", "_flapping", "_inside", "_most")
@@ -25,9 +25,9 @@ class Door:
         """These limits count from now on; who is inside stays."""
         self._most = limits.connections_per_address
         burst, keys = limits.burst_s, limits.keys_max
-        self._all_rate = Bucket(Rate(limits.connects_per_s, burst)) if limits.connects_per_s else None
+        self._all_rate = Bucket(RateLimit(limits.connects_per_s, burst)) if limits.connects_per_s else None
         each = limits.address_connects_per_s
-        self._address_rate: Buckets[str] | None = Buckets(Rate(each, burst), keys) if each else None
+        self._address_rate: Buckets[str] | None = Buckets(RateLimit(each, burst), keys) if each else None
         often = limits.flapping_address_connects
         window, hold = limits.flapping_window_s * SECOND_NS, limits.flapping_hold_s * SECOND_NS
         self._flapping: Flapping[str] | None = Flapping(often, window, hold, keys) if often else None

@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @final
-class Rate:
+class RateLimit:
     """`per_s` units a second, and `burst_s` seconds' worth of them at once. Both at least 1."""
 
     __slots__ = ("burst_ns", "per_s")
@@ -34,7 +34,7 @@ class Bucket:
 
     __slots__ = ("_full_at", "_rate")
 
-    def __init__(self, rate: Rate) -> None:
+    def __init__(self, rate: RateLimit) -> None:
         self._rate = rate
         self._full_at = 0
 
@@ -53,7 +53,7 @@ class Buckets(Generic[Key]):
 
     __slots__ = ("_buckets", "_keys_max", "_rate")
 
-    def __init__(self, rate: Rate, keys_max: int) -> None:
+    def __init__(self, rate: RateLimit, keys_max: int) -> None:
         self._rate: Final = rate
         self._keys_max: Final = keys_max
         self._buckets: dict[Key, Bucket] = {}

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, final
 
 from domain.errors import ConfigError
-from gateway.access.source import Source
+from gateway.access.source import SourceAddresses
 
 KEYS: Final = ("peers", "required")
 REMEMBERED: Final = 4_096
@@ -32,7 +32,7 @@ class Proxies:
         if not isinstance(required, bool):
             raise ConfigError("proxy.required is true or false")
         try:
-            self._sources = [Source(peer) for peer in peers]
+            self._sources = [SourceAddresses(peer) for peer in peers]
         except ValueError as error:
             raise ConfigError(f"proxy.peers: {error}") from error
         self.required = required

@@ -5,7 +5,7 @@ Where nothing is limited there is no throttle, and nothing of this is ever run.
 
 from __future__ import annotations
 
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
@@ -13,20 +13,14 @@ from domain.event import Refused
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.mqtt_session import Attach, SendOnce
 from domain.ports import Clock
-from gateway.connection.client_connection import Session
-from gateway.guard.bucket import Bucket, Buckets, Rate
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.handler import Handler
+from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.config import CLOSE, WAIT, LimitsConfig
 from gateway.guard.flapping import Flapping
 
 PATIENT: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols that may be made to wait: they wait for no answer in particular. The others are told."""
-
-
-class Handler(Protocol):
-    """Who carries commands out: the gate, or the dispatcher itself."""
-
-    def handle(self, session: Session, command: Command) -> None:
-        """Carry out one command."""
 
 
 @final
@@ -48,82 +42,82 @@ class Throttle:
         self._code = {True: ErrorCode.RATE if limits.mqtt_excess == CLOSE else ErrorCode.QUOTA, False: ErrorCode.RATE}
         burst, keys = limits.burst_s, limits.keys_max
         self._rates = [
-            (Rate(each, burst), by_bytes)
+            (RateLimit(each, burst), by_bytes)
             for each, by_bytes in ((limits.messages_per_s, False), (limits.bytes_per_s, True))
             if each
         ]
         self._users: list[tuple[Buckets[str], bool]] = [
-            (Buckets(Rate(each, burst), keys), by_bytes)
+            (Buckets(RateLimit(each, burst), keys), by_bytes)
             for each, by_bytes in ((limits.user_messages_per_s, False), (limits.user_bytes_per_s, True))
             if each
         ]
         self._peers: list[tuple[Buckets[bytes], bool]] = [(Buckets(rate, keys), by_bytes) for rate, by_bytes in self._rates]
-        self._sessions: dict[Session, list[tuple[Bucket, bool]]] = {}
+        self._sessions: dict[ClientConnection, list[tuple[Bucket, bool]]] = {}
         window, hold = limits.flapping_window_s * SECOND_NS, limits.flapping_hold_s * SECOND_NS
         often = limits.flapping_connects
         self._flapping: Flapping[tuple[str, str]] | None = Flapping(often, window, hold, keys) if often else None
         self._limited = bool(self._rates or self._users)
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handle(self, connection: ClientConnection, command: Command) -> None:
         """Let a command through, put its sender off, or refuse it."""
         kind = type(command)
         if self._limited and (kind is Send or kind is SendOnce):
             assert isinstance(command, Send | SendOnce)
-            self._send(session, command)
+            self._send(connection, command)
         elif kind is Attach and self._flapping is not None:
             assert isinstance(command, Attach)
-            self._attach(session, command, self._flapping)
+            self._attach(connection, command, self._flapping)
         else:
-            self._handle(session, command)
+            self._handle(connection, command)
 
-    def _send(self, session: Session, command: Send | SendOnce) -> None:
+    def _send(self, connection: ClientConnection, command: Send | SendOnce) -> None:
         now = self._clock.monotonic_ns()
-        buckets = self._buckets(session, command)
+        buckets = self._buckets(connection, command)
         wait_ns = max(bucket.wait_ns(now) for bucket, _ in buckets) if buckets else 0
-        patient = session.protocol in PATIENT
+        patient = connection.protocol in PATIENT
         if wait_ns and not (patient and self._wait):
-            self._refuse(session, command, self._code[patient], wait_ns)
+            self._refuse(connection, command, self._code[patient], wait_ns)
             return
         for bucket, by_bytes in buckets:
             bucket.take(sum(len(message.body) for message in command.messages) if by_bytes else len(command.messages), now)
         if patient and self._wait and buckets:
             wait_ns = max(bucket.wait_ns(now) for bucket, _ in buckets)
             if wait_ns:
-                session.shell.rest(now + wait_ns)
-        self._handle(session, command)
+                connection.shell.rest(now + wait_ns)
+        self._handle(connection, command)
 
-    def _buckets(self, session: Session, command: Send | SendOnce) -> list[tuple[Bucket, bool]]:
+    def _buckets(self, connection: ClientConnection, command: Send | SendOnce) -> list[tuple[Bucket, bool]]:
         """Who pays for it: the connection, and the user. On a datagram port the peer stands for a connection."""
-        if session.shared:
+        if connection.shared:
             host = command.messages[0].born_host if command.messages else b""
             payers = [(buckets.of(host), by_bytes) for buckets, by_bytes in self._peers]
         else:
-            known = self._sessions.get(session)
+            known = self._sessions.get(connection)
             if known is None:
-                known = self._sessions[session] = [(Bucket(rate), by_bytes) for rate, by_bytes in self._rates]
-                session.on_close.append(lambda: self._forget(session))
+                known = self._sessions[connection] = [(Bucket(rate), by_bytes) for rate, by_bytes in self._rates]
+                connection.on_close.append(lambda: self._forget(connection))
             payers = known
-        principal = getattr(command, "principal", None) or session.principal
+        principal = getattr(command, "principal", None) or connection.principal
         if not self._users or principal is None:
             return payers
         return [*payers, *((buckets.of(principal.user), by_bytes) for buckets, by_bytes in self._users)]
 
-    def _forget(self, session: Session) -> None:
-        del self._sessions[session]
+    def _forget(self, connection: ClientConnection) -> None:
+        del self._sessions[connection]
 
-    def _attach(self, session: Session, command: Attach, flapping: Flapping[tuple[str, str]]) -> None:
+    def _attach(self, connection: ClientConnection, command: Attach, flapping: Flapping[tuple[str, str]]) -> None:
         """A client that has proven who it is; so nobody can have the id of somebody else's client held off."""
         principal = getattr(command, "principal", None)
         key = (principal.user if principal is not None else "", command.client_id)
         wait_ns = flapping.connect(key, self._clock.monotonic_ns())
         if wait_ns:
             self.held_off += 1
-            self._refuse(session, command, ErrorCode.RATE, wait_ns)
+            self._refuse(connection, command, ErrorCode.RATE, wait_ns)
         else:
-            self._handle(session, command)
+            self._handle(connection, command)
 
-    def _refuse(self, session: Session, command: Send | SendOnce | Attach, code: ErrorCode, wait_ns: int) -> None:
+    def _refuse(self, connection: ClientConnection, command: Send | SendOnce | Attach, code: ErrorCode, wait_ns: int) -> None:
         what = "connects again too often" if isinstance(command, Attach) else "sends more than it may"
         text = f"the client {what}: come back in {max(1, wait_ns // MILLISECOND_NS)} ms"
         if command.ticket is not None and getattr(command, "wait", True):
-            session.answer(Refused(command.ticket, Failure(code, text)))
+            connection.answer(Refused(command.ticket, Failure(code, text)))

@@ -19,17 +19,17 @@ from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
 from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
-from gateway.access.records import Book
+from gateway.access.records import AccessRecords
 from gateway.access.start import start
 from gateway.connection.channels import Channels
-from gateway.connection.transport import Handler
+from gateway.connection.handler import Handler
 from gateway.guard.config import LimitsConfig
 from gateway.guard.proxies import Proxies
 from gateway.guard.throttle import Throttle
 from gateway.node.config import Config, nearest
-from gateway.observe.counters import Ledger
+from gateway.observe.counters import CounterRegistry
 from gateway.usecase.catalog.modes import Modes
-from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, Policy
+from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
@@ -41,7 +41,7 @@ from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.query import Querying
-from nameserver.settings import Settings
+from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from protocols.adapter import Adapter, DatagramAdapter, Setting
 from protocols.coap.config import CoapConfig
@@ -81,8 +81,8 @@ class Parts:
     sessions: Sessions
     limits: LimitsConfig
     throttle: Throttle | None
-    book: Book
-    ledger: Ledger
+    book: AccessRecords
+    ledger: CounterRegistry
 
 
 def part_names() -> list[str]:
@@ -114,7 +114,7 @@ def compose(
     )
     handler.tally.follow("parked", lambda: store.timed()[0])
     handler.tally.follow("due", lambda: store.timed()[1])
-    routes, keys = RouteTable(), Settings(store.state)
+    routes, keys = RouteTable(), StoredSettings(store.state)
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock, policy),
         Modes(handler.groups, store.metadata, routes, store.state),
@@ -139,7 +139,7 @@ def compose(
         LatestValues(store.state, clock),
         Resuming(store, handler.topics),
         *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
-        channels := Channels((ledger := Ledger()).of(MQTT)),
+        channels := Channels((ledger := CounterRegistry()).of(MQTT)),
     )
     store.listen(watches)
     store.transactions.listen(deciding)
@@ -162,9 +162,9 @@ def _storing(config: Config, store_host: bytes, hot_bytes: int) -> StoreConfig:
     return StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings)
 
 
-def _policy(config: Config) -> Policy:
+def _policy(config: Config) -> NodePolicy:
     """The table `[policy]`. Raises ConfigError."""
-    policy = Policy(**_table(Policy, config, "policy", ()))
+    policy = NodePolicy(**_table(NodePolicy, config, "policy", ()))
     if policy.share_strategy not in STRATEGIES:
         raise ConfigError(f"policy.share_strategy is {policy.share_strategy!r}: one of {', '.join(STRATEGIES)} is wanted")
     if policy.permission not in PERMISSIONS:
@@ -200,7 +200,7 @@ def defaults(config: Config, hot_bytes: int) -> list[tuple[str, str, str]]:
     """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError."""
     rows: list[tuple[str, str, str]] = []
     _policy(config)
-    for name, kind in (("store", StoreConfig), ("policy", Policy), ("limits", LimitsConfig)):
+    for name, kind in (("store", StoreConfig), ("policy", NodePolicy), ("limits", LimitsConfig)):
         apart = ("broker", "store_host", "durability") if kind is StoreConfig else ()
         given = kind(**_table(kind, config, name, apart))
         for field in dataclasses.fields(kind):

@@ -11,16 +11,16 @@ from typing import Final, final
 
 from domain.errors import StoreError
 from domain.limits import SECOND_NS
-from gateway.connection.context import PumpHouse
+from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.guard.admission import Door
+from gateway.guard.admission import Admission
 from gateway.guard.proxies import Proxies
 from gateway.node.composition import Parts, compose, limits_of
 from gateway.node.config import Config
 from gateway.node.listeners import ABOUT, DATAGRAM, GRPC, LABELS, SECURE, SPEAKS
 from gateway.node.renewal import Renewal
 from gateway.observe import metrics
-from gateway.observe.counters import Ledger
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.facts import facts
 from gateway.observe.lag import Lags
 from gateway.runtime.address import bind, concrete
@@ -55,7 +55,7 @@ class Node:
         self.ready = False
         self.parts: Parts
         self.ports: dict[str, int] = {}
-        self._ledger: Ledger
+        self._ledger: CounterRegistry
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._admin: Admin | None = None
@@ -75,8 +75,8 @@ class Node:
             await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
             self._proxies = Proxies(config.table("proxy"))
-            door = Door(self.parts.limits) if self.parts.limits.doors else None
-            self._house = PumpHouse(
+            door = Admission(self.parts.limits) if self.parts.limits.doors else None
+            self._house = ConnectionContext(
                 self.parts.gate,
                 self._clock,
                 self._ledger,

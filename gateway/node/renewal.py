@@ -10,9 +10,9 @@ from domain.access import User
 from domain.errors import ConfigError
 from gateway.access.authority import Access
 from gateway.access.config import read, split
-from gateway.access.records import Book
-from gateway.connection.context import PumpHouse
-from gateway.guard.admission import Door
+from gateway.access.records import AccessRecords
+from gateway.connection.context import ConnectionContext
+from gateway.guard.admission import Admission
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
 from gateway.node.config import Config
@@ -31,10 +31,10 @@ class Renewal:
         config: Config,
         reread: Callable[[], Config],
         limits: Callable[[Config], LimitsConfig],
-        book: Book,
+        book: AccessRecords,
         access: Access | None,
         throttle: Throttle | None,
-        house: PumpHouse,
+        house: ConnectionContext,
     ) -> None:
         self.config = config
         self.waiting: list[str] = []
@@ -82,10 +82,10 @@ class Renewal:
         elif limits.throttles:
             self._throttle = self._house.handler = Throttle(limits, self._house.handler, self._house.clock)
         door = self._house.door
-        if isinstance(door, Door):
+        if isinstance(door, Admission):
             door.take(limits)
         elif limits.doors:
-            self._house.door = Door(limits)
+            self._house.door = Admission(limits)
 
     def _admit(self, name: str, password: str) -> None:
         user = User(name, password, privileged=True)

@@ -11,7 +11,7 @@ from domain.refusal import NO_REFUSALS, Reason, reason_of
 
 
 @final
-class Figures:
+class ProtocolCounters:
     """What one protocol has done since the start.
 
     Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by word: the codes of `Refused`, the
@@ -94,26 +94,26 @@ class Figures:
 
 
 @final
-class Ledger:
+class CounterRegistry:
     """The figures of all protocols of a node, made on first use."""
 
     __slots__ = ("_protocols",)
 
     def __init__(self) -> None:
-        self._protocols: dict[str, Figures] = {}
+        self._protocols: dict[str, ProtocolCounters] = {}
 
-    def of(self, protocol: str) -> Figures:
+    def of(self, protocol: str) -> ProtocolCounters:
         """The figures of `protocol`."""
         figures = self._protocols.get(protocol)
         if figures is None:
-            figures = self._protocols[protocol] = Figures(protocol)
+            figures = self._protocols[protocol] = ProtocolCounters(protocol)
         return figures
 
     def refused(self, protocol: str, word: str) -> None:
         """An adapter has refused something itself."""
         self.of(protocol).refused(word)
 
-    def moved(self, before: Figures, protocol: str) -> Figures:
+    def moved(self, before: ProtocolCounters, protocol: str) -> ProtocolCounters:
         """The figures that an open connection belongs to from now on, since its protocol has been found out."""
         after = self.of(protocol)
         before.connections_open -= 1
@@ -122,6 +122,6 @@ class Ledger:
         after.connections_opened += 1
         return after
 
-    def all(self) -> list[Figures]:
+    def all(self) -> list[ProtocolCounters]:
         """All figures, by protocol name."""
         return [self._protocols[name] for name in sorted(self._protocols)]

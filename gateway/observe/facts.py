@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
-from gateway.observe.counters import Figures
+from gateway.observe.counters import ProtocolCounters
 
 
-def facts(protocols: Iterable[Figures], counts: Mapping[str, int], up_s: int) -> dict[str, str]:
+def facts(protocols: Iterable[ProtocolCounters], counts: Mapping[str, int], up_s: int) -> dict[str, str]:
     """Facts by path: sums over all protocols, and `counts` as they are."""
     figures = list(protocols)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gateway.observe.counters import Figures
+from gateway.observe.counters import ProtocolCounters
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,7 +38,7 @@ _BY_REASON: Final = (
 
 
 def text(
-    protocols: Iterable[Figures],
+    protocols: Iterable[ProtocolCounters],
     store: Mapping[str, float],
     lags: Iterable[tuple[str, str, int]],
     up_s: float,

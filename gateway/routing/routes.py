@@ -37,7 +37,7 @@ def is_routed(topic: str) -> bool:
 
 
 @final
-class Routes(Generic[V, R]):
+class SubscriberRoutes(Generic[V, R]):
     """A trie that remembers its answers, at most REMEMBERED_MAX of them, until the filters change.
 
     `fold` makes an answer of the values whose filters match, once a path (`list` for no more than them).

@@ -8,13 +8,13 @@ V = TypeVar("V")
 
 
 @final
-class Node(Generic[V]):
+class TrieNode(Generic[V]):
     """One level: what goes on below it, whose filter ends here, and whose filter ends here with `#`."""
 
     __slots__ = ("children", "ends", "tails")
 
     def __init__(self) -> None:
-        self.children: dict[str, Node[V]] = {}
+        self.children: dict[str, TrieNode[V]] = {}
         self.ends: dict[V, None] = {}
         self.tails: dict[V, None] = {}
 
@@ -33,7 +33,7 @@ class Trie(Generic[V]):
     __slots__ = ("_root", "size")
 
     def __init__(self) -> None:
-        self._root: Node[V] = Node()
+        self._root: TrieNode[V] = TrieNode()
         self.size = 0
 
     def insert(self, pattern: str, value: V) -> bool:
@@ -44,7 +44,7 @@ class Trie(Generic[V]):
         for level in levels[:-1] if tail else levels:
             child = node.children.get(level)
             if child is None:
-                child = Node()
+                child = TrieNode()
                 node.children[level] = child
             node = child
         values = node.tails if tail else node.ends
@@ -60,7 +60,7 @@ class Trie(Generic[V]):
         tail = levels.pop() == "#"
         if not tail:
             levels = pattern.split("/")
-        trail: list[Node[V]] = [self._root]
+        trail: list[TrieNode[V]] = [self._root]
         for level in levels:
             child = trail[-1].children.get(level)
             if child is None:
@@ -83,7 +83,7 @@ class Trie(Generic[V]):
         nodes = [self._root]
         wild = not path.startswith("$")
         for level in path.split("/"):
-            following: list[Node[V]] = []
+            following: list[TrieNode[V]] = []
             for node in nodes:
                 if wild:
                     out.extend(node.tails)

@@ -13,8 +13,8 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Delivered, Event, Pulled, Received, Refused
 from domain.ports import Timer
-from gateway.connection.client_connection import Session
-from gateway.connection.context import PumpHouse
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.context import ConnectionContext
 from protocols.adapter import Endpoint, Peer
 
 DATAGRAMS_PER_TURN: Final = 128
@@ -32,7 +32,7 @@ class DatagramPump:
     """Drives one `Endpoint` over one bound socket, and is the shell of its one session."""
 
     def __init__(
-        self, house: PumpHouse, bound: socket.socket, endpoint: Endpoint, protocol: str, loop: asyncio.AbstractEventLoop
+        self, house: ConnectionContext, bound: socket.socket, endpoint: Endpoint, protocol: str, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._socket = bound
         self._endpoint = endpoint
@@ -49,7 +49,7 @@ class DatagramPump:
         self._timer_at = 0
         self._dirty = False
         self._open = False
-        self.session = Session(protocol, self, shared=True)
+        self.client = ClientConnection(protocol, self, shared=True)
 
     def open(self) -> None:
         """Take datagrams from now on."""
@@ -86,8 +86,8 @@ class DatagramPump:
             self._loop.remove_writer(self._socket)
         if self._timer is not None:
             self._timer.cancel()
-        self._handler.handle(self.session, Disconnected("closed-by-node"))
-        self.session.end()
+        self._handler.handle(self.client, Disconnected("closed-by-node"))
+        self.client.end()
         self._socket.close()
 
     def rest(self, until_ns: int) -> None:
@@ -146,7 +146,7 @@ class DatagramPump:
         elif type(command) is Disconnected:
             self._figures.disconnected(command.reason)
             return
-        self._handler.handle(self.session, command)
+        self._handler.handle(self.client, command)
 
     def _peer(self, address: tuple[str, int]) -> Peer:
         peer = self._peers.get(address)

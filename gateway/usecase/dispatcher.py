@@ -11,10 +11,10 @@ from domain.event import Refused
 from domain.ports import Clock, Entropy, MessageStore, Metadata, State
 from domain.topic import PERM_READ_WRITE, Topic
 from domain.transaction import Questions
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.counters import Tally
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.dead_letters import DeadLetters
@@ -56,10 +56,10 @@ class Dispatcher:
         entropy: Entropy,
         cluster: str,
         broker: str,
-        policy: Policy,
+        policy: NodePolicy,
         questions: Questions,
     ) -> None:
-        self.tally = Tally(clock)
+        self.tally = MessageCounters(clock)
         store.listen(self.tally)
         self.topics = Topics(metadata, clock, policy)
         self.rights = Rights(metadata, state, policy)
@@ -119,22 +119,22 @@ class Dispatcher:
             if review is not None:
                 self.reviews.append(review)
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handle(self, connection: ClientConnection, command: Command) -> None:
         """Carry out one command; its answer goes to `session`, now or later."""
         verb = self._verbs.get(type(command))
         if verb is not None:
-            verb(session, command)
+            verb(connection, command)
             return
         failure = Failure(ErrorCode.NOT_SUPPORTED, f"{type(command).__name__} is not served by this node")
-        session.answer(Refused(getattr(command, "ticket", None), failure))
+        connection.answer(Refused(getattr(command, "ticket", None), failure))
 
     def handles(self) -> Sequence[type[Command]]:
         """Every command class that has a verb."""
         return list(self._verbs)
 
 
-def _disconnected(session: Session, command: Disconnected) -> None:
-    session.end()
+def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
+    connection.end()
 
 
 def system_topics(cluster: str, broker: str) -> list[Topic]:

@@ -13,7 +13,7 @@ Place = TypeVarTuple("Place")
 
 
 @final
-class Round(Generic[Answer, *Place]):
+class FanIn(Generic[Answer, *Place]):
     """Asks `ask` about each place, and calls `then` once: with the answers by place, and the first failure or None.
 
     Answers may come at once or later, and in any order; answers and failure are told in the order of the places. A place

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from domain.command import Command
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 
-Verb = Callable[[Session, Any], None]
+Verb = Callable[[ClientConnection, Any], None]
 
 
 class UseCase(Protocol):

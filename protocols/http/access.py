@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 
-from domain.access import Authority, Credentials, Password, Token
+from domain.access import Authority, BearerToken, Credentials, Password
 from domain.errors import Failure
 from domain.principal import Principal
 from protocols.http.problem import RefusalError, of_failure, problem
@@ -26,7 +26,7 @@ def _credentials(request: Request) -> Credentials | None:
         return None
     scheme, _, value = given.partition(b" ")
     if scheme.lower() == b"bearer":
-        return Token(value.strip().decode("latin-1"))
+        return BearerToken(value.strip().decode("latin-1"))
     if scheme.lower() == b"basic":
         try:
             user, colon, secret = b64decode(value.strip(), validate=True).partition(b":")

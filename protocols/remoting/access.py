@@ -16,6 +16,7 @@ from domain.access import (
     DEFAULT,
     EVERY,
     GET,
+    AccessPolicy,
     Ask,
     Authority,
     CreateUser,
@@ -26,7 +27,6 @@ from domain.access import (
     ListPolicies,
     ListUsers,
     Need,
-    Policy,
     PutPolicies,
     Signature,
     UpdateUser,
@@ -215,7 +215,7 @@ def _acl_info(grant: Grant) -> Bean:
 def _grant(frame: Frame) -> Grant:
     about = _body(frame)
     user = _subject(Arguments(frame).text("subject", "") or bean.text(about, "subject"))
-    found: list[Policy] = []
+    found: list[AccessPolicy] = []
     for policy in bean.beans(about, "policies"):
         default = bean.text(policy, "policyType", CUSTOM).lower() == DEFAULT.lower()
         for entry in bean.beans(policy, "entries"):
@@ -223,7 +223,7 @@ def _grant(frame: Frame) -> Grant:
             actions = tuple(action.strip().capitalize() for action in bean.texts(entry, "actions"))
             decision = bean.text(entry, "decision", ALLOW).capitalize()
             sources = tuple(source.strip() for source in bean.texts(entry, "sourceIps"))
-            found += [Policy(resource, actions, decision, sources, default) for resource in resources]
+            found += [AccessPolicy(resource, actions, decision, sources, default) for resource in resources]
     return Grant(user, tuple(found))
 
 

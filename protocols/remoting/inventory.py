@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from domain.event import Event
-from domain.inspect import Figures, QueryFigures
-from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
+from domain.inspect import NodeCounters, QueryNodeCounters
+from domain.inventory import CountWaitingMessages, ListModes, ModeList, WaitingCount
 from domain.statistics import Backlog, QueryBacklog
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
@@ -87,24 +87,24 @@ def _modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
 def waiting(_client: Client, frame: Frame) -> Outcome:
     """200055 -> CountWaiting."""
     args = Arguments(frame)
-    command = CountWaiting(
+    command = CountWaitingMessages(
         Ticket(frame, _waiting), args.text("consumerGroup"), args.text("topic"), max(-1, args.number("queueId"))
     )
     return (command,)
 
 
 def _waiting(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Waiting)
+    assert isinstance(event, WaitingCount)
     return ticket.reply(codes.SUCCESS, {"pollingNum": str(event.count)})
 
 
 def replicas(_client: Client, frame: Frame) -> Outcome:
     """907 -> QueryFigures: a master, which nobody follows."""
-    return (QueryFigures(Ticket(frame, _replicas)),)
+    return (QueryNodeCounters(Ticket(frame, _replicas)),)
 
 
 def _replicas(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Figures)
+    assert isinstance(event, NodeCounters)
     body = {
         "haClientRuntimeInfo": {},
         "haConnectionInfo": [],

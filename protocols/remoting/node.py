@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain.event import Event
-from domain.inspect import Figures, QueryFigures
+from domain.inspect import NodeCounters, QueryNodeCounters
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
 from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from protocols.remoting import codes, fastjson
@@ -122,15 +122,15 @@ def clean(_client: Client, frame: Frame) -> Outcome:
 
 def runtime(_client: Client, frame: Frame) -> Outcome:
     """28 -> QueryFigures."""
-    return (QueryFigures(Ticket(frame, _runtime)),)
+    return (QueryNodeCounters(Ticket(frame, _runtime)),)
 
 
 def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Figures)
+    assert isinstance(event, NodeCounters)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.facts.wall_ms())}))
 
 
-def _table(event: Figures, now_ms: int) -> Mapping[str, str]:
+def _table(event: NodeCounters, now_ms: int) -> Mapping[str, str]:
     """What tools read. Queues of thread pools are empty here: there are no thread pools."""
     values = event.values
     got = _rates(values, "got")

@@ -16,7 +16,7 @@ from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
 from domain.command import Send
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
-from domain.resend import Retry
+from domain.resend import SendRetry
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
@@ -89,7 +89,7 @@ def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
     _finish(client, message)
     if message.topic.startswith(RETRY_PREFIX):
         group = message.topic[len(RETRY_PREFIX) :]
-        return (Retry(Ticket(frame, sent), [message], group, _int(fields, "l", -1), frame.flag & 2 == 0),)
+        return (SendRetry(Ticket(frame, sent), [message], group, _int(fields, "l", -1), frame.flag & 2 == 0),)
     return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, _int(fields, "d")),)
 
 

@@ -20,6 +20,7 @@ from domain.statistics import (
     ClientSeen,
     Connections,
     Consumed,
+    FlowRate,
     Peek,
     Peeked,
     Producers,
@@ -30,7 +31,6 @@ from domain.statistics import (
     QueryRates,
     QuerySpans,
     QueryTopicState,
-    Rate,
     Rates,
     Span,
     Spans,
@@ -265,7 +265,7 @@ def _rates(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
-def _rate(rate: Rate) -> Mapping[str, object]:
+def _rate(rate: FlowRate) -> Mapping[str, object]:
     return {"avgpt": rate.per_time, "sum": rate.sum, "tps": rate.per_second}
 
 

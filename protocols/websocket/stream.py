@@ -3,7 +3,7 @@
     opened: :method CONNECT, :protocol websocket --200--> frames of RFC 6455 as DATA --close frame--> END_STREAM
         | not ours, no sub-protocol, another origin: 4xx
 
-Every stream is a client of its own: its commands travel inside `Within`, and their events come back inside `Said`.
+Every stream is a client of its own: its commands travel inside `ChannelCommand`, and their events come back inside `Said`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wsproto.connection import ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.utilities import RemoteProtocolError
 
-from domain.channel import Resting, Said, Within
+from domain.channel import ChannelCommand, Resting, Said
 from domain.command import Command
 from domain.event import Event
 from domain.mqtt_session import Excused
@@ -165,7 +165,7 @@ class WebSocketStreams:
             self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
 
     def _named(self, stream_id: int, commands: Sequence[Command]) -> list[Command]:
-        return [Within((self, stream_id), command) for command in commands]
+        return [ChannelCommand((self, stream_id), command) for command in commands]
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
         """END_STREAM without a close frame is the end of a TCP connection (5)."""

@@ -22,7 +22,7 @@ _SLICE_NS: Final = 1_000_000
 _HELD_NS: Final = 10_000_000
 
 
-class Host(Protocol):
+class RecallHost(Protocol):
     """What recalling needs of the store."""
 
     def records(self, rows: list[Row]) -> list[bytes]:
@@ -33,10 +33,10 @@ class Host(Protocol):
 
 
 @final
-class Recalling:
+class TimerRecall:
     """The `Timers` port. A timer's bucket has 17 minutes of timers in no order, so it is looked through, a slice at a time."""
 
-    def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, host: Host) -> None:
+    def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, host: RecallHost) -> None:
         self._index = index
         self._clock = clock
         self._wheel = wheel

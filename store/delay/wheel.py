@@ -39,7 +39,7 @@ def level_key(level: int) -> bytes:
     return b"level-%d" % level
 
 
-class Host(Protocol):
+class WheelHost(Protocol):
     """What the wheel needs of the store."""
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
@@ -63,7 +63,7 @@ class Wheel:
     """Timers and levels."""
 
     def __init__(
-        self, index: QueueIndex, clock: Clock, host: Host, change: Callable[[bytes, bytes | None], StateChange]
+        self, index: QueueIndex, clock: Clock, host: WheelHost, change: Callable[[bytes, bytes | None], StateChange]
     ) -> None:
         self._index = index
         self._clock = clock

@@ -18,7 +18,7 @@ from domain.record import Record
 from store.config import StoreConfig
 from store.keys import row
 from store.keys.merge import Merge
-from store.keys.run import FOLDER, Chunk, Run, Sorted, open_run
+from store.keys.run import FOLDER, RowChunk, Run, Sorted, open_run
 from store.log import batch
 from store.log.segment import Segments
 
@@ -56,7 +56,7 @@ class KeyIndex:
         self._end = 0
         self._first_ms = 0
         self._last_ms = 0
-        self._chunks: list[Chunk] = []
+        self._chunks: list[RowChunk] = []
         self._runs: list[Run] = []
         self._unsynced: list[Run] = []
         self._spill: Merge | None = None
@@ -117,7 +117,7 @@ class KeyIndex:
         count = len(rows) if end >= self._end else bisect_left(rows, low, key=lambda found: found & row.LOW)
         if count:
             ordered = array("Q", sorted(rows[:count]))
-            self._chunks.append(Chunk(ordered, self._begin, end, self._first_ms, self._last_ms))
+            self._chunks.append(RowChunk(ordered, self._begin, end, self._first_ms, self._last_ms))
             self._tail = rows[count:]
         self._begin = end
         self._end = max(self._end, end)
@@ -128,7 +128,7 @@ class KeyIndex:
         """The hash of a key, and all rows that there may be of it, newest first."""
         hashed = row.hash_of(key, self._seeds.get(topic) or row.seed_of(topic))
         fresh = array("Q", (found for found in self._tail if found >> 32 == hashed))
-        tail = Chunk(fresh, self._begin, self._end, self._first_ms, self._last_ms)
+        tail = RowChunk(fresh, self._begin, self._end, self._first_ms, self._last_ms)
         return hashed, chain((tail,), reversed(self._chunks), reversed(self._runs))
 
     @property
@@ -171,7 +171,7 @@ class KeyIndex:
             self._step_spill()
             self._later(self._spill_on)
 
-    def _begin_spill(self, chunks: Sequence[Chunk]) -> None:
+    def _begin_spill(self, chunks: Sequence[RowChunk]) -> None:
         """Merge the oldest chunks that belong to one span."""
         span = chunks[0].begin // SPAN_BYTES
         self._spill = Merge(self._disk, [chunk for chunk in chunks if chunk.begin // SPAN_BYTES == span])

@@ -55,7 +55,7 @@ class Sorted(Protocol):
 
 
 @final
-class Chunk:
+class RowChunk:
     """Sorted rows in memory."""
 
     __slots__ = ("_rows", "begin", "count", "end", "first_ms", "last_ms")

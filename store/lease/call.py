@@ -36,7 +36,7 @@ def steps(queue_id: int) -> tuple[int, ...]:
     return _AGAIN_FIRST if again_first(queue_id) else _FRESH_FIRST
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """Where a call gets its messages."""
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
@@ -57,7 +57,7 @@ class LeaseCall:
     def __init__(
         self,
         index: QueueIndex,
-        source: Source,
+        source: RecordSource,
         broker: str,
         now: int,
         limit: int,

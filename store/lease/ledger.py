@@ -13,18 +13,18 @@ from domain.ports import Clock, LeaseResult, StateChange
 from domain.priority import by_priority, lowest_first
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from store.lease import journal
-from store.lease.call import LeaseCall, Source, steps
+from store.lease.call import LeaseCall, RecordSource, steps
 from store.lease.expiry import Expiry
 from store.lease.order import OrderedCall
-from store.lease.pull_progress import Marks
+from store.lease.pull_progress import PullProgressTable
 from store.lease.table import LeaseTable
-from store.lease.turn import Paper, Turn
+from store.lease.turn import JournalWriter, TurnJournal
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.state.view import LEASE
 
 
-class Host(Source, Paper, Protocol):
+class LedgerHost(RecordSource, JournalWriter, Protocol):
     """What the ledger needs of the store."""
 
     def broken(self) -> Failure | None:
@@ -38,15 +38,15 @@ class Host(Source, Paper, Protocol):
 
 
 @final
-class Ledger(Turn):
+class LeaseLedger(TurnJournal):
     """Tables by (group, topic, queue id)."""
 
-    def __init__(self, index: QueueIndex, clock: Clock, host: Host, broker: str) -> None:
+    def __init__(self, index: QueueIndex, clock: Clock, host: LedgerHost, broker: str) -> None:
         super().__init__(index, host)
         self._clock = clock
         self._host = host
         self._broker = broker
-        self.marks = Marks()
+        self.marks = PullProgressTable()
         self._turns: dict[tuple[str, str], int] = {}
         self._expiry = Expiry(clock, host.freed)
 

@@ -15,7 +15,7 @@ from domain import property as properties
 from domain.filter.filter import Filter
 from domain.receipt import ORDERED_REVIVE_QUEUE
 from domain.record import Record
-from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, LeaseCall, Source
+from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, LeaseCall, RecordSource
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -37,7 +37,7 @@ class OrderedCall(LeaseCall):
     def __init__(
         self,
         index: QueueIndex,
-        source: Source,
+        source: RecordSource,
         broker: str,
         now: int,
         limit: int,

@@ -7,20 +7,20 @@ from typing import final
 
 from domain import lite
 from domain.ports import Clock
-from store.lease.call import LeaseCall, Source
-from store.lease.ledger import Ledger
+from store.lease.call import LeaseCall, RecordSource
+from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 
 
 @final
-class Look:
+class LeasePeek:
     """domain/outlook.Outlook over the lease tables. Makes none, and changes none."""
 
     __slots__ = ("_clock", "_index", "_ledger", "_source")
 
-    def __init__(self, ledger: Ledger, index: QueueIndex, clock: Clock, source: Source) -> None:
+    def __init__(self, ledger: LeaseLedger, index: QueueIndex, clock: Clock, source: RecordSource) -> None:
         self._ledger = ledger
         self._index = index
         self._clock = clock

@@ -20,7 +20,7 @@ from store.reading import READ_BYTES_MAX
 _STEP: Final = 64
 
 
-class Source(call.Source, Protocol):
+class PullSource(call.RecordSource, Protocol):
     """Where pulls get their messages, and what they need of the store."""
 
     def freed(self, group: str, topic: str) -> None:
@@ -42,7 +42,7 @@ class PullCall:
     def __init__(
         self,
         index: QueueIndex,
-        source: Source,
+        source: PullSource,
         table: LeaseTable,
         queue: Queue,
         now: int,

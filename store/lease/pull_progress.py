@@ -18,7 +18,7 @@ Place = tuple[str, str, int]
 
 
 @final
-class Mark:
+class PullProgress:
     """What `member` was given: from `start` up to `end`, less what it has reported as handled."""
 
     __slots__ = ("end", "member", "start")
@@ -39,27 +39,27 @@ class Mark:
 
 
 @final
-class Marks:
+class PullProgressTable:
     """All marks, and what each member pulls from, marked or leased."""
 
     __slots__ = ("_marks", "_places")
 
     def __init__(self) -> None:
-        self._marks: dict[Place, Mark] = {}
+        self._marks: dict[Place, PullProgress] = {}
         self._places: dict[tuple[str, str], dict[Place, None]] = {}
 
-    def get(self, place: Place) -> Mark | None:
+    def get(self, place: Place) -> PullProgress | None:
         """The mark on a queue."""
         return self._marks.get(place)
 
-    def put(self, place: Place, mark: Mark) -> None:
+    def put(self, place: Place, mark: PullProgress) -> None:
         """`mark.member` pulls from `place`. Beyond MARKS_MAX the oldest mark is forgotten."""
         if len(self._marks) >= MARKS_MAX:
             del self._marks[next(iter(self._marks))]
         self._marks[place] = mark
         self.hold(mark.member, place)
 
-    def drop(self, place: Place) -> Mark | None:
+    def drop(self, place: Place) -> PullProgress | None:
         """Take the mark of a queue away."""
         return self._marks.pop(place, None)
 

@@ -7,17 +7,17 @@ from typing import final
 
 from domain.ports import Clock
 from domain.receipt import Receipt
-from store.lease.ledger import Ledger
+from store.lease.ledger import LeaseLedger
 from store.lease.table import LeaseTable
 
 
 @final
-class Early:
+class LeaseRelease:
     """Fleeting leases of the process before this one, and leases that were taken in vain. Made when all is recovered."""
 
     __slots__ = ("_clock", "_freed", "_ledger", "_left")
 
-    def __init__(self, ledger: Ledger, clock: Clock, freed: Callable[[str, str], None]) -> None:
+    def __init__(self, ledger: LeaseLedger, clock: Clock, freed: Callable[[str, str], None]) -> None:
         """`freed(group, topic)` is called when leases have lapsed."""
         self._ledger = ledger
         self._clock = clock

@@ -15,9 +15,9 @@ from domain.errors import Failure
 from domain.filter.filter import Filter
 from domain.ports import Clock, ReadResult
 from store.lease import late_returns as stray
-from store.lease.ledger import Ledger
-from store.lease.pull import PullCall, Source
-from store.lease.pull_progress import HOLD_MS, Mark
+from store.lease.ledger import LeaseLedger
+from store.lease.pull import PullCall, PullSource
+from store.lease.pull_progress import HOLD_MS, PullProgress
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -36,7 +36,7 @@ QUIET_MS: Final = 600_000
 class Sharing:
     """Pulls of members, their reports, and their end."""
 
-    def __init__(self, ledger: Ledger, index: QueueIndex, reading: Reading, clock: Clock, source: Source) -> None:
+    def __init__(self, ledger: LeaseLedger, index: QueueIndex, reading: Reading, clock: Clock, source: PullSource) -> None:
         self._ledger = ledger
         self._index = index
         self._reading = reading
@@ -66,7 +66,7 @@ class Sharing:
             if not isinstance(result, Failure):
                 mark = ledger.marks.get(place)
                 if mark is None or mark.member != member:
-                    ledger.marks.put(place, Mark(member, offset, result.next_offset))
+                    ledger.marks.put(place, PullProgress(member, offset, result.next_offset))
                 else:
                     mark.start = min(mark.start, offset)
                     mark.end = result.next_offset
@@ -140,7 +140,7 @@ class Sharing:
         quiet = now - table.heard_ms >= QUIET_MS and not len(table.settled) and not table.strays
         if quiet and all(lease.pulled for lease in table.leases.values()):
             place = (table.group, table.topic, table.queue_id)
-            mark = Mark(table.puller, table.floor, table.head)
+            mark = PullProgress(table.puller, table.floor, table.head)
             table.forget()
             if mark.member:
                 self._ledger.marks.put(place, mark)

@@ -19,7 +19,7 @@ from store.state.anchors import Anchors
 from store.state.view import LEASE
 
 
-class Paper(Protocol):
+class JournalWriter(Protocol):
     """Where it is written."""
 
     def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
@@ -29,10 +29,10 @@ class Paper(Protocol):
         """See to it that the ledger's `journal` is called at the end of this turn."""
 
 
-class Turn:
+class TurnJournal:
     """Tables that have changed since the last turn ended. `anchors`: the segments that hold a table's newest whole value."""
 
-    def __init__(self, index: QueueIndex, paper: Paper) -> None:
+    def __init__(self, index: QueueIndex, paper: JournalWriter) -> None:
         self._index = index
         self._paper = paper
         self.anchors: Anchors[LeaseTable] = Anchors()

@@ -80,7 +80,7 @@ class Stretch:
 
 
 @final
-class Window:
+class ByteWindow:
     """Queues that keep so many bytes together: their newest messages, by place in the log."""
 
     __slots__ = ("_index", "_stretches")

@@ -24,7 +24,7 @@ from store.queue.row import Row
 from store.state.view import HALF
 from store.transaction import half
 from store.transaction.half import Half
-from store.transaction.unanswered import Unheard
+from store.transaction.unanswered import UnansweredChecks
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
@@ -33,7 +33,7 @@ _RECHECK_MS: Final = 1_000
 _HEAP_SLACK: Final = 1_024
 
 
-class Host(Protocol):
+class TransactionHost(Protocol):
     """What the book needs of the store."""
 
     def refusal(self) -> Failure | None:
@@ -56,10 +56,10 @@ class Host(Protocol):
 
 
 @final
-class Book:
+class OpenTransactions:
     """The `Transactions` port, and what retention needs."""
 
-    def __init__(self, index: QueueIndex, clock: Clock, host: Host, questions: Questions) -> None:
+    def __init__(self, index: QueueIndex, clock: Clock, host: TransactionHost, questions: Questions) -> None:
         self.questions = questions
         self._index = index
         self._clock = clock
@@ -69,7 +69,7 @@ class Book:
         self._named: dict[tuple[str, str], int] = {}
         self._ended: dict[tuple[str, str], str] = {}
         self._heap: list[tuple[int, int]] = []
-        self._unheard = Unheard(clock, self._repeat)
+        self._unheard = UnansweredChecks(clock, self._repeat)
         self._timer: Timer | None = None
         self._stopped = False
         self.checked = self.ended = 0

@@ -18,7 +18,7 @@ Name = tuple[str, str]
 
 
 @final
-class Unheard:
+class UnansweredChecks:
     """Open transactions by producer group, each asked about in vain. A question is put again once, to whoever comes first."""
 
     __slots__ = ("_ask", "_clock", "_come", "_stopped", "_timer", "_waiting")

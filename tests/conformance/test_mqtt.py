@@ -9,7 +9,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Request, TextMessage
 
 from domain.command import Command, Disconnected
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Connack, Connect
 from protocols.mqtt.packet import Decoder, Packet, Ping, encode
@@ -32,7 +32,7 @@ class Browser(Shell):
         self.broker = broker
         self.connection = WebSocketAdapter({"/mqtt": broker.adapter}).connect(PEER, broker.clock.monotonic_ns())
         self.socket = WSConnection(ConnectionType.CLIENT)
-        self.session = Session("websocket", self)
+        self.session = ClientConnection("websocket", self)
         self.decoder = Decoder(1 << 20, 5, client=True)
         self.events: list[Event] = []
         self.reasons: list[str] = []

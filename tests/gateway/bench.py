@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domain.command import Disconnected
-from gateway.connection.context import PumpHouse
+from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.observe.counters import Figures, Ledger
+from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
 from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler, ScriptedConnection
 
@@ -16,8 +16,8 @@ class Bench:
     def __init__(self, connections_max: int = 10) -> None:
         self.clock = ManualClock()
         self.handler = RecordingHandler()
-        self.ledger = Ledger()
-        self.house = PumpHouse(self.handler, self.clock, self.ledger, connections_max)
+        self.ledger = CounterRegistry()
+        self.house = ConnectionContext(self.handler, self.clock, self.ledger, connections_max)
         self.connection = ScriptedConnection()
         self.transport = FakeTransport()
         self.peer: Peer | None = None
@@ -36,7 +36,7 @@ class Bench:
         return self
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> ProtocolCounters:
         return self.ledger.of("test")
 
     @property

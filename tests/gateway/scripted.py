@@ -9,7 +9,7 @@ from typing import Any
 from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.ports import Timer
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 
 
 class Due:
@@ -154,8 +154,8 @@ class RecordingHandler:
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
-        self.then: Callable[[Session, Command], None] = lambda session, command: None
+        self.then: Callable[[ClientConnection, Command], None] = lambda connection, command: None
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handle(self, connection: ClientConnection, command: Command) -> None:
         self.commands.append(command)
-        self.then(session, command)
+        self.then(connection, command)

@@ -27,7 +27,7 @@ class Subscriber:
     def ask(self, command: object) -> list[Event]:
         """One command, and what is heard within 50 ms."""
         assert self.world.parts is not None
-        self.world.parts.handler.handle(self.ear.session, command)  # type: ignore[arg-type]
+        self.world.parts.handler.handle(self.ear.connection, command)  # type: ignore[arg-type]
         self.world.clock.run_for(50)
         return self.ear.take()
 

@@ -38,7 +38,7 @@ class Agent:
 
     def ask(self, command: object, ms: float = 30) -> list[object]:
         assert self.world.parts is not None
-        self.world.parts.handler.handle(self.ear.session, command)  # type: ignore[arg-type]
+        self.world.parts.handler.handle(self.ear.connection, command)  # type: ignore[arg-type]
         self.world.clock.run_for(ms)
         return list(self.ear.take())
 

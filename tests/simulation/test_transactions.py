@@ -82,7 +82,7 @@ def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> Non
     placed = found[0]
     assert isinstance(placed, list)
     ear = Ear()
-    world.parts.handler.handle(ear.session, RecallMessage(1, TOPIC, placed[1].recall_handle))
+    world.parts.handler.handle(ear.connection, RecallMessage(1, TOPIC, placed[1].recall_handle))
     world.clock.run_for(100)
     assert ear.take() == [Recalled(1, "gone")]
     for _ in range(10):

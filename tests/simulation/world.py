@@ -11,12 +11,12 @@ from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.ports import ReadResult, Timer
 from domain.record import Record
-from gateway.connection.client_connection import Session
-from gateway.connection.context import PumpHouse
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
-from gateway.observe.counters import Ledger as Figures
+from gateway.observe.counters import CounterRegistry as Figures
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link, Party
 from tests.store.clock import VirtualClock
@@ -69,7 +69,7 @@ class Traced:
         self._world = world
         self._handler = parts.gate
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handle(self, session: ClientConnection, command: Command) -> None:
         world = self._world
         world.ledger.note(f"{world.clock.monotonic_ns()} {session.protocol} {type(command).__name__}")
         self._handler.handle(session, command)
@@ -92,7 +92,7 @@ class World:
         self.life: Lifetime | None = None
         self.parts: Parts | None = None
         self.kills = 0
-        self._house: PumpHouse | None = None
+        self._house: ConnectionContext | None = None
         self._links: list[Link] = []
         self._port = 20_000
 
@@ -101,7 +101,7 @@ class World:
         self.life = Lifetime(self.clock)
         disk = self.disk = self.disk.killed(self.life)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance), 1 << 30)
-        self._house = PumpHouse(Traced(self, self.parts), self.life, Figures(), 10_000)
+        self._house = ConnectionContext(Traced(self, self.parts), self.life, Figures(), 10_000)
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
 
     def dial(self, protocol: str, party: Party) -> None:

@@ -16,7 +16,7 @@ from store.config import StoreConfig
 from store.keys import index, row
 from store.keys.index import KeyIndex
 from store.keys.merge import Merge
-from store.keys.run import Chunk, Run, open_run
+from store.keys.run import RowChunk, Run, open_run
 from store.log.segment import Segments
 from store.reading import Reading
 from tests.store.clock import START_MS, VirtualClock
@@ -330,7 +330,7 @@ def test_merging_takes_slices() -> None:
     disk = MemoryDisk(clock)
     pick = random.Random(1)
     rows = [sorted(pick.getrandbits(64) for _ in range(3_000)) for _ in range(9)]
-    chunks = [Chunk(array("Q", part), at, at + 1, at, at) for at, part in enumerate(rows)]
+    chunks = [RowChunk(array("Q", part), at, at + 1, at, at) for at, part in enumerate(rows)]
     merge = Merge(disk, chunks)
     steps = 0
     while not merge.step():
@@ -355,7 +355,7 @@ def test_a_query_that_finds_only_strangers_ends(monkeypatch: pytest.MonkeyPatch)
     places = [Record(record).physical_offset for record in driver.read("t", limit=2_000).records]
     hashed = row.hash_of("unknown", row.seed_of("t"))
     strangers = array("Q", [hashed << 32 | place for place in places])
-    driver.store._core.keys._chunks.append(Chunk(strangers, 0, places[-1] + 1, 0, FOREVER))
+    driver.store._core.keys._chunks.append(RowChunk(strangers, 0, places[-1] + 1, 0, FOREVER))
     reads: list[int] = []
     at = Reading.at
 

@@ -9,6 +9,8 @@ from tests.tidy.source import PACKAGES, Source, sources
 SHELL = ("protocols.adapter",)
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
+CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
+
 MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.node.node", PACKAGES),
     ("gateway.node.composition", PACKAGES),
@@ -24,17 +26,18 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
     ("gateway.runtime.tls", ("domain", "protocols.adapter", "protocols.registry", "gateway.runtime")),
     ("gateway.runtime", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe", "gateway.runtime")),
     ("gateway.connection.client_connection", ("domain",)),
+    ("gateway.connection.handler", ("domain", *CONNECTION)),
     ("gateway.connection.channels", ("domain", "gateway.connection")),
     ("gateway.connection", ("domain", "protocols.adapter", "gateway.connection", "gateway.observe")),
     ("gateway.observe", ("domain", "gateway.observe")),
-    ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", "gateway.connection.client_connection", "nameserver")),
+    ("gateway.usecase.tools.nameserver", ("domain", "gateway.usecase", *CONNECTION, "nameserver")),
     (
         "gateway.usecase",
-        ("domain", "gateway.usecase", "gateway.routing", "gateway.access", "gateway.connection.client_connection"),
+        ("domain", "gateway.usecase", "gateway.routing", "gateway.access", *CONNECTION),
     ),
     ("gateway.routing", ("domain", "gateway.routing")),
-    ("gateway.access", ("domain", "gateway.access", "gateway.connection.client_connection")),
-    ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", "gateway.connection.client_connection")),
+    ("gateway.access", ("domain", "gateway.access", *CONNECTION)),
+    ("gateway.guard", ("domain", "gateway.guard", "gateway.access.source", *CONNECTION)),
     ("gateway.client", ("domain", "protocols.remoting", "gateway.client")),
     (
         "gateway.connectors",

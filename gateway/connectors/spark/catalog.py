@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from domain.address import is_derived_topic, is_system_topic
-from gateway.client.answer import Queue, UnknownTopicError
+from gateway.client.answer import QueueRoute, UnknownTopicError
 from gateway.connectors.spark.failure import NoSuchTopicError, OffsetAheadError, OffsetExpiredError
 from gateway.connectors.spark.offset import Position, resolve
 from gateway.connectors.spark.option import EARLIEST, LATEST, Options
@@ -28,10 +28,10 @@ class Catalog:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._client = client_of(options)
-        self._queues: list[Queue] = []
+        self._queues: list[QueueRoute] = []
         self._asked_s = -FRESH_S
 
-    def bounds(self) -> dict[Queue, tuple[int, int]]:
+    def bounds(self) -> dict[QueueRoute, tuple[int, int]]:
         """(first offset, next offset) of every queue that the query reads now. Raises NoSuchTopicError."""
         now = time.monotonic()
         if now - self._asked_s >= FRESH_S:
@@ -85,7 +85,7 @@ class Catalog:
             if pattern.fullmatch(name) and not is_system_topic(name) and not is_derived_topic(name)
         ]
 
-    def _queues_of(self, topic: str) -> list[Queue]:
+    def _queues_of(self, topic: str) -> list[QueueRoute]:
         try:
             return self._client.route(topic).queues
         except UnknownTopicError as error:
@@ -95,7 +95,7 @@ class Catalog:
             raise NoSuchTopicError(topic, self._options.nameserver, near) from error
 
 
-def _edge(option: str, text: str, bounds: dict[Queue, tuple[int, int]]) -> Position:
+def _edge(option: str, text: str, bounds: dict[QueueRoute, tuple[int, int]]) -> Position:
     if text == EARLIEST:
         return {queue: first for queue, (first, _) in bounds.items()}
     if text == LATEST:

@@ -12,7 +12,7 @@ SourceError              the root
 from __future__ import annotations
 
 from domain.errors import GatewayError
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 
 
 class SourceError(GatewayError):
@@ -37,7 +37,7 @@ class NoSuchTopicError(SourceError):
 class OffsetExpiredError(SourceError):
     """Messages that the query needs are gone from the store."""
 
-    def __init__(self, queue: Queue, wanted: int, first: int) -> None:
+    def __init__(self, queue: QueueRoute, wanted: int, first: int) -> None:
         super().__init__(
             f"{place(queue)}: offsets {wanted} to {first - 1} are gone (the first one left is {first}): retention removed them "
             "before the query read them. Set option failOnDataLoss=false to go on at the first one left, or raise the "
@@ -48,7 +48,7 @@ class OffsetExpiredError(SourceError):
 class OffsetAheadError(SourceError):
     """The query is further than the store."""
 
-    def __init__(self, queue: Queue, wanted: int, after: int) -> None:
+    def __init__(self, queue: QueueRoute, wanted: int, after: int) -> None:
         super().__init__(
             f"{place(queue)}: the query is at offset {wanted}, but the queue ends at {after}: the topic was deleted and made "
             "again, or this is another cluster. Start with a new checkpoint, or set option failOnDataLoss=false to take what "
@@ -59,7 +59,7 @@ class OffsetAheadError(SourceError):
 class OffsetBackwardError(SourceError):
     """An end before its start."""
 
-    def __init__(self, queue: Queue, start: int, end: int) -> None:
+    def __init__(self, queue: QueueRoute, start: int, end: int) -> None:
         super().__init__(
             f"{place(queue)}: the batch would end at offset {end}, before it starts at {start}. "
             "Correct the starting or ending offsets; if the checkpoint belongs to another query, use one of its own."
@@ -70,6 +70,6 @@ class RecordError(SourceError):
     """Bytes that are no record, or a body that cannot be decompressed."""
 
 
-def place(queue: Queue) -> str:
+def place(queue: QueueRoute) -> str:
     """A queue in words."""
     return f"Topic {queue.topic!r}, queue {queue.queue_id} on {queue.broker}"

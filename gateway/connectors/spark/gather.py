@@ -20,10 +20,10 @@ from domain import address
 from domain import property as properties
 from domain.message import SYS_BORN_V6, SYS_COMPRESSED, SYS_STORE_V6
 from domain.record import Record
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import reference
 from gateway.connectors.spark.failure import RecordError, place
-from gateway.connectors.spark.tokens import Tokens, spans
+from gateway.connectors.spark.tokens import PropertyTokens, spans
 
 Numbers = npt.NDArray[np.int64]
 EXPANDED_BYTES: Final = 32 * 1024 * 1024
@@ -37,13 +37,15 @@ _PROPERTY: Final = {
 }  # fmt: skip
 
 
-def batches(data: bytes, queue: Queue, start: int, end: int, schema: pa.Schema, permissive: bool) -> Iterator[pa.RecordBatch]:
+def batches(
+    data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Schema, permissive: bool
+) -> Iterator[pa.RecordBatch]:
     """The records of `data` whose offsets lie in [start, end) -> batches in the schema's order, one as a rule.
 
     Bodies that grow when they are decompressed make it several, so that a worker's memory stays bounded.
     Raises RecordError for bytes that are no records, and for bodies that cannot be decompressed unless `permissive`.
     """
-    chunk = Chunk(data, queue, start, end, permissive)
+    chunk = ColumnChunk(data, queue, start, end, permissive)
     whole = [None if field.name == "body" else chunk.column(field) for field in schema]
     for first, after, bodies in chunk.bodies() if any(column is None for column in whole) else [(0, chunk.rows, None)]:
         columns = [bodies if column is None else column.slice(first, after - first) for column in whole]
@@ -51,10 +53,10 @@ def batches(data: bytes, queue: Queue, start: int, end: int, schema: pa.Schema, 
 
 
 @final
-class Chunk:
+class ColumnChunk:
     """Records back to back, and where their parts are."""
 
-    def __init__(self, data: bytes, queue: Queue, start: int, end: int, permissive: bool) -> None:
+    def __init__(self, data: bytes, queue: QueueRoute, start: int, end: int, permissive: bool) -> None:
         self._data = data
         self._queue = queue
         self._permissive = permissive
@@ -74,7 +76,7 @@ class Chunk:
         self._born_v6 = (flags & SYS_BORN_V6) != 0
         self._store_at = at + 48 + np.where(self._born_v6, 20, 8)
         self._reconsume_at = self._store_at + 8 + np.where((flags & SYS_STORE_V6) != 0, 20, 8)
-        self._tokens: Tokens | None = None
+        self._tokens: PropertyTokens | None = None
         self._check(at + _big(heads, 0, 4))
 
     def _check(self, ends: Numbers) -> None:
@@ -160,10 +162,10 @@ class Chunk:
         texts = [address.host_text(host[:20] if host[-1] else host[:8]) for host in hosts]
         return pa.array(texts, pa.string()).take(pa.array(which.ravel()))
 
-    def _split(self) -> Tokens:
+    def _split(self) -> PropertyTokens:
         if self._tokens is None:
             dense = spans(pa.py_buffer(self._data), self._properties_at, self._properties_end)
-            self._tokens = Tokens(dense)
+            self._tokens = PropertyTokens(dense)
         return self._tokens
 
     def _property(self, field: pa.Field) -> pa.Array:
@@ -200,7 +202,7 @@ def _big(rows: npt.NDArray[np.uint8], at: int, size: int) -> Numbers:
     return np.ascontiguousarray(rows[:, at : at + size]).view(kind).ravel().astype(np.int64)
 
 
-def _walk(data: bytes, queue: Queue) -> list[int]:
+def _walk(data: bytes, queue: QueueRoute) -> list[int]:
     """Where records begin: the one loop over messages. Raises RecordError when the lengths do not add up."""
     out: list[int] = []
     add = out.append

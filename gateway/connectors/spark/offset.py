@@ -16,18 +16,18 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark.failure import OptionError
 
 VERSION: Final = 1
 
-Position = dict[Queue, int]
+Position = dict[QueueRoute, int]
 """Queue -> next offset."""
 Document = dict[str, object]
 """A position as JSON."""
 
 
-def encode(position: Mapping[Queue, int]) -> dict[str, dict[str, int]]:
+def encode(position: Mapping[QueueRoute, int]) -> dict[str, dict[str, int]]:
     """Position -> the value of `q`."""
     out: dict[str, dict[str, int]] = {}
     for queue in sorted(position):
@@ -35,17 +35,17 @@ def encode(position: Mapping[Queue, int]) -> dict[str, dict[str, int]]:
     return out
 
 
-def document(position: Mapping[Queue, int]) -> Document:
+def document(position: Mapping[QueueRoute, int]) -> Document:
     """Position -> JSON document."""
     return {"v": VERSION, "q": encode(position)}
 
 
-def initial(position: Mapping[Queue, int]) -> Document:
+def initial(position: Mapping[QueueRoute, int]) -> Document:
     """Where a query starts."""
     return {"v": VERSION, "q": encode(position), "initial": True}
 
 
-def first_end(position: Mapping[Queue, int], start: Document) -> Document:
+def first_end(position: Mapping[QueueRoute, int], start: Document) -> Document:
     """The end of a query's first batch, with its start."""
     return {"v": VERSION, "q": encode(position), "from": start["q"]}
 
@@ -86,7 +86,7 @@ def decode(found: object) -> Position:
     return position
 
 
-def resolve(option: str, text: str, bounds: Mapping[Queue, tuple[int, int]]) -> Position:
+def resolve(option: str, text: str, bounds: Mapping[QueueRoute, tuple[int, int]]) -> Position:
     """JSON that a person wrote -> a position of every queue in `bounds`. Raises OptionError.
 
     `{"topic":{"0":17}}`, `{"broker/topic":{"0":17}}`, or a whole document as Spark's progress shows it. -2 is the first offset,
@@ -121,5 +121,5 @@ def _numbers(queues: object, broker: str, topic: str) -> Position:
     for number, offset in queues.items():
         if not str(number).isdigit() or not isinstance(offset, int) or isinstance(offset, bool) or offset < -2:
             raise OptionError(f"Offset {offset!r} of queue {number!r} of {topic!r} is none: both are whole numbers.")
-        out[Queue(broker, topic, int(number))] = offset
+        out[QueueRoute(broker, topic, int(number))] = offset
     return out

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 
 SMALL_ROWS: Final = 2_000
 """Ranges of fewer rows share a task up to this many: a task costs more than reading them does."""
@@ -15,17 +15,17 @@ SMALL_ROWS: Final = 2_000
 class Range(NamedTuple):
     """Offsets [start, end) of one queue."""
 
-    queue: Queue
+    queue: QueueRoute
     start: int
     end: int
 
 
-def admit(lags: Mapping[Queue, int], most: int) -> dict[Queue, int]:
+def admit(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, int]:
     """Deal `most` rows out to lagging queues: equal shares, what one does not need goes to the others, each at least one.
 
     The sum is above `most` only when there are more lagging queues than rows.
     """
-    out: dict[Queue, int] = {}
+    out: dict[QueueRoute, int] = {}
     left = most
     lagging = sorted((lag, queue) for queue, lag in lags.items() if lag > 0)
     for at, (lag, queue) in enumerate(lagging):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import offset as offsets
 from gateway.connectors.spark.catalog import Catalog
 from gateway.connectors.spark.failure import OffsetAheadError, OffsetBackwardError
@@ -99,7 +99,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
             return offsets.first_end(end, start)
         return start if end == begin else offsets.document(end)
 
-    def _origin(self, queue: Queue, begin: Position, edges: tuple[int, int]) -> int:
+    def _origin(self, queue: QueueRoute, begin: Position, edges: tuple[int, int]) -> int:
         """Where a queue is read on."""
         first, after = edges
         if begin.get(queue, first) <= after:

@@ -9,13 +9,13 @@ from domain import address, limits
 from domain import property as properties
 from domain.message import SYS_COMPRESSED
 from domain.record import Record
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark.failure import RecordError, place
 
 _MICROSECONDS: Final = 1000
 
 
-def reader(column: str, queue: Queue, permissive: bool) -> Callable[[Record], object]:
+def reader(column: str, queue: QueueRoute, permissive: bool) -> Callable[[Record], object]:
     """How one column is read from one record."""
     if column == "topic":
         return lambda _: queue.topic
@@ -26,7 +26,7 @@ def reader(column: str, queue: Queue, permissive: bool) -> Callable[[Record], ob
     return _READERS[column]
 
 
-def body(record: Record, queue: Queue, permissive: bool) -> bytes | None:
+def body(record: Record, queue: QueueRoute, permissive: bool) -> bytes | None:
     """The body as its sender had it; of one that cannot be decompressed None when `permissive`, else RecordError."""
     if not record.sys_flag & SYS_COMPRESSED:
         return record.body

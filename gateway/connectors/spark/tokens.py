@@ -14,7 +14,7 @@ _NAMES_MAX: Final = 48
 
 
 @final
-class Tokens:
+class PropertyTokens:
     """The pieces between U+0002 and where the first U+0001 of each stands."""
 
     def __init__(self, properties: pa.Array) -> None:

@@ -10,8 +10,8 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Refused
 from domain.ports import Clock
-from domain.statistics import QueryRates, Rate, Rates
-from gateway.connection.client_connection import Session
+from domain.statistics import FlowRate, QueryRates, Rates
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
 TICK_S: Final = 10
@@ -32,7 +32,7 @@ _NAMES: Final[Mapping[str, tuple[str, int]]] = {
 
 
 @final
-class Window:
+class CountWindow:
     """Numbers in slots of `ticks` ticks, of which the latest `slots` are kept. Turning is done by whoever looks or adds."""
 
     __slots__ = ("_at", "_rows", "_ticks")
@@ -76,9 +76,9 @@ class Counter:
     __slots__ = ("_count", "_day", "_hour", "_minute", "_size", "_tick", "_times", "_total")
 
     def __init__(self) -> None:
-        self._minute = Window(1, 7)
-        self._hour = Window(60, 7)
-        self._day = Window(360, 25)
+        self._minute = CountWindow(1, 7)
+        self._hour = CountWindow(60, 7)
+        self._day = CountWindow(360, 25)
         self._total = 0
         self._tick = 0
         self._count = 0
@@ -115,24 +115,24 @@ class Counter:
         """All messages."""
         return self._total + self._count
 
-    def minute(self, tick: int) -> Window:
+    def minute(self, tick: int) -> CountWindow:
         """The last minute."""
         self.settle(tick)
         return self._minute
 
-    def hour(self, tick: int) -> Window:
+    def hour(self, tick: int) -> CountWindow:
         """The last hour."""
         self.settle(tick)
         return self._hour
 
-    def day(self, tick: int) -> Window:
+    def day(self, tick: int) -> CountWindow:
         """The last day."""
         self.settle(tick)
         return self._day
 
 
 @final
-class Tally:
+class MessageCounters:
     """QueryRates, and as a StoreListener the count of what comes in; receivers tell what goes out."""
 
     def __init__(self, clock: Clock) -> None:
@@ -218,7 +218,7 @@ class Tally:
             found[f"{name}_per_second_10s"] = counter.minute(self._tick).sum(self._tick, 2)[0] / self._seconds(1, 2)
         return found
 
-    def _query(self, session: Session, command: QueryRates) -> None:
+    def _query(self, connection: ClientConnection, command: QueryRates) -> None:
         kind, at = _NAMES.get(command.name, ("", 0))
         topic, _, group = command.key.rpartition("@")
         counter = {
@@ -229,7 +229,7 @@ class Tally:
         }.get(kind)
         if counter is None:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"The stats <{command.name}> <{command.key}> not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         tick = self._tick
         rates = [
@@ -237,11 +237,11 @@ class Tally:
             self._rate(counter.hour(tick), at, 60, 7),
             self._rate(counter.day(tick), at, 360, 25),
         ]
-        session.answer(Rates(command.ticket, *rates))
+        connection.answer(Rates(command.ticket, *rates))
 
-    def _rate(self, window: Window, at: int, ticks: int, slots: int) -> Rate:
+    def _rate(self, window: CountWindow, at: int, ticks: int, slots: int) -> FlowRate:
         found = window.sum(self._tick, slots)
-        return Rate(found[at], found[at] / self._seconds(ticks, slots), found[at] / found[2] if found[2] else 0.0)
+        return FlowRate(found[at], found[at] / self._seconds(ticks, slots), found[at] / found[2] if found[2] else 0.0)
 
     def _seconds(self, ticks: int, slots: int) -> float:
         """How long the latest slots have lasted: all but the last are whole, unless the node is younger than that."""

@@ -11,8 +11,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Group
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import LEAST, STRATEGIES, STRATEGY, Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.handler import Verb
 
@@ -22,7 +22,7 @@ Then = Callable[[Group | Failure], None]
 class Groups:
     """The consumer groups that the gateway knows, with the policy of making them."""
 
-    def __init__(self, metadata: Metadata, store: MessageStore, clock: Clock, policy: Policy, rights: Rights) -> None:
+    def __init__(self, metadata: Metadata, store: MessageStore, clock: Clock, policy: NodePolicy, rights: Rights) -> None:
         self._metadata = metadata
         self._store = store
         self._clock = clock
@@ -52,54 +52,54 @@ class Groups:
         made = Group(name, created_ms=self._clock.wall_ms())
         self._metadata.put_group(made, lambda result: then(made if result is None else result))
 
-    def _query(self, session: Session, command: QueryGroup) -> None:
+    def _query(self, connection: ClientConnection, command: QueryGroup) -> None:
         def answer(result: Group | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
-                session.answer(GroupFound(command.ticket, result))
+                connection.answer(GroupFound(command.ticket, result))
 
         self.ensure(command.group, answer)
 
-    def _list(self, session: Session, command: ListGroups) -> None:
-        session.answer(GroupList(command.ticket, self._metadata.groups(), self._rights.forbidden()))
+    def _list(self, connection: ClientConnection, command: ListGroups) -> None:
+        connection.answer(GroupList(command.ticket, self._metadata.groups(), self._rights.forbidden()))
 
-    def _put(self, session: Session, command: PutGroup) -> None:
+    def _put(self, connection: ClientConnection, command: PutGroup) -> None:
         group = command.group
         if not address.is_group(group.name):
             failure = Failure(ErrorCode.GROUP_ILLEGAL, f"group {group.name!r}: 1 to 120 of the characters % | a-z A-Z 0-9 _ -")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         if group.attributes.get(STRATEGY, LEAST) not in STRATEGIES:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, f"attribute {STRATEGY} is one of {', '.join(STRATEGIES)}")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         known = self._metadata.group(group.name)
         created_ms = known.created_ms if known is not None else self._clock.wall_ms()
         attributes = attribute.altered(known.attributes if known is not None else {}, group.attributes)
         if isinstance(attributes, Failure):
-            session.answer(Refused(command.ticket, attributes))
+            connection.answer(Refused(command.ticket, attributes))
             return
 
         def put(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._metadata.put_group(replace(group, created_ms=created_ms, attributes=attributes), put)
 
-    def _delete(self, session: Session, command: DeleteGroup) -> None:
+    def _delete(self, connection: ClientConnection, command: DeleteGroup) -> None:
         if self._metadata.group(command.group) is None:
             failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"group {command.group} does not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def dropped(result: None | Failure) -> None:
             if result is not None:
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
                 return
             self._metadata.delete_group(command.group, deleted)
 
         def deleted(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._rights.forget(command.group)
         self._store.drop_group(command.group, dropped)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from domain import address
 from domain.command import Command
-from domain.directory import Routes
+from domain.directory import BrokerRoutes
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, RequestMode
 from domain.inventory import ListModes, ModeList, QueryRequestMode, SetRequestMode
 from domain.ports import Metadata, State, StateChange
 from domain.topic import Group
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.handler import Verb
 
@@ -23,7 +23,7 @@ _MODES = "mode"
 class Modes:
     """The modes that were set; PULL where none was. Kept durably, for topics of this node and of brokers that registered."""
 
-    def __init__(self, groups: Groups, metadata: Metadata, routes: Routes, state: State) -> None:
+    def __init__(self, groups: Groups, metadata: Metadata, routes: BrokerRoutes, state: State) -> None:
         self._groups = groups
         self._metadata = metadata
         self._routes = routes
@@ -33,19 +33,19 @@ class Modes:
         """SetRequestMode, QueryRequestMode, ListModes."""
         return {SetRequestMode: self._set, QueryRequestMode: self._query, ListModes: self._list}
 
-    def _set(self, session: Session, command: SetRequestMode) -> None:
+    def _set(self, connection: ClientConnection, command: SetRequestMode) -> None:
         failure = self._unsettable(command)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         value = json.dumps([command.mode, command.pop_share_queues]).encode()
 
         def put(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
-                session.answer(Refused(command.ticket, group))
+                connection.answer(Refused(command.ticket, group))
             else:
                 self._state.put([StateChange(_MODES, _key(command.group, command.topic), value)], put)
 
@@ -61,18 +61,18 @@ class Modes:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
         return None
 
-    def _query(self, session: Session, command: QueryRequestMode) -> None:
+    def _query(self, connection: ClientConnection, command: QueryRequestMode) -> None:
         value = self._state.get(_MODES, _key(command.group, command.topic))
         mode, share = json.loads(value) if value is not None else ("PULL", 0)
-        session.answer(RequestMode(command.ticket, str(mode), int(share)))
+        connection.answer(RequestMode(command.ticket, str(mode), int(share)))
 
-    def _list(self, session: Session, command: ListModes) -> None:
+    def _list(self, connection: ClientConnection, command: ListModes) -> None:
         found: list[tuple[str, str, str, int]] = []
         for key, value in self._state.scan(_MODES, b""):
             topic, _, group = key.decode().rpartition("@")
             mode, share = json.loads(value)
             found.append((topic, group, str(mode), int(share)))
-        session.answer(ModeList(command.ticket, found))
+        connection.answer(ModeList(command.ticket, found))
 
 
 def _key(group: str, topic: str) -> bytes:

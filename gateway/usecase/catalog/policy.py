@@ -17,7 +17,7 @@ SHARES: Final = 100
 
 
 @dataclass(slots=True)
-class Policy:
+class NodePolicy:
     """Creation on first use, rights, bounds. One object for the node: who acts by it looks at it each time, tools change it.
 
     create_topics, create_groups   make what a client names and nobody made; off: refused as not found

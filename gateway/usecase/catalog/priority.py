@@ -13,7 +13,7 @@ from domain.command import Receive
 from domain.message import Message
 from domain.priority import looking
 from domain.topic import PRIORITY_FACTOR, Group, Topic
-from gateway.usecase.catalog.policy import SHARES, Policy
+from gateway.usecase.catalog.policy import SHARES, NodePolicy
 
 _STEP: Final = 61
 """Prime to 100: receives by priority are spread among the others, not bunched."""
@@ -39,7 +39,7 @@ class PriorityReads:
     Of those, as many look first at what comes again as the policy says; for the others that has the lowest priority.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: NodePolicy) -> None:
         self._policy = policy
         self._turn = 0
         self._again = 0

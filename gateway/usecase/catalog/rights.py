@@ -15,8 +15,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Metadata, State, StateChange
 from domain.topic import PERM_READ
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 
 _FORBIDDEN: Final = "forbidden"
@@ -28,7 +28,7 @@ class Rights:
     What is forbidden is kept durably, by topic and group, and in memory: groups of which nothing was said cost a look-up.
     """
 
-    def __init__(self, metadata: Metadata, state: State, policy: Policy) -> None:
+    def __init__(self, metadata: Metadata, state: State, policy: NodePolicy) -> None:
         self._metadata = metadata
         self._state = state
         self._policy = policy
@@ -73,26 +73,26 @@ class Rights:
         for key in keys:
             self._forbidden.pop(key, None)
 
-    def _set(self, session: Session, command: SetReadable) -> None:
+    def _set(self, connection: ClientConnection, command: SetReadable) -> None:
         key = _key(command.group, command.topic)
         wanted = command.readable
         if wanted is None:
-            session.answer(Readable(command.ticket, key not in self._forbidden))
+            connection.answer(Readable(command.ticket, key not in self._forbidden))
             return
         failure = None if wanted else self._unknown(command)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def put(result: None | Failure) -> None:
             if result is not None:
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
                 return
             if wanted:
                 self._forbidden.pop(key, None)
             else:
                 self._forbidden[key] = None
-            session.answer(Readable(command.ticket, wanted))
+            connection.answer(Readable(command.ticket, wanted))
 
         self._state.put([StateChange(_FORBIDDEN, key.encode(), None if wanted else b"1")], put)
 

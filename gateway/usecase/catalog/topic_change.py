@@ -11,7 +11,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Metadata
 from domain.topic import PERM_READ_WRITE, Durability, Topic
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import UseCase, Verb
 
 _FIELDS = frozenset(("message.type", "durability"))
@@ -29,13 +29,13 @@ class TopicChanging:
         """ChangeTopic."""
         return {ChangeTopic: self._change}
 
-    def _change(self, session: Session, command: ChangeTopic) -> None:
+    def _change(self, connection: ClientConnection, command: ChangeTopic) -> None:
         change = command.change
         topic = self.merged(change)
         if isinstance(topic, Failure):
-            session.answer(Refused(command.ticket, topic))
+            connection.answer(Refused(command.ticket, topic))
         else:
-            self._put(session, PutTopic(command.ticket, topic))
+            self._put(connection, PutTopic(command.ticket, topic))
 
     def merged(self, change: TopicChange) -> Topic | Failure:
         """The topic as it will be; ARGUMENT_ILLEGAL for a type or a durability that does not exist."""

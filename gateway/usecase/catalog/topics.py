@@ -11,8 +11,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, TopicFound, TopicList
 from domain.ports import Clock, Metadata
 from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 
 Then = Callable[[Topic | Failure], None]
@@ -21,7 +21,7 @@ Then = Callable[[Topic | Failure], None]
 class Topics:
     """The topics that the gateway knows, with the policy of making them."""
 
-    def __init__(self, metadata: Metadata, clock: Clock, policy: Policy) -> None:
+    def __init__(self, metadata: Metadata, clock: Clock, policy: NodePolicy) -> None:
         self._metadata = metadata
         self._clock = clock
         self._policy = policy
@@ -98,12 +98,12 @@ class Topics:
 
         self._metadata.put_topic(topic, made)
 
-    def _query(self, session: Session, command: QueryTopic) -> None:
+    def _query(self, connection: ClientConnection, command: QueryTopic) -> None:
         def answer(result: Topic | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
-                session.answer(TopicFound(command.ticket, result))
+                connection.answer(TopicFound(command.ticket, result))
 
         topic = self._metadata.topic(command.topic)
         if topic is not None:
@@ -115,34 +115,34 @@ class Topics:
         else:
             answer(Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist"))
 
-    def _list(self, session: Session, command: ListTopics) -> None:
-        session.answer(TopicList(command.ticket, self._metadata.topics()))
+    def _list(self, connection: ClientConnection, command: ListTopics) -> None:
+        connection.answer(TopicList(command.ticket, self._metadata.topics()))
 
-    def _put(self, session: Session, command: PutTopic) -> None:
+    def _put(self, connection: ClientConnection, command: PutTopic) -> None:
         topic = command.topic
         failure = _illegal(topic)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         known = self._metadata.topic(topic.name)
         created_ms = known.created_ms if known is not None else self._clock.wall_ms()
 
         def put(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._metadata.put_topic(replace(topic, created_ms=created_ms), put)
 
-    def _delete(self, session: Session, command: DeleteTopic) -> None:
+    def _delete(self, connection: ClientConnection, command: DeleteTopic) -> None:
         if self._metadata.topic(command.topic) is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         if address.is_system_topic(command.topic):
-            session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, f"{command.topic} belongs to the system")))
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, f"{command.topic} belongs to the system")))
             return
 
         def deleted(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         # What was to come again of it by POP goes too: else a topic of the same name would hand it out.
         for group in self._metadata.groups():

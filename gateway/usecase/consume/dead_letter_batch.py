@@ -11,7 +11,7 @@ from domain.errors import Failure
 from domain.receipt import Receipt
 from domain.record import Record
 from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.fan_in import Round
+from gateway.usecase.fan_in import FanIn
 
 Letter = tuple[str, Receipt, bytes]
 """A message whose attempts are used up: the topic that was asked for, its lease, its record."""
@@ -39,4 +39,4 @@ def bury_all(dead_letters: DeadLetters, group: str, letters: Sequence[Letter], d
         stuck = range(len(letters)) if failure is not None else ()
         done({lane(letters[at][2]) for at in stuck if (at,) not in buried})
 
-    Round(bury, over).start([(at,) for at in range(len(letters))])
+    FanIn(bury, over).start([(at,) for at in range(len(letters))])

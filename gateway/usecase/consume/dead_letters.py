@@ -13,7 +13,7 @@ from domain.message import Message, Placed
 from domain.ports import MessageStore, ReadResult
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
 
@@ -106,9 +106,9 @@ class DeadLetters:
 
         self._sending.submit([letter], stored_copy)
 
-    def _dead_letter(self, session: Session, command: DeadLetter) -> None:
+    def _dead_letter(self, connection: ClientConnection, command: DeadLetter) -> None:
         def answer(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self.give_up(command.group, command.topic, command.receipt, answer)
 

@@ -9,7 +9,7 @@ from domain import limits
 from domain.command import Command, LockQueues
 from domain.event import Done, Locked
 from domain.ports import Clock
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
 LOCK_NS: Final = 60 * limits.SECOND_NS
@@ -32,7 +32,7 @@ class Locks:
         now = self._clock.monotonic_ns()
         return any(key[0] == group and held[1] > now for key, held in self._held.items())
 
-    def _lock(self, session: Session, command: LockQueues) -> None:
+    def _lock(self, connection: ClientConnection, command: LockQueues) -> None:
         now = self._clock.monotonic_ns()
         owned: list[tuple[str, str, int]] = []
         for broker, topic, queue_id in command.queues:
@@ -48,4 +48,4 @@ class Locks:
         if len(self._held) > LOCKS_SWEPT_ABOVE:
             self._held = {key: lock for key, lock in self._held.items() if lock[1] > now}
         if command.wait:
-            session.answer(Done(command.ticket) if command.unlock else Locked(command.ticket, owned))
+            connection.answer(Done(command.ticket) if command.unlock else Locked(command.ticket, owned))

@@ -10,12 +10,12 @@ from domain import limits
 from domain.command import Command
 from domain.errors import Failure
 from domain.ports import Clock, Timer
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 
 Key = tuple[str, str, int]
 """(consumer group, topic, queue id); queue id -1 waits for any queue. Pulls wait with a group of their own each."""
 
-Judge = Callable[[Session, Command], Failure | None]
+Judge = Callable[[ClientConnection, Command], Failure | None]
 """Why a session may not have what it has asked for any more, None: it may."""
 REVIEWED_PER_TURN: Final = 1_000
 
@@ -23,7 +23,7 @@ REVIEWED_PER_TURN: Final = 1_000
 class Asker(Protocol):
     """Whose request is parked."""
 
-    session: Session
+    connection: ClientConnection
 
     @property
     def command(self) -> Command:
@@ -104,7 +104,7 @@ class Parking:
     def _review(self, judge: Judge, waiters: list[Waiter]) -> None:
         for waiter in waiters[:REVIEWED_PER_TURN]:
             asker = waiter.asker
-            failure = judge(asker.session, asker.command) if asker is not None and not waiter.done else None
+            failure = judge(asker.connection, asker.command) if asker is not None and not waiter.done else None
             if failure is not None and asker is not None:
                 self.leave(waiter)
                 asker.refuse(failure)

@@ -13,8 +13,8 @@ from domain.lite import queue_name
 from domain.ports import Clock, MessageStore, ReadResult
 from domain.record import Record
 from domain.topic import PERM_READ
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.counters import Tally
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.limited import Limited, leased
@@ -36,7 +36,7 @@ class Pulling:
         resets: Resets,
         limited: Limited,
         clock: Clock,
-        tally: Tally,
+        tally: MessageCounters,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -81,7 +81,7 @@ class Pulling:
     def light_freed(self, group: str, parent: str, lite: str) -> None:
         """LightListener: of no interest to readers by offset."""
 
-    def _pull(self, session: Session, command: Pull) -> None:
+    def _pull(self, connection: ClientConnection, command: Pull) -> None:
         topic = self._topics.to_read(command.topic)
         if command.topic.startswith(lite.PREFIX):
             command.member = ""  # who pulls from a light queue reads it beside its group: members receive
@@ -97,16 +97,16 @@ class Pulling:
             if failure is None and command.subscribed:
                 failure = self._subscribe(command)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         instead = self.instead(command)
         if instead is not None:
-            self._store.bounds(command.topic, command.queue_id, _Moved(session, command, instead).bounded)
+            self._store.bounds(command.topic, command.queue_id, _Moved(connection, command, instead).bounded)
             return
         if command.commit >= 0 and command.group:
             commit = self._store.report if command.member else self._store.commit
             commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
-        _Poll(self, session, command).start()
+        _PullPoll(self, connection, command).start()
 
     def refusal(self, command: Pull) -> Failure | None:
         """Why the group may not read the topic now, None: it may."""
@@ -116,7 +116,7 @@ class Pulling:
         """Where the reader has to go on, when somebody has set its group's position; None: where it wants to."""
         return self._resets.instead(command.group, command.topic, command.queue_id, command.offset)
 
-    def moved(self, poll: _Poll, instead: int) -> None:
+    def moved(self, poll: _PullPoll, instead: int) -> None:
         """Send the reader of a parked poll elsewhere."""
         command = poll.command
         self._store.bounds(command.topic, command.queue_id, _Moved(poll, command, instead).bounded)
@@ -133,16 +133,16 @@ class Pulling:
         command.filter = wanted
         return None
 
-    def _view(self, session: Session, command: ViewMessage) -> None:
+    def _view(self, connection: ClientConnection, command: ViewMessage) -> None:
         def viewed(result: bytes | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
-                session.answer(Viewed(command.ticket, result))
+                connection.answer(Viewed(command.ticket, result))
 
         self._store.record_at(command.physical_offset, viewed)
 
-    def read(self, poll: _Poll) -> None:
+    def read(self, poll: _PullPoll) -> None:
         """Read for one poll."""
         command = poll.command
         most = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
@@ -166,14 +166,14 @@ class Pulling:
             receipts = [leased(command, result, Record(data)) for data in result.records]
             self._store.withdraw(command.group, command.topic, receipts)
 
-    def park(self, poll: _Poll) -> Waiter | None:
+    def park(self, poll: _PullPoll) -> Waiter | None:
         """Park one poll under a key of its own, so that one reader never waits behind another."""
         self._polls += 1
         command = poll.command
         key = (f"\x00{self._polls}", command.topic, command.queue_id)
         waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up, poll)
         if waiter is not None:
-            poll.session.on_close.append(poll.abandon)
+            poll.connection.on_close.append(poll.abandon)
             self._lights += command.topic.startswith(lite.PREFIX)
             if command.member:
                 self._members.setdefault((command.group, command.topic), {})[waiter] = None
@@ -196,7 +196,7 @@ class _Moved:
 
     __slots__ = ("_command", "_hearer", "_instead")
 
-    def __init__(self, hearer: Session | _Poll, command: Pull, instead: int) -> None:
+    def __init__(self, hearer: ClientConnection | _PullPoll, command: Pull, instead: int) -> None:
         self._hearer = hearer
         self._command = command
         self._instead = instead
@@ -210,14 +210,14 @@ class _Moved:
         self._hearer.answer(Pulled(command.ticket, status, [], self._instead, *bounds))
 
 
-class _Poll:
+class _PullPoll:
     """One pull from its first read to its answer. The store answers a read at once, and leases when they are written."""
 
-    __slots__ = ("_answered", "_last", "_missed", "_pulling", "_reading", "_waiter", "command", "session")
+    __slots__ = ("_answered", "_last", "_missed", "_pulling", "_reading", "_waiter", "command", "connection")
 
-    def __init__(self, pulling: Pulling, session: Session, command: Pull) -> None:
+    def __init__(self, pulling: Pulling, connection: ClientConnection, command: Pull) -> None:
         self._pulling = pulling
-        self.session = session
+        self.connection = connection
         self.command = command
         self._waiter: Waiter | None = None
         self._answered = False
@@ -299,6 +299,6 @@ class _Poll:
             self._pulling.tally.pulled(self.command.group, self.command.topic, event.records)
         if self._waiter is not None:
             self._pulling.leave(self.command, self._waiter)
-            if self.abandon in self.session.on_close:
-                self.session.on_close.remove(self.abandon)
-        self.session.answer(event)
+            if self.abandon in self.connection.on_close:
+                self.connection.on_close.remove(self.abandon)
+        self.connection.answer(event)

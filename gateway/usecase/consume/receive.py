@@ -10,14 +10,14 @@ from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
-from domain.inventory import CountWaiting, Waiting
+from domain.inventory import CountWaitingMessages, WaitingCount
 from domain.ports import Clock, LeaseResult, MessageStore
 from domain.receipt import RETRY_V1, Receipt
 from domain.topic import Group
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.counters import Tally
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import PriorityReads
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
@@ -35,8 +35,8 @@ class Receiving:
     """
 
     def __init__(
-        self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock, tally: Tally,
-        policy: Policy, rights: Rights,
+        self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock,
+        tally: MessageCounters, policy: NodePolicy, rights: Rights,
     ) -> None:  # fmt: skip
         self._store = store
         self._topics = topics
@@ -53,15 +53,15 @@ class Receiving:
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Receive and CountWaiting."""
-        return {Receive: self._receive, CountWaiting: self._count}
+        return {Receive: self._receive, CountWaitingMessages: self._count}
 
-    def _count(self, session: Session, command: CountWaiting) -> None:
+    def _count(self, connection: ClientConnection, command: CountWaitingMessages) -> None:
         failure = self._topics.unreadable(command.topic, command.queue_id) or self._rights.refusal(command.group, command.topic)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         count = self._parking.waiting((command.group, command.topic, command.queue_id))
-        session.answer(Waiting(command.ticket, count))
+        connection.answer(WaitingCount(command.ticket, count))
 
     def waiting(self) -> int:
         """Receives parked now."""
@@ -81,19 +81,19 @@ class Receiving:
         for _, origin in address.retried_by_pop(topic):
             self._parking.wake_group(group, origin)
 
-    def _receive(self, session: Session, command: Receive) -> None:
+    def _receive(self, connection: ClientConnection, command: Receive) -> None:
         failure = self._topics.unreadable(command.topic, command.queue_id) or _illegal(command)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
-                session.answer(Refused(command.ticket, group))
+                connection.answer(Refused(command.ticket, group))
             else:
                 # Who asks without order would break it for all the others.
                 command.ordered = command.ordered or group.orderly
-                _Call(self, session, command, group).lease()
+                _Call(self, connection, command, group).lease()
 
         self._groups.ensure(command.group, ready)
 
@@ -207,13 +207,22 @@ class _Call:
     """
 
     __slots__ = (
-        "_answered", "_due_ns", "_first", "_known", "_place", "_receiving", "_waiter", "_wakes", "command", "group",
-        "session",
+        "_answered",
+        "_due_ns",
+        "_first",
+        "_known",
+        "_place",
+        "_receiving",
+        "_waiter",
+        "_wakes",
+        "command",
+        "connection",
+        "group",
     )  # fmt: skip
 
-    def __init__(self, receiving: Receiving, session: Session, command: Receive, group: Group) -> None:
+    def __init__(self, receiving: Receiving, connection: ClientConnection, command: Receive, group: Group) -> None:
         self._receiving = receiving
-        self.session = session
+        self.connection = connection
         self.command = command
         self.group = group
         self._due_ns = receiving.due_ns(command.wait_ms)
@@ -226,7 +235,7 @@ class _Call:
 
     def lease(self) -> None:
         """Look for messages, unless it is too late for that, or not allowed any more."""
-        if not self._answered and not self.session.closed:
+        if not self._answered and not self.connection.closed:
             failure = self._receiving.refusal(self.command)
             if failure is not None:
                 self.refuse(failure)
@@ -283,7 +292,7 @@ class _Call:
             self._answer(Refused(command.ticket, failure))
         elif not self._known:
             self._known = True
-            self.session.on_close.append(self.abandon)
+            self.connection.on_close.append(self.abandon)
 
     def retry(self) -> bool:
         """Something is there for a parked call. True: it has found something, and is no longer parked."""
@@ -317,6 +326,6 @@ class _Call:
         self._answered = True
         if isinstance(event, Received) and event.messages:
             self._receiving.tally.received(self.command.group, self.command.topic, event.messages)
-        if self._known and self.abandon in self.session.on_close:
-            self.session.on_close.remove(self.abandon)
-        self.session.answer(event)
+        if self._known and self.abandon in self.connection.on_close:
+            self.connection.on_close.remove(self.abandon)
+        self.connection.answer(event)

@@ -14,15 +14,15 @@ from domain.message import Placed
 from domain.ports import MessageStore
 from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
 from domain.record import Record
-from domain.resend import Retry
+from domain.resend import SendRetry
 from domain.retry import DEFAULT
 from domain.topic import PERM_WRITE, Group
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import bury, copy_of, leased_topic
 from gateway.usecase.consume.locks import Locks
-from gateway.usecase.fan_in import Round
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
 
@@ -33,7 +33,7 @@ Outcome = TypeVar("Outcome")
 class Settling:
     """Acknowledge, Extend, SendBack, Retry."""
 
-    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks, policy: Policy) -> None:
+    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks, policy: NodePolicy) -> None:
         self._policy = policy
         self._locks = locks
         self._store = store
@@ -46,29 +46,29 @@ class Settling:
             Acknowledge: self._acknowledge,
             Extend: self._extend,
             SendBack: self._send_back,
-            Retry: self._retry,
+            SendRetry: self._retry,
         }
 
-    def _acknowledge(self, session: Session, command: Acknowledge) -> None:
+    def _acknowledge(self, connection: ClientConnection, command: Acknowledge) -> None:
         def settled(result: list[Failure | None] | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
-                session.answer(Settled(command.ticket, result))
+                connection.answer(Settled(command.ticket, result))
 
         if all(receipt.retry == RETRY_NONE for receipt in command.receipts):
             self._store.settle(command.group, command.topic, command.receipts, settled)
         else:
             _by_topic(self._store.settle, command, settled)
 
-    def _extend(self, session: Session, command: Extend) -> None:
+    def _extend(self, connection: ClientConnection, command: Extend) -> None:
         if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         if command.untold:
             self._withdraw(command)
-            session.answer(Extended(command.ticket, list(command.receipts)))
+            connection.answer(Extended(command.ticket, list(command.receipts)))
             return
         invisible_ms = command.invisible_ms
 
@@ -79,12 +79,12 @@ class Settling:
 
         def extended(result: list[Receipt | Failure] | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
                 return
             for old, new in zip(command.receipts, result, strict=True):
                 if isinstance(new, Receipt) and old.retry != RETRY_NONE:
                     new.retry = RETRY_V1
-            session.answer(Extended(command.ticket, result))
+            connection.answer(Extended(command.ticket, result))
 
         _by_topic(extend, command, extended)
 
@@ -95,31 +95,31 @@ class Settling:
         for topic, receipts in parts.items():
             self._store.withdraw(command.group, topic, receipts, True)
 
-    def _send_back(self, session: Session, command: SendBack) -> None:
+    def _send_back(self, connection: ClientConnection, command: SendBack) -> None:
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
-                session.answer(Refused(command.ticket, group))
+                connection.answer(Refused(command.ticket, group))
                 return
             if not self._policy.permission & PERM_WRITE:
                 text = "the broker sending message is forbidden: brokerPermission is without write"
-                session.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
+                connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
                 return
             if group.retry_queues == 0:
                 # A group that has no queue for it retries nothing, and has no dead letters either.
-                session.answer(Done(command.ticket))
+                connection.answer(Done(command.ticket))
                 return
 
             def found(record: bytes | Failure) -> None:
                 if isinstance(record, Failure):
-                    session.answer(Refused(command.ticket, record))
+                    connection.answer(Refused(command.ticket, record))
                 else:
-                    self._give_back(session, command, group, Record(record))
+                    self._give_back(connection, command, group, Record(record))
 
             self._store.record_at(command.physical_offset, found)
 
         self._groups.ensure(command.group, ready)
 
-    def _give_back(self, session: Session, command: SendBack, group: Group, record: Record) -> None:
+    def _give_back(self, connection: ClientConnection, command: SendBack, group: Group, record: Record) -> None:
         times = record.reconsume_times
         most = command.retry_max if command.retry_max >= 0 else group.retry_max
         origin_topic = properties.text(record.properties, properties.RETRY_TOPIC) or record.topic
@@ -141,18 +141,18 @@ class Settling:
             message = copy_of(record, address.retry_topic(group.name), reconsume_times=times + 1, changes=changes)
 
         def stored(result: list[Placed] | Failure) -> None:
-            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+            connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
 
         self._sending.submit([message], stored)
 
-    def _retry(self, session: Session, command: Retry) -> None:
+    def _retry(self, connection: ClientConnection, command: SendRetry) -> None:
         def stored(result: list[Placed] | Failure) -> None:
-            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
+            connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
 
         def ready(group: Group | Failure) -> None:
             if isinstance(group, Failure):
                 if command.wait:
-                    session.answer(Refused(command.ticket, group))
+                    connection.answer(Refused(command.ticket, group))
                 return
             most = command.retry_max if command.retry_max >= 0 else group.retry_max
             ordered = self._locks.is_locked(group.name)
@@ -185,4 +185,4 @@ def _by_topic(
         outcomes = {at: each for (topic,), part in found.items() for at, each in zip(parts[topic], part, strict=True)}
         done([outcomes[at] for at in range(len(receipts))])
 
-    Round(settle, over).start([(topic,) for topic in parts])
+    FanIn(settle, over).start([(topic,) for topic in parts])

@@ -13,8 +13,8 @@ from domain.event import Delivered, Refused, Watched
 from domain.filter.path import is_filter
 from domain.ports import Clock
 from domain.record import Record
-from gateway.connection.client_connection import Session
-from gateway.routing.routes import Routes
+from gateway.connection.client_connection import ClientConnection
+from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.consume.parking import Judge
 from gateway.usecase.handler import Verb
 
@@ -26,10 +26,10 @@ WATCHES_PER_SESSION_MAX: Final = 1_024
 class Watcher:
     """One watch: whose, what was asked for, and what arrived for it in this loop turn (at most PENDING_MAX records)."""
 
-    __slots__ = ("command", "pattern", "pending", "session", "ticket")
+    __slots__ = ("command", "connection", "pattern", "pending", "ticket")
 
-    def __init__(self, session: Session, command: Watch) -> None:
-        self.session = session
+    def __init__(self, connection: ClientConnection, command: Watch) -> None:
+        self.connection = connection
         self.command = command
         self.ticket = command.ticket
         self.pattern = command.pattern
@@ -44,8 +44,8 @@ class Watches:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._routes: Routes[Watcher, list[Watcher]] = Routes(list)
-        self._of_session: dict[Session, list[Watcher]] = {}
+        self._routes: SubscriberRoutes[Watcher, list[Watcher]] = SubscriberRoutes(list)
+        self._of_connection: dict[ClientConnection, list[Watcher]] = {}
         self._waiting: list[Watcher] = []
         self.dropped = 0
 
@@ -58,40 +58,40 @@ class Watches:
         """How many watches are on."""
         return self._routes.size
 
-    def watch(self, session: Session, command: Watch) -> None:
+    def watch(self, connection: ClientConnection, command: Watch) -> None:
         """Answer Watched and deliver from now on. Refused FILTER_ILLEGAL, or QUOTA beyond WATCHES_PER_SESSION_MAX.
 
         A second watch under the same ticket takes the place of the first.
         """
         if not is_filter(command.pattern):
-            session.answer(Refused(command.ticket, Failure(ErrorCode.FILTER_ILLEGAL, "not a legal topic filter")))
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.FILTER_ILLEGAL, "not a legal topic filter")))
             return
-        self._end(session, command.ticket)
-        mine = self._of_session.get(session)
+        self._end(connection, command.ticket)
+        mine = self._of_connection.get(connection)
         if mine is None:
-            mine = self._of_session[session] = []
-            session.on_close.append(lambda: self._close(session))
+            mine = self._of_connection[connection] = []
+            connection.on_close.append(lambda: self._close(connection))
         if len(mine) >= WATCHES_PER_SESSION_MAX:
             failure = Failure(ErrorCode.QUOTA, f"a connection may hold {WATCHES_PER_SESSION_MAX} watches")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
-        watcher = Watcher(session, command)
+        watcher = Watcher(connection, command)
         mine.append(watcher)
         self._routes.insert(command.pattern, watcher)
-        session.answer(Watched(command.ticket))
+        connection.answer(Watched(command.ticket))
 
-    def unwatch(self, session: Session, command: Unwatch) -> None:
+    def unwatch(self, connection: ClientConnection, command: Unwatch) -> None:
         """End one watch; harmless when there is none."""
-        self._end(session, command.ticket)
+        self._end(connection, command.ticket)
 
     def review(self, judge: Judge) -> None:
         """Rights have changed: who may not hear what it watches is refused, and hears no more."""
-        for session, watchers in list(self._of_session.items()):
+        for connection, watchers in list(self._of_connection.items()):
             for watcher in list(watchers):
-                failure = judge(session, watcher.command)
+                failure = judge(connection, watcher.command)
                 if failure is not None:
-                    self._end(session, watcher.ticket)
-                    session.answer(Refused(watcher.ticket, failure))
+                    self._end(connection, watcher.ticket)
+                    connection.answer(Refused(watcher.ticket, failure))
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener: remember each record for its watchers, and deliver when the turn is over."""
@@ -121,10 +121,10 @@ class Watches:
             records = list(watcher.pending)
             watcher.pending.clear()
             if records:
-                watcher.session.answer(Delivered(watcher.ticket, records))
+                watcher.connection.answer(Delivered(watcher.ticket, records))
 
-    def _end(self, session: Session, ticket: object) -> None:
-        mine = self._of_session.get(session, [])
+    def _end(self, connection: ClientConnection, ticket: object) -> None:
+        mine = self._of_connection.get(connection, [])
         for at, watcher in enumerate(mine):
             if watcher.ticket == ticket:
                 del mine[at]
@@ -135,6 +135,6 @@ class Watches:
         self._routes.remove(watcher.pattern, watcher)
         watcher.pending.clear()
 
-    def _close(self, session: Session) -> None:
-        for watcher in self._of_session.pop(session, []):
+    def _close(self, connection: ClientConnection) -> None:
+        for watcher in self._of_connection.pop(connection, []):
             self._drop(watcher)

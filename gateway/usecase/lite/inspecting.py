@@ -12,11 +12,11 @@ from domain.errors import Failure
 from domain.event import Done, Event, Refused
 from domain.lite import (
     DispatchLite,
-    LightQueues,
     LiteClient,
     LiteGroup,
     LiteNode,
     LiteParent,
+    LiteQueues,
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
@@ -26,7 +26,7 @@ from domain.lite import (
 )
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Topic
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.lagging import LiteLagging
@@ -39,7 +39,7 @@ class LiteInspecting:
     """Five questions, and DispatchLite."""
 
     def __init__(
-        self, store: MessageStore, lights: LightQueues, metadata: Metadata, receiving: LiteReceiving, clock: Clock
+        self, store: MessageStore, lights: LiteQueues, metadata: Metadata, receiving: LiteReceiving, clock: Clock
     ) -> None:
         self._store = store
         self._lagging = LiteLagging(store, lights, clock)
@@ -58,30 +58,30 @@ class LiteInspecting:
             DispatchLite: self._dispatch,
         }
 
-    def _node(self, session: Session, command: QueryLiteNode) -> None:
+    def _node(self, connection: ClientConnection, command: QueryLiteNode) -> None:
         subscriptions = self._receiving.subscriptions
         ready = sum(len(each.ready) for each in subscriptions.all())
         topics = {each.name: _minutes(each) for each in self._metadata.topics() if each.type == "LITE"}
-        session.answer(
+        connection.answer(
             LiteNode(
                 command.ticket, self._lights.count(""), subscriptions.count, self._lights.positions(), ready, topics,
                 terms.bound_groups(self._metadata),
             )
         )  # fmt: skip
 
-    def _parent(self, session: Session, command: QueryLiteParent) -> None:
+    def _parent(self, connection: ClientConnection, command: QueryLiteParent) -> None:
         topic = terms.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
-            session.answer(Refused(command.ticket, topic))
+            connection.answer(Refused(command.ticket, topic))
             return
         groups = terms.bound_groups(self._metadata).get(topic.name, [])
         count = self._lights.count(topic.name)
-        session.answer(LiteParent(command.ticket, topic.name, _minutes(topic), groups, count, self._lights.count("")))
+        connection.answer(LiteParent(command.ticket, topic.name, _minutes(topic), groups, count, self._lights.count("")))
 
-    def _topic(self, session: Session, command: QueryLiteTopic) -> None:
+    def _topic(self, connection: ClientConnection, command: QueryLiteTopic) -> None:
         topic = terms.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
-            session.answer(Refused(command.ticket, topic))
+            connection.answer(Refused(command.ticket, topic))
             return
         found = self._receiving.subscriptions.of(topic.name, command.lite)
         subscribers = [(each.client_id, each.group) for each in found]
@@ -93,16 +93,16 @@ class LiteInspecting:
             else:
                 newest_ms = self._lights.newest_ms(topic.name, command.lite)
                 answer = LiteTopic(command.ticket, topic.name, command.lite, *bounds, newest_ms, subscribers)
-            session.answer(answer)
+            connection.answer(answer)
 
         self._store.bounds(lite.queue_name(topic.name, command.lite), 0, bounded)
 
-    def _client(self, session: Session, command: QueryLiteClient) -> None:
+    def _client(self, connection: ClientConnection, command: QueryLiteClient) -> None:
         topic = terms.topic_of(self._metadata, command.topic)
         group = terms.group_of(self._metadata, command.group, command.topic)
         for each in (topic, group):
             if isinstance(each, Failure):
-                session.answer(Refused(command.ticket, each))
+                connection.answer(Refused(command.ticket, each))
                 return
         known = self._receiving.subscriptions.find(command.group, command.client_id)
         names: list[str] = []
@@ -112,32 +112,32 @@ class LiteInspecting:
             every = self._lights.names(command.topic) if known.wild else iter(known.names)
             names = list(islice(every, max(0, min(command.limit, NAMES_MAX))))
         seen_ms, received_ms = (0, 0) if known is None else (known.seen_ms, known.received_ms)
-        session.answer(
+        connection.answer(
             LiteClient(command.ticket, command.topic, command.group, command.client_id, count, names, seen_ms, received_ms)
         )
 
-    def _group(self, session: Session, command: QueryLiteGroup) -> None:
+    def _group(self, connection: ClientConnection, command: QueryLiteGroup) -> None:
         group = terms.group_of(self._metadata, command.group, "")
         if isinstance(group, Failure):
-            session.answer(Refused(command.ticket, group))
+            connection.answer(Refused(command.ticket, group))
             return
         topic = group.attributes[attribute.BIND_TOPIC]
         answer = LiteGroup(command.ticket, group.name, topic, command.lite, -1, -1, [], [], None)
         if command.lite:
             self._lagging.one(answer)
-            session.answer(answer)
+            connection.answer(answer)
         else:
-            self._lagging.all(answer, command.top, session.answer)
+            self._lagging.all(answer, command.top, connection.answer)
 
-    def _dispatch(self, session: Session, command: DispatchLite) -> None:
+    def _dispatch(self, connection: ClientConnection, command: DispatchLite) -> None:
         group = terms.group_of(self._metadata, command.group, "")
         if isinstance(group, Failure):
-            session.answer(Refused(command.ticket, group))
+            connection.answer(Refused(command.ticket, group))
             return
         for each in self._receiving.subscriptions.of_group(command.group):
             if command.client_id in ("", each.client_id):
                 self._receiving.look_again(each)
-        session.answer(Done(command.ticket))
+        connection.answer(Done(command.ticket))
 
 
 def _minutes(topic: Topic) -> int:

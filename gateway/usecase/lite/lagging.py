@@ -9,7 +9,7 @@ from typing import Final
 
 from domain import lite
 from domain.errors import Failure
-from domain.lite import LightQueues, LiteGroup, LiteLag
+from domain.lite import LiteGroup, LiteLag, LiteQueues
 from domain.ports import Clock, MessageStore
 
 SLICE: Final = 1_024
@@ -21,7 +21,7 @@ TOP_MAX: Final = 1_000
 class LiteLagging:
     """Questions about positions. The node's own queues answer at once."""
 
-    def __init__(self, store: MessageStore, lights: LightQueues, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, lights: LiteQueues, clock: Clock) -> None:
         self._store = store
         self._lights = lights
         self._clock = clock

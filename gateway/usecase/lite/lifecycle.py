@@ -8,7 +8,7 @@ from typing import Final
 
 from domain import limits
 from domain.errors import Failure
-from domain.lite import LightQueues
+from domain.lite import LiteQueues
 from domain.ports import Clock, Metadata
 from domain.topic import Topic
 from gateway.usecase.lite import terms
@@ -23,7 +23,7 @@ SLICE_NS: Final = 5 * limits.MILLISECOND_NS
 class LiteLifecycle:
     """A sweep every two minutes, in slices. A lite topic that is sent to again begins anew; who has subscribed to it stays."""
 
-    def __init__(self, lights: LightQueues, metadata: Metadata, clock: Clock) -> None:
+    def __init__(self, lights: LiteQueues, metadata: Metadata, clock: Clock) -> None:
         self._lights = lights
         self._metadata = metadata
         self._clock = clock

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.lite import LightQueues
+from domain.lite import LiteQueues
 from domain.ports import Clock, MessageStore, Metadata
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import UseCase
 from gateway.usecase.lite.inspecting import LiteInspecting
@@ -18,7 +18,7 @@ from gateway.usecase.lite.syncing import LiteSyncing
 
 
 def lite_use_cases(
-    store: MessageStore, lights: LightQueues, metadata: Metadata, handler: Dispatcher, clock: Clock, policy: Policy
+    store: MessageStore, lights: LiteQueues, metadata: Metadata, handler: Dispatcher, clock: Clock, policy: NodePolicy
 ) -> Sequence[UseCase]:
     """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
     subscriptions = Subscriptions()

@@ -11,20 +11,20 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
-from domain.lite import LightQueues, LiteLeases, ReceiveLite
+from domain.lite import LiteLeases, LiteQueues, ReceiveLite
 from domain.ports import Clock, MessageStore, Metadata, Timer
 from domain.receipt import Receipt
 from domain.record import Record
 from domain.topic import PERM_READ, Group
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.counters import Tally
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.consume.dead_letter_batch import Letter, bury_all, lane
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.parking import REVIEWED_PER_TURN, Judge
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
-from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
+from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 
 LOOKS_MAX = 256
 """Lite topics that one attempt of a receive looks at."""
@@ -38,12 +38,12 @@ class LiteReceiving:
     def __init__(
         self,
         store: MessageStore,
-        lights: LightQueues,
+        lights: LiteQueues,
         metadata: Metadata,
         subscriptions: Subscriptions,
         dead_letters: DeadLetters,
         clock: Clock,
-        tally: Tally,
+        tally: MessageCounters,
         rights: Rights,
     ) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class LiteReceiving:
         self._clock = clock
         self._tally = tally
         self._rights = rights
-        self._polls: dict[tuple[str, str], list[_Poll]] = {}
+        self._polls: dict[tuple[str, str], list[_LitePoll]] = {}
         lights.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -73,12 +73,12 @@ class LiteReceiving:
         for subscriber in self.subscriptions.of(parent, lite_topic, group):
             self.ready(subscriber, lite_topic)
 
-    def ready(self, subscriber: Subscriber, lite_topic: str) -> None:
+    def ready(self, subscriber: LiteSubscriber, lite_topic: str) -> None:
         """There may be something in `lite_topic` for a subscriber."""
         subscriber.ready[lite_topic] = None
         self._serve(subscriber)
 
-    def look_again(self, subscriber: Subscriber) -> int:
+    def look_again(self, subscriber: LiteSubscriber) -> int:
         """Everything that the subscriber has and that is not consumed is ready; how much that is."""
         names = self.lights.names(subscriber.topic) if subscriber.wild else iter(list(subscriber.names))
         found = [name for name in names if self._is_behind(subscriber.group, lite.queue_name(subscriber.topic, name))]
@@ -99,7 +99,7 @@ class LiteReceiving:
         at = position[0]
         return end > (first if isinstance(at, Failure) else at)
 
-    def _serve(self, subscriber: Subscriber) -> None:
+    def _serve(self, subscriber: LiteSubscriber) -> None:
         """Let polls that wait look at what is ready; where a group has everything, those of all its members."""
         clients = self.subscriptions.of_group(subscriber.group) if subscriber.wild else [subscriber]
         for each in clients:
@@ -110,12 +110,12 @@ class LiteReceiving:
 
     # Polls
 
-    def _receive(self, session: Session, command: ReceiveLite) -> None:
+    def _receive(self, connection: ClientConnection, command: ReceiveLite) -> None:
         group = self._checked(command)
         if isinstance(group, Failure):
-            session.answer(Refused(command.ticket, group))
+            connection.answer(Refused(command.ticket, group))
         else:
-            _Poll(self, session, command, group).attempt()
+            _LitePoll(self, connection, command, group).attempt()
 
     def _checked(self, command: ReceiveLite) -> Group | Failure:
         topic = terms.topic_of(self._metadata, command.topic)
@@ -135,7 +135,7 @@ class LiteReceiving:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is above 0 and at most 12 hours")
         return group
 
-    def park(self, poll: _Poll) -> bool:
+    def park(self, poll: _LitePoll) -> bool:
         """Hold a poll until something is ready; False when too many of the client wait."""
         waiting = self._polls.setdefault((poll.command.group, poll.command.client_id), [])
         if len(waiting) >= POLLS_MAX or len(self._polls) > limits.WAITERS_MAX:
@@ -143,7 +143,7 @@ class LiteReceiving:
         waiting.append(poll)
         return True
 
-    def leave(self, poll: _Poll) -> None:
+    def leave(self, poll: _LitePoll) -> None:
         """A poll waits no more."""
         key = (poll.command.group, poll.command.client_id)
         waiting = self._polls.get(key, [])
@@ -156,21 +156,21 @@ class LiteReceiving:
         """Rights have changed: refuse the polls of those who may not have what they wait for, so many a turn."""
         self._review(judge, [poll for waiting in self._polls.values() for poll in waiting])
 
-    def _review(self, judge: Judge, polls: list[_Poll]) -> None:
+    def _review(self, judge: Judge, polls: list[_LitePoll]) -> None:
         for poll in polls[:REVIEWED_PER_TURN]:
-            failure = None if poll.answered else judge(poll.session, poll.command)
+            failure = None if poll.answered else judge(poll.connection, poll.command)
             if failure is not None:
                 poll.refuse(failure)
         rest = polls[REVIEWED_PER_TURN:]
         if rest:
             self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(judge, rest))
 
-    def timer(self, wait_ms: int, poll: _Poll) -> Timer:
+    def timer(self, wait_ms: int, poll: _LitePoll) -> Timer:
         """When a poll that begins now is over."""
         wait_ns = min(wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
         return self._clock.call_at(self._clock.monotonic_ns() + wait_ns, poll.give_up)
 
-    def later(self, poll: _Poll) -> None:
+    def later(self, poll: _LitePoll) -> None:
         """Let a poll look again, after what is handled in this turn."""
         self._clock.call_soon(poll.attempt)
 
@@ -184,7 +184,7 @@ class LiteReceiving:
             queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
             self._store.extend(command.group, queue, [message.receipt], 0, _nobody)
 
-    def deliver(self, poll: _Poll, messages: list[Leased], then: Callable[[list[Leased]], None]) -> None:
+    def deliver(self, poll: _LitePoll, messages: list[Leased], then: Callable[[list[Leased]], None]) -> None:
         """`then` gets what is to be delivered: expired messages are settled, those with no attempts left become dead letters.
 
         It gets it when these are stored, without what they hold back when they cannot be.
@@ -225,14 +225,14 @@ def _nobody(_result: object) -> None:
     """What cannot be settled or given back now is leased again when its time is over."""
 
 
-class _Poll:
+class _LitePoll:
     """One ReceiveLite: looking (`_busy`), waiting among the polls of its client, or answered."""
 
-    __slots__ = ("_busy", "_over", "_receiving", "_taken", "_timer", "answered", "command", "group", "session")
+    __slots__ = ("_busy", "_over", "_receiving", "_taken", "_timer", "answered", "command", "connection", "group")
 
-    def __init__(self, receiving: LiteReceiving, session: Session, command: ReceiveLite, group: Group) -> None:
+    def __init__(self, receiving: LiteReceiving, connection: ClientConnection, command: ReceiveLite, group: Group) -> None:
         self._receiving = receiving
-        self.session = session
+        self.connection = connection
         self.command = command
         self.group = group
         self._busy = False
@@ -243,7 +243,7 @@ class _Poll:
 
     def attempt(self) -> None:
         """Take what is ready. What was looked at is ready again when it arrives or is freed, not before."""
-        if self._busy or self.answered or self.session.closed:
+        if self._busy or self.answered or self.connection.closed:
             return
         command = self.command
         subscriber = self._receiving.subscriptions.find(command.group, command.client_id)
@@ -301,7 +301,7 @@ class _Poll:
             self._answer(Refused(self.command.ticket, failure))
         else:
             self._timer = self._receiving.timer(self.command.wait_ms, self)
-            self.session.on_close.append(self.abandon)
+            self.connection.on_close.append(self.abandon)
 
     def give_up(self) -> None:
         """The time is over; an attempt that is under way ends the poll."""
@@ -331,10 +331,10 @@ class _Poll:
         if self._timer is not None:
             self._timer.cancel()
             self._receiving.leave(self)
-            if self.abandon in self.session.on_close:
-                self.session.on_close.remove(self.abandon)
+            if self.abandon in self.connection.on_close:
+                self.connection.on_close.remove(self.abandon)
         if isinstance(event, Received) and event.messages:
             subscriber = self._receiving.subscriptions.find(self.command.group, self.command.client_id)
             if subscriber is not None:
                 subscriber.received_ms = event.pop_ms
-        self.session.answer(event)
+        self.connection.answer(event)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import final
 
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 
 
 @final
-class Subscriber:
+class LiteSubscriber:
     """One client of one group on one parent topic.
 
     names     lite topics; wild: it has all of them, and shares `ready` with the other members of its group
@@ -19,10 +19,12 @@ class Subscriber:
     seen_ns   monotonic, when it last said what it has; times in ms are of the wall clock, 0: never
     """
 
-    __slots__ = ("client_id", "group", "names", "ready", "received_ms", "seen_ms", "seen_ns", "session", "topic", "wild")
+    __slots__ = ("client_id", "connection", "group", "names", "ready", "received_ms", "seen_ms", "seen_ns", "topic", "wild")
 
-    def __init__(self, session: Session, client_id: str, group: str, topic: str, ready: dict[str, None], wild: bool) -> None:
-        self.session = session
+    def __init__(
+        self, connection: ClientConnection, client_id: str, group: str, topic: str, ready: dict[str, None], wild: bool
+    ) -> None:
+        self.connection = connection
         self.client_id = client_id
         self.group = group
         self.topic = topic
@@ -42,29 +44,29 @@ class Subscriptions:
     """
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[str, str], Subscriber] = {}
-        self._by_name: dict[tuple[str, str], dict[tuple[str, str], Subscriber]] = {}
-        self._wild: dict[str, dict[tuple[str, str], Subscriber]] = {}
+        self._clients: dict[tuple[str, str], LiteSubscriber] = {}
+        self._by_name: dict[tuple[str, str], dict[tuple[str, str], LiteSubscriber]] = {}
+        self._wild: dict[str, dict[tuple[str, str], LiteSubscriber]] = {}
         self.count = 0
 
-    def find(self, group: str, client_id: str) -> Subscriber | None:
+    def find(self, group: str, client_id: str) -> LiteSubscriber | None:
         """One subscriber."""
         return self._clients.get((group, client_id))
 
-    def all(self) -> list[Subscriber]:
+    def all(self) -> list[LiteSubscriber]:
         """All of them, in the order in which they came."""
         return list(self._clients.values())
 
-    def of_group(self, group: str) -> list[Subscriber]:
+    def of_group(self, group: str) -> list[LiteSubscriber]:
         """The subscribers of one group."""
         return [each for key, each in self._clients.items() if key[0] == group]
 
-    def of(self, topic: str, lite: str, group: str = "") -> list[Subscriber]:
+    def of(self, topic: str, lite: str, group: str = "") -> list[LiteSubscriber]:
         """Subscribers of one lite topic, those that have all among them; of one group unless that is ""."""
         found = [*self._by_name.get((topic, lite), {}).values(), *self._wild.get(topic, {}).values()]
         return found if group == "" else [each for each in found if each.group == group]
 
-    def enter(self, session: Session, client_id: str, group: str, topic: str, wild: bool) -> Subscriber:
+    def enter(self, connection: ClientConnection, client_id: str, group: str, topic: str, wild: bool) -> LiteSubscriber:
         """The subscriber, made when there is none, or when it had another topic or was of the other kind."""
         key = (group, client_id)
         known = self._clients.get(key)
@@ -74,14 +76,16 @@ class Subscriptions:
         if known is None:
             wilds = self._wild.get(topic, {}) if wild else {}
             shared = next((each.ready for each in wilds.values() if each.group == group), None)
-            known = self._clients[key] = Subscriber(session, client_id, group, topic, {} if shared is None else shared, wild)
+            known = self._clients[key] = LiteSubscriber(
+                connection, client_id, group, topic, {} if shared is None else shared, wild
+            )
             if wild:
                 self._wild.setdefault(topic, {})[key] = known
                 self.count += 1
-        known.session = session
+        known.connection = connection
         return known
 
-    def add(self, subscriber: Subscriber, lite: str) -> bool:
+    def add(self, subscriber: LiteSubscriber, lite: str) -> bool:
         """Subscribe to one more; False when it has it already."""
         if lite in subscriber.names:
             return False
@@ -90,7 +94,7 @@ class Subscriptions:
         self.count += 1
         return True
 
-    def remove(self, subscriber: Subscriber, lite: str) -> bool:
+    def remove(self, subscriber: LiteSubscriber, lite: str) -> bool:
         """Unsubscribe from one; False when it did not have it."""
         if lite not in subscriber.names:
             return False
@@ -104,7 +108,7 @@ class Subscriptions:
             del self._by_name[key]
         return True
 
-    def leave(self, subscriber: Subscriber) -> None:
+    def leave(self, subscriber: LiteSubscriber) -> None:
         """Forget a subscriber. What was ready for it alone is looked at again by the others of its group."""
         key = (subscriber.group, subscriber.client_id)
         if self._clients.pop(key, None) is None:

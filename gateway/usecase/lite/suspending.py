@@ -8,17 +8,17 @@ from domain import limits, lite
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Refused
-from domain.lite import LightQueues, SuspendLite
+from domain.lite import LiteQueues, SuspendLite
 from domain.ports import MessageStore
 from domain.receipt import Receipt
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
 
 class LiteSuspending:
     """SuspendLite."""
 
-    def __init__(self, store: MessageStore, lights: LightQueues) -> None:
+    def __init__(self, store: MessageStore, lights: LiteQueues) -> None:
         self._store = store
         self._lights = lights
 
@@ -26,19 +26,19 @@ class LiteSuspending:
         """SuspendLite."""
         return {SuspendLite: self._suspend}
 
-    def _suspend(self, session: Session, command: SuspendLite) -> None:
+    def _suspend(self, connection: ClientConnection, command: SuspendLite) -> None:
         if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "the invisible time is at least 0 and at most 12 hours")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         queue = lite.queue_name(command.topic, command.lite)
 
         def extended(result: list[Receipt | Failure] | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
                 return
             if isinstance(result[0], Receipt):
                 self._lights.uncount(command.group, queue, command.receipt.queue_offset)
-            session.answer(Extended(command.ticket, result))
+            connection.answer(Extended(command.ticket, result))
 
         self._store.extend(command.group, queue, [command.receipt], command.invisible_ms, extended)

@@ -11,12 +11,12 @@ from domain.event import Done, Refused
 from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Group
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 from gateway.usecase.lite import terms
 from gateway.usecase.lite.receiving import LiteReceiving
-from gateway.usecase.lite.subscriptions import Subscriber, Subscriptions
+from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 from gateway.usecase.membership.members import Registry
 
 SILENCE_NS = 180 * limits.SECOND_NS
@@ -35,7 +35,7 @@ class LiteSyncing:
         receiving: LiteReceiving,
         registry: Registry,
         clock: Clock,
-        policy: Policy,
+        policy: NodePolicy,
     ) -> None:
         self._store = store
         self._metadata = metadata
@@ -44,7 +44,7 @@ class LiteSyncing:
         self._registry = registry
         self._clock = clock
         self._policy = policy
-        self._followed: set[Session] = set()
+        self._followed: set[ClientConnection] = set()
         self._paid_ns = 0
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
@@ -52,35 +52,37 @@ class LiteSyncing:
         """SyncSubscription."""
         return {SyncSubscription: self._sync}
 
-    def _sync(self, session: Session, command: SyncSubscription) -> None:
+    def _sync(self, connection: ClientConnection, command: SyncSubscription) -> None:
         if command.action is Action.COMPLETE_REMOVE:
             known = self._subscriptions.find(command.group, command.client_id)
             # What comes late, from a connection that the client has left, ends nothing of what it has said on another.
-            if known is not None and (known.session is session or known.session.closed):
+            if known is not None and (known.connection is connection or known.connection.closed):
                 self._leave(known)
-            session.answer(Done(command.ticket))
+            connection.answer(Done(command.ticket))
             return
         group = self._checked(command)
         if not isinstance(group, Failure) and command.action is Action.PARTIAL_ADD and self._is_too_fast():
             group = Failure(ErrorCode.RATE, f"more than {self._policy.lite_syncs_per_s} requests a second add lite topics")
         if isinstance(group, Failure):
-            session.answer(Refused(command.ticket, group))
+            connection.answer(Refused(command.ticket, group))
             return
-        subscriber = self._subscriptions.enter(session, command.client_id, command.group, command.topic, terms.is_wild(group))
+        subscriber = self._subscriptions.enter(
+            connection, command.client_id, command.group, command.topic, terms.is_wild(group)
+        )
         subscriber.seen_ns = self._clock.monotonic_ns()
         subscriber.seen_ms = self._clock.wall_ms()
-        self._follow(session)
+        self._follow(connection)
         if subscriber.wild:
             self._receiving.look_again(subscriber)
-            session.answer(Done(command.ticket))
+            connection.answer(Done(command.ticket))
             return
         if command.action is Action.COMPLETE_ADD:
             self._replace(subscriber, group, command.names)
-            session.answer(Done(command.ticket))
+            connection.answer(Done(command.ticket))
             return
 
         def moved(failure: Failure | None) -> None:
-            session.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
+            connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         moves = _Moves(moved)
         if command.action is Action.PARTIAL_ADD:
@@ -140,7 +142,7 @@ class LiteSyncing:
             return Failure(ErrorCode.QUOTA, f"lite subscription quota exceeded {most}")
         return None
 
-    def _add(self, subscriber: Subscriber, group: Group, name: str, start: StartAt | None, moves: _Moves) -> None:
+    def _add(self, subscriber: LiteSubscriber, group: Group, name: str, start: StartAt | None, moves: _Moves) -> None:
         new = self._subscriptions.add(subscriber, name)
         if terms.is_exclusive(group):
             for other in self._subscriptions.of(subscriber.topic, name, group.name):
@@ -153,7 +155,7 @@ class LiteSyncing:
         if new or start is not None:
             moves.after(lambda: self._receiving.ready(subscriber, name))
 
-    def _replace(self, subscriber: Subscriber, group: Group, names: list[str]) -> None:
+    def _replace(self, subscriber: LiteSubscriber, group: Group, names: list[str]) -> None:
         """All that a client has. What another one has taken of it stays with that one, and the client is told again."""
         wanted = dict.fromkeys(names)
         for name in [name for name in subscriber.names if name not in wanted]:
@@ -168,15 +170,15 @@ class LiteSyncing:
             self._subscriptions.add(subscriber, name)
             self._receiving.ready(subscriber, name)
 
-    def _take_away(self, other: Subscriber, name: str) -> None:
+    def _take_away(self, other: LiteSubscriber, name: str) -> None:
         self._subscriptions.remove(other, name)
         self._tell(other, name)
 
-    def _tell(self, subscriber: Subscriber, name: str) -> None:
+    def _tell(self, subscriber: LiteSubscriber, name: str) -> None:
         """By the session that speaks for the client where it is a member, else by the one that subscribed for it, a proxy's."""
         member = self._registry.members(subscriber.group).get(subscriber.client_id)
-        session = subscriber.session if member is None else member.session
-        session.answer(LiteTaken(None, subscriber.client_id, subscriber.group, name))
+        connection = subscriber.connection if member is None else member.connection
+        connection.answer(LiteTaken(None, subscriber.client_id, subscriber.group, name))
 
     def _move(self, group: str, topic: str, name: str, start: StartAt, moves: _Moves) -> None:
         """Set the position of `group` in one light queue."""
@@ -201,7 +203,7 @@ class LiteSyncing:
 
         self._store.bounds(queue, 0, bounded)
 
-    def _leave(self, subscriber: Subscriber) -> None:
+    def _leave(self, subscriber: LiteSubscriber) -> None:
         """What was ready for it is ready for the others that have it."""
         ready = [] if subscriber.wild else list(subscriber.ready)
         self._subscriptions.leave(subscriber)
@@ -209,15 +211,15 @@ class LiteSyncing:
             for other in self._subscriptions.of(subscriber.topic, name, subscriber.group):
                 self._receiving.ready(other, name)
 
-    def _follow(self, session: Session) -> None:
-        if session not in self._followed:
-            self._followed.add(session)
-            session.on_close.append(lambda: self._gone(session))
+    def _follow(self, connection: ClientConnection) -> None:
+        if connection not in self._followed:
+            self._followed.add(connection)
+            connection.on_close.append(lambda: self._gone(connection))
 
-    def _gone(self, session: Session) -> None:
-        self._followed.discard(session)
+    def _gone(self, connection: ClientConnection) -> None:
+        self._followed.discard(connection)
         for subscriber in self._subscriptions.all():
-            if subscriber.session is session:
+            if subscriber.connection is connection:
                 self._leave(subscriber)
 
     def _sweep(self) -> None:

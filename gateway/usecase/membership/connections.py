@@ -18,8 +18,8 @@ from domain.statistics import (
     QueryConsumed,
     QueryProducers,
 )
-from gateway.connection.client_connection import Session
-from gateway.usecase.fan_in import Round
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 
@@ -42,11 +42,11 @@ class Connecting:
             QueryConsumed: self._consumed,
         }
 
-    def _connections(self, session: Session, command: QueryConnections) -> None:
+    def _connections(self, connection: ClientConnection, command: QueryConnections) -> None:
         members = self._registry.members(command.group)
         if not members:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"the consumer group <{command.group}> not online")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         last = max(members.values(), key=lambda member: member.seen_ns).membership
         newest: dict[str, Subscription] = {}
@@ -62,16 +62,16 @@ class Connecting:
             last.from_where,
             [newest[topic] for topic in sorted(newest)],
         )
-        session.answer(answer)
+        connection.answer(answer)
 
-    def _producers(self, session: Session, command: QueryProducers) -> None:
+    def _producers(self, connection: ClientConnection, command: QueryProducers) -> None:
         names = [command.group] if command.group else self._registry.producer_groups()
         groups = {name: self._seen(self._registry.producers(name)) for name in names}
         if command.group and not groups[command.group]:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"the producer group <{command.group}> not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
         else:
-            session.answer(Producers(command.ticket, groups))
+            connection.answer(Producers(command.ticket, groups))
 
     def _seen(self, client_ids: Iterable[str]) -> list[ClientSeen]:
         found: list[ClientSeen] = []
@@ -81,10 +81,10 @@ class Connecting:
                 found.append(ClientSeen(client_id, speaker.address, speaker.language, speaker.version, speaker.seen_ms))
         return found
 
-    def _consumed(self, session: Session, command: QueryConsumed) -> None:
+    def _consumed(self, connection: ClientConnection, command: QueryConsumed) -> None:
         if self._metadata.group(command.group) is None:
             failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"the consumer group <{command.group}> does not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         members = self._registry.members(command.group).values()
         topics = {each.topic for member in members for each in member.membership.subscriptions}
@@ -96,6 +96,6 @@ class Connecting:
         ][:POSITIONS_MAX]
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
-            session.answer(Consumed(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
+            connection.answer(Consumed(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
 
-        Round(self._store.offset, positioned).start(places)
+        FanIn(self._store.offset, positioned).start(places)

@@ -12,7 +12,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Members, MembersChanged, Refused
 from domain.ports import Clock, MessageStore
 from domain.topic import Group
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
@@ -28,7 +28,7 @@ class Member:
     lasting   its protocol has no heartbeats: it goes with its session only
     """
 
-    session: Session
+    connection: ClientConnection
     membership: Membership
     language: str
     version: int
@@ -46,7 +46,7 @@ class Member:
 class Speaker:
     """One client as its last heartbeat told of it: `address` is "host:port", "" unknown; `seen_ms` wall clock."""
 
-    session: Session
+    connection: ClientConnection
     language: str
     version: int
     address: str
@@ -65,9 +65,9 @@ class Registry:
         self._groups = groups
         self._clock = clock
         self._members: dict[str, dict[str, Member]] = {}
-        self._producers: dict[str, dict[str, Session]] = {}
+        self._producers: dict[str, dict[str, ClientConnection]] = {}
         self._speakers: dict[str, Speaker] = {}
-        self._watched: dict[Session, set[str]] = {}
+        self._watched: dict[ClientConnection, set[str]] = {}
         self.on_producer: list[Callable[[str], None]] = []
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
@@ -89,7 +89,7 @@ class Registry:
         ]
         return max(said, key=lambda each: each.version, default=None)
 
-    def producers(self, group: str) -> Mapping[str, Session]:
+    def producers(self, group: str) -> Mapping[str, ClientConnection]:
         """Client id -> session of the producers of one group."""
         return self._producers.get(group, {})
 
@@ -105,37 +105,37 @@ class Registry:
         """Groups with at least one member, sorted."""
         return sorted(self._members)
 
-    def _heartbeat(self, session: Session, command: Heartbeat) -> None:
+    def _heartbeat(self, connection: ClientConnection, command: Heartbeat) -> None:
         for membership in command.consumers:
             if not address.is_group(membership.group):
                 failure = Failure(ErrorCode.GROUP_ILLEGAL, f"group {membership.group!r} is not a name that a group can have")
                 if command.wait:
-                    session.answer(Refused(command.ticket, failure))
+                    connection.answer(Refused(command.ticket, failure))
                 return
-        session.client_id = command.client_id
-        self._follow(session, command)
+        connection.client_id = command.client_id
+        self._follow(connection, command)
         for name in command.producers:
-            self._produce(name, command.client_id, session)
+            self._produce(name, command.client_id, connection)
         for membership in command.consumers:
-            self._join(session, command, membership)
+            self._join(connection, command, membership)
         if command.wait:
-            session.answer(Done(command.ticket))
+            connection.answer(Done(command.ticket))
 
-    def _produce(self, name: str, client_id: str, session: Session) -> None:
+    def _produce(self, name: str, client_id: str, connection: ClientConnection) -> None:
         producers = self._producers.setdefault(name, {})
         known = producers.get(client_id)
-        producers[client_id] = session
-        if known is not session:
+        producers[client_id] = connection
+        if known is not connection:
             for hear in self.on_producer:
                 hear(name)
 
-    def _join(self, session: Session, command: Heartbeat, membership: Membership) -> None:
+    def _join(self, connection: ClientConnection, command: Heartbeat, membership: Membership) -> None:
         members = self._members.setdefault(membership.group, {})
         known = members.get(command.client_id)
         if known is not None and command.keep_subscriptions and not membership.subscriptions:
             membership.subscriptions = known.membership.subscriptions
         members[command.client_id] = Member(
-            session, membership, command.language, command.version, self._clock.monotonic_ns()
+            connection, membership, command.language, command.version, self._clock.monotonic_ns()
         )  # fmt: skip
         if known is None:
             self._groups.ensure(membership.group, self._prepare_retry)
@@ -143,20 +143,20 @@ class Registry:
             self._tell(membership.group)
             if known is not None and membership.subscriptions:
                 self._store.release(membership.group, command.client_id, _topics(membership))
-        self._store.renew(membership.group, command.client_id, known is not None and known.session is not session)
+        self._store.renew(membership.group, command.client_id, known is not None and known.connection is not connection)
 
-    def enrol(self, session: Session, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
+    def enrol(self, connection: ClientConnection, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
         """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""
         heartbeat = Heartbeat(None, client_id, consumers=list(memberships), wait=False, address=client)
         wanted = {membership.group for membership in memberships}
         for group in sorted(self._members):
             known = self._members[group].get(client_id)
-            if known is not None and known.session is session and group not in wanted:
+            if known is not None and known.connection is connection and group not in wanted:
                 self._drop(group, client_id)
         if memberships:
-            self._follow(session, heartbeat)
+            self._follow(connection, heartbeat)
         for membership in memberships:
-            self._join(session, heartbeat, membership)
+            self._join(connection, heartbeat, membership)
             self._members[membership.group][client_id].lasting = True
 
     def _prepare_retry(self, group: Group | Failure) -> None:
@@ -164,46 +164,46 @@ class Registry:
         if isinstance(group, Group):
             self._topics.ensure(address.retry_topic(group.name), lambda _: None)
 
-    def _leave(self, session: Session, command: Leave) -> None:
+    def _leave(self, connection: ClientConnection, command: Leave) -> None:
         everything = command.consumer_group == "" and command.producer_group == ""
         groups = sorted(self._members) if everything else [command.consumer_group]
         for group in groups:
             self._drop(group, command.client_id)
         for name in sorted(self._producers) if everything else [command.producer_group]:
             self._drop_producer(name, command.client_id)
-        session.answer(Done(command.ticket))
+        connection.answer(Done(command.ticket))
 
-    def _query(self, session: Session, command: QueryMembers) -> None:
+    def _query(self, connection: ClientConnection, command: QueryMembers) -> None:
         members = self._members.get(command.group)
         if members:
-            session.answer(Members(command.ticket, sorted(members)))
+            connection.answer(Members(command.ticket, sorted(members)))
         else:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"no consumer for this group, {command.group}")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
 
-    def _follow(self, session: Session, command: Heartbeat) -> None:
+    def _follow(self, connection: ClientConnection, command: Heartbeat) -> None:
         client_id = command.client_id
         self._speakers[client_id] = Speaker(
-            session, command.language, command.version, command.address, self._clock.wall_ms()
+            connection, command.language, command.version, command.address, self._clock.wall_ms()
         )  # fmt: skip
-        clients = self._watched.get(session)
+        clients = self._watched.get(connection)
         if clients is None:
-            self._watched[session] = {client_id}
-            session.on_close.append(lambda: self._gone(session))
+            self._watched[connection] = {client_id}
+            connection.on_close.append(lambda: self._gone(connection))
         else:
             clients.add(client_id)
 
-    def _gone(self, session: Session) -> None:
-        for client_id in sorted(self._watched.pop(session, ())):
+    def _gone(self, connection: ClientConnection) -> None:
+        for client_id in sorted(self._watched.pop(connection, ())):
             for group in sorted(self._members):
                 member = self._members[group].get(client_id)
-                if member is not None and member.session is session:
+                if member is not None and member.connection is connection:
                     self._drop(group, client_id)
             for name in sorted(self._producers):
-                if self._producers[name].get(client_id) is session:
+                if self._producers[name].get(client_id) is connection:
                     self._drop_producer(name, client_id)
             speaker = self._speakers.get(client_id)
-            if speaker is not None and speaker.session is session:
+            if speaker is not None and speaker.connection is connection:
                 del self._speakers[client_id]
 
     def _drop(self, group: str, client_id: str) -> None:
@@ -228,7 +228,7 @@ class Registry:
         if found is not None and not found.notify:
             return
         for _, member in sorted(self._members.get(group, {}).items()):
-            member.session.answer(MembersChanged(None, group))
+            member.connection.answer(MembersChanged(None, group))
 
     def _sweep(self) -> None:
         now = self._clock.monotonic_ns()

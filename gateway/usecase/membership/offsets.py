@@ -10,10 +10,10 @@ from domain.command import Command, CommitOffsets, QueryBounds, QueryOffset, Sea
 from domain.errors import ErrorCode, Failure
 from domain.event import Bounds, Done, Offset, Refused
 from domain.ports import MessageStore
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.fan_in import Round
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.resets import Resets
@@ -38,30 +38,30 @@ class Offsets:
             SearchOffset: self._search,
         }
 
-    def _commit(self, session: Session, command: CommitOffsets) -> None:
+    def _commit(self, connection: ClientConnection, command: CommitOffsets) -> None:
         for topic, queue_id, offset in command.offsets:
             failure = self._illegal(topic, queue_id, offset)
             if failure is not None:
                 if command.wait:
-                    session.answer(Refused(command.ticket, failure))
+                    connection.answer(Refused(command.ticket, failure))
                 return
 
         light = any(topic.startswith(lite.PREFIX) for topic, _, _ in command.offsets)
-        member = not light and session.client_id in self._registry.members(command.group)
+        member = not light and connection.client_id in self._registry.members(command.group)
         offsets = self._current(command) if member else command.offsets
         store = self._store.report if member else self._store.commit
 
         def ready(group: object) -> None:
             if isinstance(group, Failure):
                 if command.wait:
-                    session.answer(Refused(command.ticket, group))
+                    connection.answer(Refused(command.ticket, group))
             elif offsets:
                 store(command.group, offsets, committed if command.wait else None)
             elif command.wait:
                 committed(None)
 
         def committed(result: None | Failure) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._groups.ensure(command.group, ready)
 
@@ -79,66 +79,66 @@ class Offsets:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"offset {offset} of {topic}: offsets begin at 0")
         return None
 
-    def _query(self, session: Session, command: QueryOffset) -> None:
+    def _query(self, connection: ClientConnection, command: QueryOffset) -> None:
         def found(result: int | Failure) -> None:
             if not isinstance(result, Failure):
-                session.answer(Offset(command.ticket, result))
-            elif result.code is ErrorCode.OFFSET_NOT_FOUND and self._may_begin_at_zero(session, command):
+                connection.answer(Offset(command.ticket, result))
+            elif result.code is ErrorCode.OFFSET_NOT_FOUND and self._may_begin_at_zero(connection, command):
                 self._store.is_hot(command.topic, command.queue_id, partial(zero, result))
             else:
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
 
         def zero(failure: Failure, hot: bool | Failure) -> None:
             # Only a queue that is young is read from its beginning by a group that never came: of any other the client
             # chooses where to begin (ConsumerManageProcessor, checkInDiskByConsumeOffset).
             if hot is not True:
-                session.answer(Refused(command.ticket, failure))
+                connection.answer(Refused(command.ticket, failure))
             else:
-                session.answer(Offset(command.ticket, 0))
+                connection.answer(Offset(command.ticket, 0))
 
         self._store.offset(command.group, command.topic, command.queue_id, found)
 
-    def _may_begin_at_zero(self, session: Session, command: QueryOffset) -> bool:
+    def _may_begin_at_zero(self, connection: ClientConnection, command: QueryOffset) -> bool:
         """True for a queue that exists, when whoever asks takes its beginning for an answer."""
         wanted = command.zero_if_absent and self._illegal(command.topic, command.queue_id, 0) is None
-        return wanted and not self._by_time(session, command)
+        return wanted and not self._by_time(connection, command)
 
-    def _by_time(self, session: Session, command: QueryOffset) -> bool:
+    def _by_time(self, connection: ClientConnection, command: QueryOffset) -> bool:
         """True when the client itself looks for where to begin: told of a position, even 0, it would not."""
-        member = self._registry.members(command.group).get(session.client_id)
+        member = self._registry.members(command.group).get(connection.client_id)
         return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
 
-    def _bounds(self, session: Session, command: QueryBounds) -> None:
+    def _bounds(self, connection: ClientConnection, command: QueryBounds) -> None:
         topic = self._topics.to_read(command.topic)
         if topic is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         most = max(topic.read_queues, topic.write_queues)
         wanted = range(most) if command.queue_id < 0 else range(command.queue_id, command.queue_id + 1)
         if command.queue_id >= most:
             failure = Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {command.topic} has no queue {command.queue_id}")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def bounded(found: dict[tuple[str, int], tuple[int, int]], failure: Failure | None) -> None:
             if failure is not None:
-                session.answer(Refused(command.ticket, failure))
+                connection.answer(Refused(command.ticket, failure))
             else:
-                session.answer(Bounds(command.ticket, [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]))
+                connection.answer(Bounds(command.ticket, [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]))
 
-        Round(self._store.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
+        FanIn(self._store.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
 
-    def _search(self, session: Session, command: SearchOffset) -> None:
+    def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
         failure = self._illegal(command.topic, command.queue_id, 0)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def found(result: int | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
-                session.answer(Offset(command.ticket, result))
+                connection.answer(Offset(command.ticket, result))
 
         self._store.search(command.topic, command.queue_id, command.timestamp_ms, command.upper, found)

@@ -26,10 +26,10 @@ from domain.statistics import (
     TopicState,
 )
 from domain.topic import PERM_READ
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.counters import Tally
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.fan_in import Round
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 
 QUEUES_MAX: Final = 65_536
@@ -49,7 +49,7 @@ Position = tuple[str, str, int, int, int]
 class Progressing:
     """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, tally: Tally, rights: Rights) -> None:
+    def __init__(self, store: MessageStore, metadata: Metadata, tally: MessageCounters, rights: Rights) -> None:
         self._store = store
         self._metadata = metadata
         self._tally = tally
@@ -85,13 +85,13 @@ class Progressing:
                 known = [(place, position) for place, position in positions.items() if place[1:] in bounds]
                 then(sorted((*place, bounds[place[1:]][1], position) for place, position in known))
 
-            Round(self._store.bounds, bounded).start([place[1:] for place in positions])
+            FanIn(self._store.bounds, bounded).start([place[1:] for place in positions])
 
-        Round(self._store.offset, positioned).start(places)
+        FanIn(self._store.offset, positioned).start(places)
 
     def _times(self, wanted: Iterable[Spot], then: Callable[[dict[Spot, int]], None]) -> None:
         """`then` gets when messages were stored, of those that are there."""
-        Round(self._stored_ms, lambda times, _: then(times)).start([spot for spot in wanted if spot[2] >= 0])
+        FanIn(self._stored_ms, lambda times, _: then(times)).start([spot for spot in wanted if spot[2] >= 0])
 
     def _stored_ms(self, topic: str, queue_id: int, offset: int, done: Callable[[int | Failure], None]) -> None:
         def read(result: ReadResult | Failure) -> None:
@@ -115,10 +115,10 @@ class Progressing:
                 given.setdefault(group, {})[topic, queue_id] = reached
         return given
 
-    def _progress(self, session: Session, command: QueryProgress) -> None:
+    def _progress(self, connection: ClientConnection, command: QueryProgress) -> None:
         failure = self._unknown(command.group, command.topic)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def looked(found: list[Position]) -> None:
@@ -126,18 +126,18 @@ class Progressing:
             given = self._given(found).get(command.group, {})
             rate = self._tally.per_second(command.group)
             if not command.times:
-                session.answer(Progress(command.ticket, queues, rate, given=given))
+                connection.answer(Progress(command.ticket, queues, rate, given=given))
                 return
 
             def timed(times: dict[Spot, int]) -> None:
                 known = {spot[:2]: ms for spot, ms in times.items()}
-                session.answer(Progress(command.ticket, queues, rate, known, given))
+                connection.answer(Progress(command.ticket, queues, rate, known, given))
 
             self._times([(topic, queue_id, position - 1) for topic, queue_id, _, position in queues], timed)
 
         self._look([(command.group, *each) for each in self._queues_of(command.topic)], looked)
 
-    def _backlog(self, session: Session, command: QueryBacklog) -> None:
+    def _backlog(self, connection: ClientConnection, command: QueryBacklog) -> None:
         def looked(found: list[Position]) -> None:
             groups: dict[str, list[tuple[str, int, int, int]]] = {}
             for each in found:
@@ -149,7 +149,7 @@ class Progressing:
                     ms = times.get((topic, queue_id, position - 1), -1)
                     if ms >= 0:
                         known.setdefault(group, {})[topic, queue_id] = ms
-                session.answer(Backlog(command.ticket, groups, known, self._given(found)))
+                connection.answer(Backlog(command.ticket, groups, known, self._given(found)))
 
             self._times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
 
@@ -160,17 +160,17 @@ class Progressing:
         topic = self._metadata.topic(place[1])
         return topic is not None and self._metadata.group(place[0]) is not None and (topic.order or not ordered)
 
-    def _spans(self, session: Session, command: QuerySpans) -> None:
+    def _spans(self, connection: ClientConnection, command: QuerySpans) -> None:
         failure = self._unknown(command.group, command.topic)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         queues = self._queues_of(command.topic)
         positions: dict[Queue, int] = {}
 
         def looked(found: list[Position]) -> None:
             positions.update({(topic, queue_id): position for _, topic, queue_id, _, position in found})
-            Round(self._store.bounds, bounded).start(queues)
+            FanIn(self._store.bounds, bounded).start(queues)
 
         def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
             wanted = {queue: _edges(*bounds.get(queue, (0, 0)), positions.get(queue, -1)) for queue in queues}
@@ -179,28 +179,28 @@ class Progressing:
                 spans = [
                     Span(queue[1], *(times.get((*queue, offset), -1) for offset in edges)) for queue, edges in wanted.items()
                 ]
-                session.answer(Spans(command.ticket, spans))
+                connection.answer(Spans(command.ticket, spans))
 
             self._times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
 
         self._look([(command.group, *each) for each in queues], looked)
 
-    def _state(self, session: Session, command: QueryTopicState) -> None:
+    def _state(self, connection: ClientConnection, command: QueryTopicState) -> None:
         if self._metadata.topic(command.topic) is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def bounded(found: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
             def timed(times: dict[Spot, int]) -> None:
                 rows = [(queue[1], first, end, times.get((*queue, end - 1), -1)) for queue, (first, end) in found.items()]
-                session.answer(TopicState(command.ticket, rows, self._tally.put_per_second(command.topic)))
+                connection.answer(TopicState(command.ticket, rows, self._tally.put_per_second(command.topic)))
 
             self._times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
 
-        Round(self._store.bounds, bounded).start(self._queues_of(command.topic))
+        FanIn(self._store.bounds, bounded).start(self._queues_of(command.topic))
 
-    def _peek(self, session: Session, command: Peek) -> None:
+    def _peek(self, connection: ClientConnection, command: Peek) -> None:
         topic = self._metadata.topic(command.topic)
         failure: Failure | None = None
         if topic is None:
@@ -212,10 +212,10 @@ class Progressing:
         else:
             failure = self._rights.refusal(command.group, command.topic)
         if failure is not None or topic is None:
-            session.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
+            connection.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
         queues = [command.queue_id] if command.queue_id >= 0 else list(range(min(topic.read_queues, PEEK_QUEUES_MAX)))
-        _Peeking(self._store, session, command, queues).start()
+        _Peeking(self._store, connection, command, queues).start()
 
 
 def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
@@ -231,11 +231,11 @@ def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
 class _Peeking:
     """One Peek: queue by queue, until there is enough."""
 
-    __slots__ = ("_command", "_queues", "_records", "_rest", "_session", "_store")
+    __slots__ = ("_command", "_connection", "_queues", "_records", "_rest", "_store")
 
-    def __init__(self, store: MessageStore, session: Session, command: Peek, queues: list[int]) -> None:
+    def __init__(self, store: MessageStore, connection: ClientConnection, command: Peek, queues: list[int]) -> None:
         self._store = store
-        self._session = session
+        self._connection = connection
         self._command = command
         self._queues = queues[::-1]
         self._records: list[bytes] = []
@@ -244,7 +244,7 @@ class _Peeking:
     def start(self) -> None:
         command = self._command
         if not self._queues or len(self._records) >= command.limit:
-            self._session.answer(Peeked(command.ticket, self._records, self._rest))
+            self._connection.answer(Peeked(command.ticket, self._records, self._rest))
             return
         queue_id = self._queues.pop()
         room = command.limit - len(self._records)

@@ -11,10 +11,10 @@ from domain.event import Done, Event, Refused
 from domain.ports import MessageStore, Metadata
 from domain.relay import PositionsMoved
 from domain.reset import ClonePositions, PositionsReset, ResetPositions
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
-from gateway.usecase.fan_in import Round
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.resets import Resets
@@ -51,7 +51,7 @@ class Resetting:
         """Both of them."""
         return {ResetPositions: self._reset, ClonePositions: self._clone}
 
-    def _reset(self, session: Session, command: ResetPositions) -> None:
+    def _reset(self, connection: ClientConnection, command: ResetPositions) -> None:
         topic = self._metadata.topic(command.topic)
         failure: Failure | None = None
         if topic is None:
@@ -63,32 +63,34 @@ class Resetting:
         elif command.offset >= 0 and command.queue_id < 0:
             failure = Failure(ErrorCode.ARGUMENT_ILLEGAL, "an offset is of one queue: name it")
         if failure is not None or topic is None:
-            session.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
+            connection.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
 
         def aimed(targets: dict[Queue, int], failure: Failure | None) -> None:
             if failure is not None:
-                session.answer(Refused(command.ticket, failure))
+                connection.answer(Refused(command.ticket, failure))
                 return
             places = [(topic, queue_id, offset) for (topic, queue_id), offset in targets.items()]
             answer = PositionsReset(command.ticket, [place[1:] for place in places])
-            self._set(session, command.ticket, command.group, places, command.timestamp_ms, answer)
+            self._set(connection, command.ticket, command.group, places, command.timestamp_ms, answer)
 
         wanted = [command.queue_id] if command.queue_id >= 0 else range(topic.read_queues)
         _Targets(self._store, command, aimed).start(wanted)
 
-    def _set(self, session: Session, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event) -> None:
+    def _set(
+        self, connection: ClientConnection, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event
+    ) -> None:
         """Store positions, then tell who is there, then answer."""
 
         def stored(result: None | Failure) -> None:
             if result is not None:
-                session.answer(Refused(ticket, result))
+                connection.answer(Refused(ticket, result))
                 return
             self._tell(group, offsets, timestamp_ms)
-            session.answer(answer)
+            connection.answer(answer)
 
         if not offsets:
-            session.answer(answer)
+            connection.answer(answer)
             return
         members = self._registry.members(group)
         for topic, queue_id, offset in offsets if members else ():
@@ -101,12 +103,12 @@ class Resetting:
             by_topic.setdefault(topic, []).append((queue_id, offset))
         for topic, places in by_topic.items():
             for _, member in sorted(self._registry.members(group).items()):
-                member.session.answer(PositionsMoved(None, group, topic, timestamp_ms, places))
+                member.connection.answer(PositionsMoved(None, group, topic, timestamp_ms, places))
             for queue_id, _ in places:
                 self._pulling.arrived(topic, queue_id, ())
             self._receiving.freed(group, topic)
 
-    def _clone(self, session: Session, command: ClonePositions) -> None:
+    def _clone(self, connection: ClientConnection, command: ClonePositions) -> None:
         failure: Failure | None = None
         for group in (command.source, command.target):
             if self._metadata.group(group) is None:
@@ -114,7 +116,7 @@ class Resetting:
         if command.topic and self._metadata.topic(command.topic) is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         topics = [topic for topic in self._metadata.topics() if command.topic in ("", topic.name)]
         places = [
@@ -125,9 +127,9 @@ class Resetting:
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             found = sorted((*place[1:], position) for place, position in positions.items())
-            self._set(session, command.ticket, command.target, found, END, Done(command.ticket))
+            self._set(connection, command.ticket, command.target, found, END, Done(command.ticket))
 
-        Round(self._store.offset, positioned).start(places)
+        FanIn(self._store.offset, positioned).start(places)
 
 
 class _Targets:
@@ -143,7 +145,7 @@ class _Targets:
         self._then = then
 
     def start(self, queues: Iterable[int]) -> None:
-        Round(self._store.bounds, self._bounded).start([(self._command.topic, queue_id) for queue_id in queues])
+        FanIn(self._store.bounds, self._bounded).start([(self._command.topic, queue_id) for queue_id in queues])
 
     def _bounded(self, found: dict[Queue, tuple[int, int]], failure: Failure | None) -> None:
         command = self._command
@@ -155,7 +157,7 @@ class _Targets:
         elif command.timestamp_ms == END:
             self._aimed({queue: bounds[1] for queue, bounds in found.items()}, None)
         else:
-            Round(self._search, self._aimed).start(found)
+            FanIn(self._search, self._aimed).start(found)
 
     def _search(self, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
         self._store.search(topic, queue_id, self._command.timestamp_ms, False, done)
@@ -170,7 +172,7 @@ class _Targets:
                 targets[place[1:]] = min(targets[place[1:]], position)
             self._then(targets, None)
 
-        Round(self._store.offset, positioned).start([(self._command.group, *queue) for queue in targets])
+        FanIn(self._store.offset, positioned).start([(self._command.group, *queue) for queue in targets])
 
 
 def _outside(offset: int, queue_id: int, first: int, end: int) -> Failure | None:

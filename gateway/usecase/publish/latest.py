@@ -18,9 +18,9 @@ from domain.event import Done, Refused, Value
 from domain.expiry import has_expired
 from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
 from domain.ports import Clock, State, StateChange
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
 
 SPACE: Final = "latest"
@@ -40,7 +40,7 @@ def retain(message: Message) -> StateChange:
 class Retaining:
     """`retain` within the bounds of the policy. What is not stored yet does not count, so they may be passed by a little."""
 
-    def __init__(self, state: State, policy: Policy) -> None:
+    def __init__(self, state: State, policy: NodePolicy) -> None:
         self._state = state
         self._policy = policy
 
@@ -145,20 +145,24 @@ class LatestValues:
         """Latest, DeleteLatest."""
         return {Latest: self.read, DeleteLatest: self.delete}
 
-    def read(self, session: Session, command: Latest) -> None:
+    def read(self, connection: ClientConnection, command: Latest) -> None:
         """Answer Value; Refused TOPIC_ILLEGAL when the path is none."""
         if not is_path(command.path):
-            session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long")))
+            connection.answer(
+                Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))
+            )
             return
-        session.answer(Value(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
+        connection.answer(Value(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
 
-    def delete(self, session: Session, command: DeleteLatest) -> None:
+    def delete(self, connection: ClientConnection, command: DeleteLatest) -> None:
         """Remove durably, then answer Done."""
         if not is_path(command.path):
-            session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long")))
+            connection.answer(
+                Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))
+            )
             return
 
         def done(failure: None | Failure) -> None:
-            session.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
+            connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         self._state.put([StateChange(SPACE, command.path.encode(), None)], done)

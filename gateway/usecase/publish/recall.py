@@ -10,7 +10,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock
 from domain.transaction import Recalled, RecallMessage, Timers
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 
@@ -28,7 +28,7 @@ class Recalling:
         """RecallMessage."""
         return {RecallMessage: self._recall}
 
-    def _recall(self, session: Session, command: RecallMessage) -> None:
+    def _recall(self, connection: ClientConnection, command: RecallMessage) -> None:
         found = recall.parse(command.handle)
         failure: Failure | None = None
         if self._topics.find(command.topic) is None:
@@ -42,11 +42,11 @@ class Recalling:
             failure = Failure(ErrorCode.MESSAGE_NOT_FOUND, f"message {found.message_id} is due: it cannot be recalled any more")
         if found is None or failure is not None:
             assert failure is not None
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         message_id = found.message_id
 
         def recalled(result: None | Failure) -> None:
-            session.answer(Recalled(command.ticket, message_id) if result is None else Refused(command.ticket, result))
+            connection.answer(Recalled(command.ticket, message_id) if result is None else Refused(command.ticket, result))
 
         self._timers.recall(found.topic, found.due_ms, message_id, recalled)

@@ -12,9 +12,9 @@ from domain.event import Refused, Sent
 from domain.message import RETAIN_NONE, Message, Placed
 from domain.ports import Clock, MessageStore, StateChange
 from domain.topic import PERM_WRITE, Topic
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.placement import Placement
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import prioritize
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
@@ -28,7 +28,7 @@ class Sending:
     """The Send verb, and `submit` for other use cases that append on a client's behalf (wills, dead letters)."""
 
     def __init__(
-        self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: Policy
+        self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy
     ) -> None:
         self._store = store
         self._topics = topics
@@ -42,19 +42,19 @@ class Sending:
         """Send."""
         return {Send: self._send}
 
-    def _send(self, session: Session, command: Send) -> None:
+    def _send(self, connection: ClientConnection, command: Send) -> None:
         if command.typed:
             failure = self._conflict(command.messages)
             if failure is not None:
-                session.answer(Refused(command.ticket, failure))
+                connection.answer(Refused(command.ticket, failure))
                 return
         if command.wait:
 
             def done(result: list[Placed] | Failure) -> None:
                 if isinstance(result, Failure):
-                    session.answer(Refused(command.ticket, result))
+                    connection.answer(Refused(command.ticket, result))
                 else:
-                    session.answer(Sent(command.ticket, result))
+                    connection.answer(Sent(command.ticket, result))
 
             self.submit(command.messages, done, queues=command.queues)
         else:

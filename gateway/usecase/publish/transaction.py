@@ -16,7 +16,7 @@ from domain.message import SYS_PREPARED, Message, Placed
 from domain.ports import MessageStore
 from domain.record import Record
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
@@ -36,10 +36,10 @@ class Deciding:
         """EndTransaction."""
         return {EndTransaction: self._end}
 
-    def _end(self, session: Session, command: EndTransaction) -> None:
+    def _end(self, connection: ClientConnection, command: EndTransaction) -> None:
         def ended(result: None | Failure) -> None:
             if command.wait:
-                session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+                connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         if command.outcome == UNKNOWN:
             ended(None)
@@ -71,9 +71,9 @@ class Resuming:
         """ResumeTransaction."""
         return {ResumeTransaction: self._resume}
 
-    def _resume(self, session: Session, command: ResumeTransaction) -> None:
+    def _resume(self, connection: ClientConnection, command: ResumeTransaction) -> None:
         def answer(result: list[Placed] | Failure) -> None:
-            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
+            connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Done(command.ticket))
 
         def found(data: bytes | Failure) -> None:
             message = data if isinstance(data, Failure) else self._half(Record(data))

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, Timer
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 
 DUE_PER_TURN: Final = 256
 """Of many that were lost together many are due together: others have their turn between them."""
@@ -38,12 +38,12 @@ class Absences:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, subscriber: Subscriber) -> None:
+    def add(self, session: MqttSession) -> None:
         """The session is away from now on, or was when the node started: note what comes next for it."""
-        moments = [moment for moment in (will_ms(subscriber), subscriber.ends_ms()) if moment >= 0]
+        moments = [moment for moment in (will_ms(session), session.ends_ms()) if moment >= 0]
         if not moments:
             return
-        moment, client_id = min(moments), subscriber.client_id
+        moment, client_id = min(moments), session.client_id
         if self._next.get(client_id, moment + 1) > moment:
             self._next[client_id] = moment
             heapq.heappush(self._heap, (moment, client_id))
@@ -77,10 +77,10 @@ class Absences:
         self._arm()
 
 
-def will_ms(subscriber: Subscriber) -> int:
+def will_ms(session: MqttSession) -> int:
     """Wall clock at which the will of a session that is away is published: its delay, or the session's end; -1: no will."""
-    if subscriber.will is None:
+    if session.will is None:
         return -1
-    moment = subscriber.lost_ms + 1000 * subscriber.will.delay_s
-    ends = subscriber.ends_ms()
+    moment = session.lost_ms + 1000 * session.will.delay_s
+    ends = session.ends_ms()
     return moment if ends < 0 else min(moment, ends)

@@ -18,7 +18,7 @@ from domain.limits import SECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, Interest
 from domain.ports import Clock, Timer
 from domain.record import Record
-from gateway.routing.routes import Routes, topic_of_filter
+from gateway.routing.routes import SubscriberRoutes, topic_of_filter
 from gateway.usecase.sessions.mqtt_session import Place
 
 ENTRIES_MAX: Final = 16 * 1024 * 1024
@@ -32,7 +32,7 @@ RUN_GAP: Final = 32
 
 
 @final
-class LightQueue:
+class FilterMatches:
     """The matches of one filter.
 
     users    sessions away that have it
@@ -53,7 +53,7 @@ class LightQueue:
 
 
 @final
-class LightQueues:
+class FilterIndex:
     """All of them, by filter. Filters that begin with a wildcard have none."""
 
     __slots__ = (
@@ -62,9 +62,9 @@ class LightQueues:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._by_pattern: dict[str, LightQueue] = {}
-        self._routes: Routes[LightQueue, list[LightQueue]] = Routes(list)
-        self._topics: dict[str, dict[LightQueue, None]] = {}
+        self._by_pattern: dict[str, FilterMatches] = {}
+        self._routes: SubscriberRoutes[FilterMatches, list[FilterMatches]] = SubscriberRoutes(list)
+        self._topics: dict[str, dict[FilterMatches, None]] = {}
         self._seen: dict[str, int] = {}
         self._begin: dict[str, dict[Place, int]] = {}
         self._leaving: deque[tuple[int, list[str]]] = deque()
@@ -84,7 +84,7 @@ class LightQueues:
             light = self._by_pattern.get(pattern)
             if light is None:
                 name = topic_of_filter(pattern)
-                light = LightQueue(pattern, self._ends_of(name), self._seen.get(name, 0))
+                light = FilterMatches(pattern, self._ends_of(name), self._seen.get(name, 0))
                 self._by_pattern[pattern] = light
                 self._topics.setdefault(name, {})[light] = None
                 self._routes.insert(pattern, light)
@@ -115,7 +115,7 @@ class LightQueues:
                     self._drop(light)
         self._timer = self._clock.call_at(self._leaving[0][0], self._leave) if self._leaving else None
 
-    def _drop(self, light: LightQueue) -> None:
+    def _drop(self, light: FilterMatches) -> None:
         self._give_up(light)
         del self._by_pattern[light.pattern]
         self._routes.remove(light.pattern, light)
@@ -129,7 +129,7 @@ class LightQueues:
                 del self.ends[place]
                 self.firsts.pop(place, None)
 
-    def _give_up(self, light: LightQueue) -> None:
+    def _give_up(self, light: FilterMatches) -> None:
         self.entries -= light.count
         light.entries.clear()
         light.count = 0
@@ -161,7 +161,7 @@ class LightQueues:
                 if not light.dense:
                     self._add(light, place, offset)
 
-    def wanting(self, topic: str, data: bytes) -> list[LightQueue]:
+    def wanting(self, topic: str, data: bytes) -> list[FilterMatches]:
         """Light queues that a record of `topic` belongs to."""
         return self._routes.of(topic, properties.find(Record(data).properties, b"originMqttTopic"))[1]
 
@@ -170,14 +170,14 @@ class LightQueues:
             light.since.pop(place, None)
             self._shrink(light, place, len(light.entries.get(place, ())))
 
-    def _shrink(self, light: LightQueue, place: Place, count: int) -> None:
+    def _shrink(self, light: FilterMatches, place: Place, count: int) -> None:
         if count:
             offsets = light.entries[place]
             del offsets[:count]
             light.count -= count
             self.entries -= count
 
-    def _add(self, light: LightQueue, place: Place, offset: int) -> None:
+    def _add(self, light: FilterMatches, place: Place, offset: int) -> None:
         offsets = light.entries.get(place)
         if offsets is None:
             offsets = light.entries[place] = array("Q")
@@ -187,7 +187,7 @@ class LightQueues:
         if light.count & (light.count - 1) == 0:
             self._look_at(light, place[0])
 
-    def _look_at(self, light: LightQueue, topic: str) -> None:
+    def _look_at(self, light: FilterMatches, topic: str) -> None:
         """Give it up when it has too much of its topic; when there is too much in all, give up the fullest."""
         if light.count >= DENSE_MIN and 4 * light.count > self._seen.get(topic, 0) - light.seen_before:
             self._give_up(light)
@@ -196,7 +196,7 @@ class LightQueues:
 
     # What was there before
 
-    def of(self, topic: str) -> list[LightQueue]:
+    def of(self, topic: str) -> list[FilterMatches]:
         """Those that have matches in `topic`."""
         return list(self._topics.get(topic, ()))
 
@@ -219,7 +219,7 @@ class LightQueues:
             light.seen_before = 0
 
     def complete(
-        self, place: Place, begin: int, end: int, wanted: dict[LightQueue, None], found: dict[LightQueue, array[int]]
+        self, place: Place, begin: int, end: int, wanted: dict[FilterMatches, None], found: dict[FilterMatches, array[int]]
     ) -> None:
         """The log was read from `begin` to `end`, where the arrivals of this run begin; what it looked for, and found."""
         first = self.firsts.get(place)

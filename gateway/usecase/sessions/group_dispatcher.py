@@ -14,13 +14,13 @@ from domain.filter.path import matches
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.mqtt_session import Interest
 from domain.record import Record
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
 from gateway.routing.wanted import wanted_paths
 from gateway.usecase.catalog.policy import STICKY
 from gateway.usecase.consume.dead_letters import leased_topic
 from gateway.usecase.sessions.claims import LEASE_MS
-from gateway.usecase.sessions.mqtt_session import Claim, Subscriber
+from gateway.usecase.sessions.mqtt_session import Claim, MqttSession
 from gateway.usecase.sessions.strategy import Member, Owners, choose, fits, room_of
 
 REMEMBERED_MAX: Final = 1_024
@@ -28,10 +28,10 @@ PENDING_MAX: Final = 64
 """Sticky: messages that may wait for members without room while more is asked for; otherwise one that waits holds up all."""
 
 
-class Desk(Protocol):
+class DispatcherCallbacks(Protocol):
     """What a line needs of those who keep it."""
 
-    def receive(self, session: Session, command: Receive) -> None:
+    def receive(self, connection: ClientConnection, command: Receive) -> None:
         """The Receive verb."""
 
     def strategy(self, group: str) -> str:
@@ -52,24 +52,24 @@ class Desk(Protocol):
     def hand(self, member: Member, claim: Claim, record: Record, stored: bytes, path: str) -> None:
         """Deliver to a member, who has room."""
 
-    def refused(self, line: Line, code: ErrorCode) -> None:
+    def refused(self, line: GroupDispatcher, code: ErrorCode) -> None:
         """Nothing can be leased now."""
 
 
 @final
-class Call:
+class GroupReceive:
     """One Receive under way: the shell of the session that it is made by. Once `over`, what it still brings is given back."""
 
-    __slots__ = ("line", "over", "session")
+    __slots__ = ("connection", "line", "over")
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: GroupDispatcher) -> None:
         self.line = line
         self.over = False
-        self.session = Session("mqtt", self)
+        self.connection = ClientConnection("mqtt", self)
 
     def answer(self, event: Event) -> None:
         """Received, or Refused."""
-        self.session.end()
+        self.connection.end()
         self.line.answered(self, event)
 
     def close(self) -> None:
@@ -84,13 +84,13 @@ class Call:
     def end(self) -> None:
         """Take it out of the queue of those who wait, if it waits."""
         self.over = True
-        for undo in self.session.on_close:
+        for undo in self.connection.on_close:
             undo()
-        self.session.on_close.clear()
+        self.connection.on_close.clear()
 
 
 @final
-class Waiting:
+class UndeliveredMessage:
     """A message that has been leased and not yet handed out.
 
     stored     the record's properties
@@ -104,11 +104,11 @@ class Waiting:
         self.record = record
         self.stored = stored
         self.path = path
-        self.declined: set[Subscriber] | None = None
+        self.declined: set[MqttSession] | None = None
 
 
 @final
-class Line:
+class GroupDispatcher:
     """Asks for messages, as any receiver does, while a member has room; hands each to the member that the strategy names.
 
     Invariant: there is at most one Call that is not over, and none while as many messages wait as may.
@@ -118,16 +118,16 @@ class Line:
 
     __slots__ = ("_call", "_desk", "_members", "_owners", "_paths", "_pending", "_remembered", "_resting", "group", "topic")
 
-    def __init__(self, desk: Desk, group: str, topic: str) -> None:
+    def __init__(self, desk: DispatcherCallbacks, group: str, topic: str) -> None:
         self.group = group
         self.topic = topic
         self._desk = desk
-        self._members: dict[Subscriber, dict[str, Interest]] = {}
-        self._pending: deque[Waiting] = deque()
+        self._members: dict[MqttSession, dict[str, Interest]] = {}
+        self._pending: deque[UndeliveredMessage] = deque()
         self._remembered: dict[str, list[Member]] = {}
         self._paths: dict[bytes, str] = {}
         self._owners = Owners()
-        self._call: Call | None = None
+        self._call: GroupReceive | None = None
         self._resting = 0
 
     @property
@@ -135,25 +135,25 @@ class Line:
         """Nobody is here any more."""
         return not self._members
 
-    def join(self, subscriber: Subscriber, interest: Interest) -> None:
+    def join(self, session: MqttSession, interest: Interest) -> None:
         """A member comes, or subscribes by one more filter, or by the same one anew."""
         before = self._patterns()
-        self._members.setdefault(subscriber, {})[interest.pattern] = interest
+        self._members.setdefault(session, {})[interest.pattern] = interest
         self._remembered.clear()
         if self._patterns() != before:
             self._end_call()
         self.pump()
 
-    def leave(self, subscriber: Subscriber, pattern: str) -> list[Claim]:
+    def leave(self, session: MqttSession, pattern: str) -> list[Claim]:
         """A member drops a filter; the leases that go back with those of the member. The caller then calls `pump`."""
         before = self._patterns()
-        patterns = self._members.get(subscriber, {})
+        patterns = self._members.get(session, {})
         patterns.pop(pattern, None)
         self._remembered.clear()
         back: list[Claim] = []
         if not patterns:
-            self._members.pop(subscriber, None)
-            self._owners.lose(subscriber)
+            self._members.pop(session, None)
+            self._owners.lose(session)
             if self.deserted or self._desk.strategy(self.group) == STICKY:
                 back = [waiting.claim for waiting in self._pending]
                 self._pending.clear()
@@ -193,16 +193,16 @@ class Line:
             RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
         )  # fmt: skip
         if room > 0:
-            call = self._call = Call(self)
+            call = self._call = GroupReceive(self)
             self._desk.receive(
-                call.session,
+                call.connection,
                 Receive(
                     call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
                     filter=wanted_paths(self.topic, self._patterns()), from_first=True, fleeting=True,
                 ),
             )  # fmt: skip
 
-    def answered(self, call: Call, event: Event) -> None:
+    def answered(self, call: GroupReceive, event: Event) -> None:
         """What a Receive has brought."""
         if self._call is call:
             self._call = None
@@ -216,7 +216,7 @@ class Line:
                 record = Record(message.record)
                 stored = record.properties
                 path = self._path(properties.find(stored, b"originMqttTopic"))
-                self._pending.append(Waiting(claim, record, stored, path))
+                self._pending.append(UndeliveredMessage(claim, record, stored, path))
             self.pump()
         elif isinstance(event, Refused) and not call.over:
             self._desk.refused(self, event.failure.code)
@@ -235,11 +235,11 @@ class Line:
         topic = leased_topic(self.group, self.topic, receipt)
         return Claim(self.group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
 
-    def decline(self, subscriber: Subscriber, claim: Claim, record: bytes, path: str) -> None:
+    def decline(self, session: MqttSession, claim: Claim, record: bytes, path: str) -> None:
         """It turned out to be too large for the member that it was handed to: another one, if there is one."""
         view = Record(record)
-        waiting = Waiting(claim, view, view.properties, path)
-        waiting.declined = {subscriber}
+        waiting = UndeliveredMessage(claim, view, view.properties, path)
+        waiting.declined = {session}
         self._desk.hold(claim)
         self._pending.appendleft(waiting)
         self.pump()
@@ -263,7 +263,7 @@ class Line:
             self._desk.give_back(unwanted)
 
     @staticmethod
-    def _able(wanting: list[Member], waiting: Waiting) -> list[Member]:
+    def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:
         """Those who can take the message; the list itself where that is everybody, so that its order is remembered."""
         declined = waiting.declined or ()
         able = [member for member in wanting if member[0] not in declined and fits(member, waiting.record)]
@@ -274,10 +274,10 @@ class Line:
         found = self._remembered.get(path)
         if found is None:
             found = []
-            for subscriber, patterns in self._members.items():
+            for session, patterns in self._members.items():
                 fitting = [interest for pattern, interest in patterns.items() if matches(pattern, path)]
                 if fitting:
-                    found.append((subscriber, max(fitting, key=lambda interest: interest.level)))
+                    found.append((session, max(fitting, key=lambda interest: interest.level)))
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[path] = found

@@ -9,10 +9,10 @@ from domain.event import Done, Refused
 from domain.message import Message, Placed
 from domain.mqtt_session import Release, Released, SendOnce
 from domain.ports import State
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 
 
 class Inflow:
@@ -22,9 +22,9 @@ class Inflow:
         self._state = state
         self._sending = sending
 
-    def send_once(self, subscriber: Subscriber, session: Session, command: SendOnce) -> None:
+    def send_once(self, session: MqttSession, connection: ClientConnection, command: SendOnce) -> None:
         """Append what is not marked yet, and the marks with it."""
-        received = subscriber.received
+        received = session.received
         waiting = [0]
         failed: list[Failure] = []
 
@@ -33,7 +33,7 @@ class Inflow:
             if failure is not None:
                 failed.append(failure)
             if waiting[0] == 0:
-                session.answer(Refused(command.ticket, failed[0]) if failed else Done(command.ticket))
+                connection.answer(Refused(command.ticket, failed[0]) if failed else Done(command.ticket))
 
         messages: list[Message] = []
         marks: list[int] = []
@@ -50,40 +50,40 @@ class Inflow:
                 pending.append(settle)
         waiting[0] += 1
         if messages:
-            self._append_once(subscriber, messages, marks, settle)
+            self._append_once(session, messages, marks, settle)
         else:
             settle(None)
 
     def _append_once(
-        self, subscriber: Subscriber, messages: list[Message], marks: list[int], settle: Callable[[Failure | None], None]
+        self, session: MqttSession, messages: list[Message], marks: list[int], settle: Callable[[Failure | None], None]
     ) -> None:
         def done(result: list[Placed] | Failure) -> None:
             failure = result if isinstance(result, Failure) else None
             # A flush that was not confirmed in time: the messages are stored, and must not be stored again.
             stored = failure is None or failure.code is ErrorCode.FLUSH_TIMEOUT
             for number in marks:
-                waiters = subscriber.received.get(number)
+                waiters = session.received.get(number)
                 if stored:
-                    subscriber.received[number] = None
+                    session.received[number] = None
                 else:
-                    subscriber.received.pop(number, None)
+                    session.received.pop(number, None)
                 for waiter in waiters or ():
                     waiter(failure)
             settle(failure)
 
-        changes = [snapshot.mark(subscriber.client_id, number, True) for number in marks] if subscriber.durable else []
+        changes = [snapshot.mark(session.client_id, number, True) for number in marks] if session.durable else []
         self._sending.submit(messages, done, changes)
 
-    def release(self, subscriber: Subscriber, session: Session, command: Release) -> None:
+    def release(self, session: MqttSession, connection: ClientConnection, command: Release) -> None:
         """Drop marks. The answer waits for it: the client may use the numbers again as soon as it hears of it."""
-        known = [number in subscriber.received for number in command.marks]
+        known = [number in session.received for number in command.marks]
         for number in command.marks:
-            subscriber.received.pop(number, None)
+            session.received.pop(number, None)
 
         def done(failure: None | Failure) -> None:
-            session.answer(Released(command.ticket, known) if failure is None else Refused(command.ticket, failure))
+            connection.answer(Released(command.ticket, known) if failure is None else Refused(command.ticket, failure))
 
-        if subscriber.durable and any(known):
-            self._state.put([snapshot.mark(subscriber.client_id, number, False) for number in command.marks], done)
+        if session.durable and any(known):
+            self._state.put([snapshot.mark(session.client_id, number, False) for number in command.marks], done)
         else:
             done(None)

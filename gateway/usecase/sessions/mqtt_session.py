@@ -9,7 +9,7 @@ from domain.errors import Failure
 from domain.filter.path import matches
 from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Delivery, Interest, Parcel, Will
 from domain.receipt import Receipt
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
 from gateway.usecase.publish.latest import Walk
 
@@ -89,16 +89,16 @@ class Reach:
     `own` is the same for what the subscriber itself has sent, which filters with `no_local` do not match; None: not at all.
     """
 
-    __slots__ = ("as_published", "identifiers", "level", "own", "picky", "subscriber")
+    __slots__ = ("as_published", "identifiers", "level", "own", "picky", "session")
 
-    def __init__(self, subscriber: Subscriber, interests: list[Interest]) -> None:
-        self.subscriber = subscriber
+    def __init__(self, session: MqttSession, interests: list[Interest]) -> None:
+        self.session = session
         self.level = max(interest.level for interest in interests)
         self.as_published = any(interest.as_published for interest in interests)
         self.identifiers = tuple(interest.identifier for interest in interests if interest.identifier)
         local = [interest for interest in interests if not interest.no_local]
         self.picky = len(local) < len(interests)
-        self.own: Reach | None = Reach(subscriber, local) if local and self.picky else None
+        self.own: Reach | None = Reach(session, local) if local and self.picky else None
 
 
 @final
@@ -114,7 +114,7 @@ class Show:
 
 
 @final
-class Subscriber:
+class MqttSession:
     """One session.
 
     Invariant: of every queue, what matched below `positions[queue]` has been confirmed or occupies a slot; what matched
@@ -135,15 +135,41 @@ class Subscriber:
     """
 
     __slots__ = (
-        "address", "again", "baseline_ms", "catching_up", "claims", "client_id", "dirty", "epoch", "expiry_s",
-        "flying_bytes", "held", "in_flight", "interests", "lag", "latest", "lost_ms", "missed", "next_slot", "outbox",
-        "packet_bytes_max", "positions", "received", "remembered", "session", "shares", "sorting", "taking", "touched",
-        "will", "window",
+        "address",
+        "again",
+        "baseline_ms",
+        "catching_up",
+        "claims",
+        "client_id",
+        "connection",
+        "dirty",
+        "epoch",
+        "expiry_s",
+        "flying_bytes",
+        "held",
+        "in_flight",
+        "interests",
+        "lag",
+        "latest",
+        "lost_ms",
+        "missed",
+        "next_slot",
+        "outbox",
+        "packet_bytes_max",
+        "positions",
+        "received",
+        "remembered",
+        "shares",
+        "sorting",
+        "taking",
+        "touched",
+        "will",
+        "window",
     )  # fmt: skip
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
-        self.session: Session | None = None
+        self.connection: ClientConnection | None = None
         self.window = 1
         self.packet_bytes_max = 0
         self.address = ""
@@ -225,7 +251,7 @@ class Subscriber:
 
     def disconnect(self) -> None:
         """Drop what only a connection needs."""
-        self.session = None
+        self.connection = None
         self.epoch += 1
         self.outbox.clear()
         self.held.clear()
@@ -242,9 +268,9 @@ class Subscriber:
         self.catching_up = False
 
 
-def fold(values: list[tuple[Subscriber, Interest]]) -> list[Reach]:
+def fold(values: list[tuple[MqttSession, Interest]]) -> list[Reach]:
     """Merge what matched one path, by subscriber, in the order of their subscriptions."""
-    grouped: dict[Subscriber, list[Interest]] = {}
-    for subscriber, interest in values:
-        grouped.setdefault(subscriber, []).append(interest)
-    return [Reach(subscriber, interests) for subscriber, interests in grouped.items()]
+    grouped: dict[MqttSession, list[Interest]] = {}
+    for session, interest in values:
+        grouped.setdefault(session, []).append(interest)
+    return [Reach(session, interests) for session, interests in grouped.items()]

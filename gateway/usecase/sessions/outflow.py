@@ -12,9 +12,9 @@ from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Deliveries, Delivery, Interest, Parcel, Taken
 from domain.ports import Clock, State, StateChange
 from domain.record import Record
-from gateway.routing.routes import Routes
+from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import Claim, Flight, Place, Reach, Subscriber, fold
+from gateway.usecase.sessions.mqtt_session import Claim, Flight, MqttSession, Place, Reach, fold
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """How long the progress of a durable session may be younger in memory than in the store."""
@@ -48,10 +48,10 @@ class Outflow:
         self._settle = settle
         self._state = state
         self._clock = clock
-        self._routes: Routes[tuple[Subscriber, Interest], list[Reach]] = Routes(fold)
+        self._routes: SubscriberRoutes[tuple[MqttSession, Interest], list[Reach]] = SubscriberRoutes(fold)
         self._roots: dict[str, int] = {}
-        self._busy: dict[Subscriber, None] = {}
-        self._dirty: dict[Subscriber, None] = {}
+        self._busy: dict[MqttSession, None] = {}
+        self._dirty: dict[MqttSession, None] = {}
         self.high = 0
 
     @property
@@ -65,13 +65,13 @@ class Outflow:
         """True when some filter of an attached session may match paths below `root`, whose first level is no wildcard."""
         return self._roots.get(root.partition("/")[0], 0) > 0
 
-    def connect(self, subscriber: Subscriber, interest: Interest) -> None:
+    def connect(self, session: MqttSession, interest: Interest) -> None:
         """Deliver by this filter from now on."""
         root = interest.pattern.partition("/")[0]
         self._roots[root] = self._roots.get(root, 0) + 1
-        self._routes.insert(interest.pattern, (subscriber, interest))
+        self._routes.insert(interest.pattern, (session, interest))
 
-    def disconnect(self, subscriber: Subscriber, interest: Interest) -> None:
+    def disconnect(self, session: MqttSession, interest: Interest) -> None:
         """No longer."""
         root = interest.pattern.partition("/")[0]
         left = self._roots.get(root, 0) - 1
@@ -79,7 +79,7 @@ class Outflow:
             self._roots[root] = left
         else:
             self._roots.pop(root, None)
-        self._routes.remove(interest.pattern, (subscriber, interest))
+        self._routes.remove(interest.pattern, (session, interest))
 
     # Live
 
@@ -103,8 +103,8 @@ class Outflow:
                     self._offer(reach, parcel, place, offset)
 
     def _offer(self, reach: Reach, parcel: Parcel, place: Place, offset: int) -> None:
-        subscriber = reach.subscriber
-        if reach.picky and is_from(parcel.stored, subscriber.client_id):
+        session = reach.session
+        if reach.picky and is_from(parcel.stored, session.client_id):
             if reach.own is None:
                 return
             reach = reach.own
@@ -112,124 +112,124 @@ class Outflow:
         level = min(level, reach.level)
         retained = reach.as_published and properties.find(parcel.stored, b"mqttRetain") == b"true"
         if level == AT_MOST_ONCE:
-            subscriber.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, retained, False, reach.identifiers))
-            self.mark(subscriber)
-        elif subscriber.sorting or place in subscriber.lag or subscriber.full:
-            subscriber.lag.setdefault(place, offset)
-            subscriber.missed[place] = offset
-        elif offset >= subscriber.positions.get(place, 0) or offset == 0:
+            session.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, retained, False, reach.identifiers))
+            self.mark(session)
+        elif session.sorting or place in session.lag or session.full:
+            session.lag.setdefault(place, offset)
+            session.missed[place] = offset
+        elif offset >= session.positions.get(place, 0) or offset == 0:
             # Offset 0 below a position: the topic was deleted and made anew.
-            self.launch(subscriber, Flight(level, place, offset, "", retained, reach.identifiers), parcel)
+            self.launch(session, Flight(level, place, offset, "", retained, reach.identifiers), parcel)
 
-    def launch(self, subscriber: Subscriber, flight: Flight, parcel: Parcel) -> None:
+    def launch(self, session: MqttSession, flight: Flight, parcel: Parcel) -> None:
         """Into a slot and on its way; what must come exactly once waits until the slot is on record."""
-        delivery = subscriber.enter(flight, parcel)
+        delivery = session.enter(flight, parcel)
         moves = not flight.path and flight.claim is None
         if moves:
-            subscriber.positions[flight.place] = flight.offset + 1
-        if subscriber.durable:
+            session.positions[flight.place] = flight.offset + 1
+        if session.durable:
             if moves:
-                subscriber.touched[flight.place[0]] = None
-            self.stain(subscriber)
-            (subscriber.held if flight.level == EXACTLY_ONCE else subscriber.outbox).append(delivery)
+                session.touched[flight.place[0]] = None
+            self.stain(session)
+            (session.held if flight.level == EXACTLY_ONCE else session.outbox).append(delivery)
         else:
-            subscriber.outbox.append(delivery)
-        self.mark(subscriber)
+            session.outbox.append(delivery)
+        self.mark(session)
 
-    def mark(self, subscriber: Subscriber) -> None:
+    def mark(self, session: MqttSession) -> None:
         """See to it that what waits for this session is handed out at the end of this turn."""
         if not self._busy:
             self._clock.call_soon(self._finish_turn)
-        self._busy[subscriber] = None
+        self._busy[session] = None
 
     def _finish_turn(self) -> None:
         busy, self._busy = self._busy, {}
-        for subscriber in busy:
-            session = subscriber.session
-            if session is None:
+        for session in busy:
+            connection = session.connection
+            if connection is None:
                 continue
-            if subscriber.outbox:
-                items, subscriber.outbox = subscriber.outbox, []
-                session.answer(Deliveries(items))
-            if subscriber.held or subscriber.taking:
-                self._record(subscriber)
+            if session.outbox:
+                items, session.outbox = session.outbox, []
+                connection.answer(Deliveries(items))
+            if session.held or session.taking:
+                self._record(session)
 
     # What the client says
 
-    def confirm(self, subscriber: Subscriber, slots: list[int]) -> None:
+    def confirm(self, session: MqttSession, slots: list[int]) -> None:
         """Free slots."""
         for slot in slots:
-            claim = subscriber.leave(slot)
+            claim = session.leave(slot)
             if claim is not None:
                 self._settle(claim)
-        if subscriber.durable:
-            self.stain(subscriber)
+        if session.durable:
+            self.stain(session)
 
-    def take(self, subscriber: Subscriber, slots: list[int]) -> None:
+    def take(self, session: MqttSession, slots: list[int]) -> None:
         """Note that these must not be delivered again; Taken when that is on record. Slots that are free count as taken."""
         for slot in slots:
-            flight = subscriber.in_flight.get(slot)
+            flight = session.in_flight.get(slot)
             if flight is not None:
                 flight.taken = True
-        subscriber.taking += slots
-        self.mark(subscriber)
+        session.taking += slots
+        self.mark(session)
 
-    def _record(self, subscriber: Subscriber) -> None:
+    def _record(self, session: MqttSession) -> None:
         """Keep the session's progress, then send what waits for that."""
-        held, subscriber.held = subscriber.held, []
-        taking, subscriber.taking = subscriber.taking, []
-        epoch = subscriber.epoch
+        held, session.held = session.held, []
+        taking, session.taking = session.taking, []
+        epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
-            session = subscriber.session
-            if session is None or subscriber.epoch != epoch:
+            connection = session.connection
+            if connection is None or session.epoch != epoch:
                 return
             if failure is not None:
-                session.shell.close()
+                connection.shell.close()
                 return
-            self._take_over(subscriber, held)
+            self._take_over(session, held)
             if held:
-                session.answer(Deliveries(held))
+                connection.answer(Deliveries(held))
             if taking:
-                session.answer(Taken(taking))
+                connection.answer(Taken(taking))
 
-        if subscriber.durable:
-            self._dirty.pop(subscriber, None)
-            self._state.put(snapshot.progress(subscriber), done)
+        if session.durable:
+            self._dirty.pop(session, None)
+            self._state.put(snapshot.progress(session), done)
         else:
             done(None)
 
-    def _take_over(self, subscriber: Subscriber, held: list[Delivery]) -> None:
+    def _take_over(self, session: MqttSession, held: list[Delivery]) -> None:
         """What a session that is kept delivers exactly once is on record with it: it is this member's from now on."""
         for delivery in held:
-            flight = subscriber.in_flight.get(delivery.slot)
+            flight = session.in_flight.get(delivery.slot)
             if flight is not None and flight.claim is not None:
                 claim, flight.claim = flight.claim, None
-                subscriber.claims -= 1
+                session.claims -= 1
                 self._settle(claim)
-                self.stain(subscriber)
+                self.stain(session)
 
     # Progress on record
 
-    def stain(self, subscriber: Subscriber) -> None:
+    def stain(self, session: MqttSession) -> None:
         """Progress of a durable session is to be kept, within CHECKPOINT_NS."""
-        if subscriber.dirty:
+        if session.dirty:
             return
-        subscriber.dirty = True
+        session.dirty = True
         if not self._dirty:
             self._clock.call_at(self._clock.monotonic_ns() + CHECKPOINT_NS, self._checkpoint)
-        self._dirty[subscriber] = None
+        self._dirty[session] = None
 
-    def forget(self, subscriber: Subscriber) -> None:
+    def forget(self, session: MqttSession) -> None:
         """Its progress is being kept, or dropped, by someone else."""
-        self._dirty.pop(subscriber, None)
-        subscriber.dirty = False
+        self._dirty.pop(session, None)
+        session.dirty = False
 
     def _checkpoint(self) -> None:
         changes: list[StateChange] = []
-        for subscriber in list(islice(self._dirty, CHECKPOINT_SESSIONS)):
-            del self._dirty[subscriber]
-            changes += snapshot.progress(subscriber)
+        for session in list(islice(self._dirty, CHECKPOINT_SESSIONS)):
+            del self._dirty[session]
+            changes += snapshot.progress(session)
         if self._dirty:
             self._clock.call_at(self._clock.monotonic_ns() + MILLISECOND_NS, self._checkpoint)
         if changes:

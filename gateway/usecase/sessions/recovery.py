@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.limits import MILLISECOND_NS
 from domain.ports import Clock, State
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 
 KEYS_PER_SLICE: Final = 512
 """State keys looked at before others have their turn; a session has two to four."""
@@ -18,7 +18,7 @@ PAUSE_NS: Final = MILLISECOND_NS
 
 
 @final
-class Recovery:
+class SessionRecovery:
     """`take` is called with the definition of every session that was on record, before anything else is done with it.
 
     A client that connects before its turn calls for it (`first`); so does one that is new, and it is not met again.
@@ -27,7 +27,7 @@ class Recovery:
 
     __slots__ = ("_clock", "_early", "_next", "_over", "_state", "_take", "under_way")
 
-    def __init__(self, state: State, clock: Clock, take: Callable[[Subscriber], None], *over: Callable[[], None]) -> None:
+    def __init__(self, state: State, clock: Clock, take: Callable[[MqttSession], None], *over: Callable[[], None]) -> None:
         self._state = state
         self._clock = clock
         self._take = take

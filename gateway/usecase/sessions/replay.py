@@ -12,7 +12,7 @@ from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.mqtt_session import Interest
 from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.filter_index import LightQueue, LightQueues
+from gateway.usecase.sessions.filter_index import FilterIndex, FilterMatches
 from gateway.usecase.sessions.mqtt_session import Place
 
 SLICE_BYTES: Final = 512 * 1024
@@ -27,19 +27,19 @@ class Task:
 
     __slots__ = ("at", "begin", "found", "lights", "place")
 
-    def __init__(self, place: Place, begin: int, lights: dict[LightQueue, None]) -> None:
+    def __init__(self, place: Place, begin: int, lights: dict[FilterMatches, None]) -> None:
         self.place = place
         self.begin = begin
         self.at = begin
         self.lights = lights
-        self.found: dict[LightQueue, array[int]] = {}
+        self.found: dict[FilterMatches, array[int]] = {}
 
 
 @final
 class Replay:
     """Reads one queue after another, a slice at a time."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, lights: LightQueues) -> None:
+    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, lights: FilterIndex) -> None:
         self._store = store
         self._metadata = metadata
         self._state = state
@@ -68,7 +68,7 @@ class Replay:
     def start(self) -> None:
         """All have been considered."""
         begins, self._begins = self._begins, {}
-        lights: dict[str, dict[LightQueue, None]] = {}
+        lights: dict[str, dict[FilterMatches, None]] = {}
         for place, begin in begins.items():
             if place[0] not in lights:
                 # They came one after another, while messages came: what each has so far begins elsewhere.

@@ -26,9 +26,9 @@ from domain.mqtt_session import (
     Will,
 )
 from domain.ports import Clock, MessageStore, Metadata, State, StateChange
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.handler import Verb
@@ -39,12 +39,12 @@ from gateway.usecase.sessions.absence import Absences, will_ms
 from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
 from gateway.usecase.sessions.claims import Claims
 from gateway.usecase.sessions.facts import Facts
-from gateway.usecase.sessions.filter_index import LightQueues
+from gateway.usecase.sessions.filter_index import FilterIndex
 from gateway.usecase.sessions.filters import Filters
 from gateway.usecase.sessions.inflow import Inflow
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outflow import Outflow
-from gateway.usecase.sessions.recovery import Recovery
+from gateway.usecase.sessions.recovery import SessionRecovery
 from gateway.usecase.sessions.replay import Replay
 from gateway.usecase.sessions.shares import Shares
 
@@ -69,7 +69,7 @@ class Sessions:
         groups: Groups,
         dead_letters: DeadLetters,
         registry: Registry,
-        policy: Policy,
+        policy: NodePolicy,
     ) -> None:
         self._store = store
         self._metadata = metadata
@@ -80,16 +80,16 @@ class Sessions:
         self._outflow = Outflow(state, clock, claims.settle)
         self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims, registry, policy)
         self.facts = Facts(clock, self._outflow)
-        self.lights = LightQueues(clock)
+        self.lights = FilterIndex(clock)
         self._replay = Replay(store, metadata, state, clock, self.lights)
         self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts, self.lights)
         self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares)
         self._inflow = Inflow(state, sending)
         self._absences = Absences(clock, self._due)
-        self._known: dict[str, Subscriber] = {}
-        self._attached: dict[Session, Subscriber] = {}
+        self._known: dict[str, MqttSession] = {}
+        self._attached: dict[ClientConnection, MqttSession] = {}
         self.most = 0
-        self._recovery = Recovery(state, clock, self._recover, store.lapse, self._replay.start)
+        self._recovery = SessionRecovery(state, clock, self._recover, store.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The verbs of domain.mqtt_session."""
@@ -100,15 +100,15 @@ class Sessions:
             Unsubscribe: self._held(self._filters.unsubscribe),
             SendOnce: self._held(self._inflow.send_once),
             Release: self._held(self._inflow.release),
-            Confirm: self._held(lambda subscriber, _, command: self._confirmed(subscriber, command.slots)),
-            Take: self._held(lambda subscriber, _, command: self._outflow.take(subscriber, command.slots)),
+            Confirm: self._held(lambda session, _, command: self._confirmed(session, command.slots)),
+            Take: self._held(lambda session, _, command: self._outflow.take(session, command.slots)),
             Decline: self._held(self._decline),
         }
 
-    def held(self, session: Session) -> Sequence[Interest]:
+    def held(self, connection: ClientConnection) -> Sequence[Interest]:
         """The filters of a session, those among them that it shares with others."""
-        subscriber = self._attached.get(session)
-        return () if subscriber is None else [*subscriber.interests.values(), *subscriber.shares.values()]
+        session = self._attached.get(connection)
+        return () if session is None else [*session.interests.values(), *session.shares.values()]
 
     @property
     def interests(self) -> int:
@@ -146,14 +146,14 @@ class Sessions:
 
     # Coming
 
-    def _attach(self, session: Session, command: Attach) -> None:
+    def _attach(self, connection: ClientConnection, command: Attach) -> None:
         client_id = command.client_id
         self._recovery.first(client_id)
         old = self._known.get(client_id)
         if old is None:
             old = snapshot.load(self._state, client_id)
-        elif old.session is not None:
-            other = old.session
+        elif old.connection is not None:
+            other = old.connection
             self._lose(old, True)
             other.answer(TakenOver())
         if old is not None and old.lost_ms:
@@ -162,125 +162,125 @@ class Sessions:
         if old is not None and (command.fresh or not old.durable or 0 <= old.ends_ms() <= self._clock.wall_ms()):
             changes = self._over(old)
             old = None
-        subscriber = old or Subscriber(client_id)
-        subscriber.session = session
-        subscriber.epoch += 1
-        subscriber.window = command.window
-        subscriber.packet_bytes_max = command.packet_bytes_max
-        subscriber.address = command.address
-        subscriber.expiry_s = command.expiry_s
-        subscriber.will = command.will
-        subscriber.lost_ms = 0
-        self._known[client_id] = subscriber
-        self._attached[session] = subscriber
+        session = old or MqttSession(client_id)
+        session.connection = connection
+        session.epoch += 1
+        session.window = command.window
+        session.packet_bytes_max = command.packet_bytes_max
+        session.address = command.address
+        session.expiry_s = command.expiry_s
+        session.will = command.will
+        session.lost_ms = 0
+        self._known[client_id] = session
+        self._attached[connection] = session
         self.most = max(self.most, len(self._attached))
-        session.client_id = client_id
-        session.on_close.append(lambda: self._closed(session))
-        if subscriber.durable:
+        connection.client_id = client_id
+        connection.on_close.append(lambda: self._closed(connection))
+        if session.durable:
             changes = [change for change in changes if change.key != snapshot.key(client_id, b"d")]
-            changes.append(snapshot.definition(subscriber))
+            changes.append(snapshot.definition(session))
         elif old is not None:
             # It will end with this connection: nothing of it stays on record.
-            changes = snapshot.removal(self._state, client_id, subscriber)
-        epoch = subscriber.epoch
+            changes = snapshot.removal(self._state, client_id, session)
+        epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
-            if subscriber.epoch != epoch:
+            if session.epoch != epoch:
                 return
             if failure is not None:
-                session.answer(Refused(command.ticket, failure))
+                connection.answer(Refused(command.ticket, failure))
                 return
-            session.answer(Attached(command.ticket, old is not None))
-            self._catch_up.resume(subscriber)
-            self._shares.resume(subscriber)
+            connection.answer(Attached(command.ticket, old is not None))
+            self._catch_up.resume(session)
+            self._shares.resume(session)
 
         if changes:
             self._state.put(changes, done)
         else:
             done(None)
 
-    def _over(self, subscriber: Subscriber) -> list[StateChange]:
+    def _over(self, session: MqttSession) -> list[StateChange]:
         """The session is over: publish a will that is still pending, and say what of it is to be removed from the store."""
-        will, subscriber.will = subscriber.will, None
+        will, session.will = session.will, None
         if will is not None:
             self._publish(will, [])
-        self._known.pop(subscriber.client_id, None)
-        self._outflow.forget(subscriber)
-        return snapshot.removal(self._state, subscriber.client_id, subscriber)
+        self._known.pop(session.client_id, None)
+        self._outflow.forget(session)
+        return snapshot.removal(self._state, session.client_id, session)
 
     # Going
 
-    def _detach(self, session: Session, command: Detach) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is None:
-            return
-        if command.expiry_s >= 0:
-            subscriber.expiry_s = command.expiry_s
-        self._lose(subscriber, command.keep_will)
-
-    def _closed(self, session: Session) -> None:
-        subscriber = self._attached.get(session)
-        if subscriber is not None:
-            self._lose(subscriber, True)
-
-    def _lose(self, subscriber: Subscriber, keep_will: bool) -> None:
-        """The connection of a session is gone."""
-        session = subscriber.session
+    def _detach(self, connection: ClientConnection, command: Detach) -> None:
+        session = self._attached.get(connection)
         if session is None:
             return
-        del self._attached[session]
-        for interest in subscriber.interests.values():
-            self._outflow.disconnect(subscriber, interest)
-        behind = set(subscriber.lag)
-        caught_up = not subscriber.sorting and not behind
-        self._shares.lose(subscriber)
-        subscriber.disconnect()
-        self._outflow.forget(subscriber)
-        subscriber.lost_ms = self._clock.wall_ms()
+        if command.expiry_s >= 0:
+            session.expiry_s = command.expiry_s
+        self._lose(session, command.keep_will)
+
+    def _closed(self, connection: ClientConnection) -> None:
+        session = self._attached.get(connection)
+        if session is not None:
+            self._lose(session, True)
+
+    def _lose(self, session: MqttSession, keep_will: bool) -> None:
+        """The connection of a session is gone."""
+        connection = session.connection
+        if connection is None:
+            return
+        del self._attached[connection]
+        for interest in session.interests.values():
+            self._outflow.disconnect(session, interest)
+        behind = set(session.lag)
+        caught_up = not session.sorting and not behind
+        self._shares.lose(session)
+        session.disconnect()
+        self._outflow.forget(session)
+        session.lost_ms = self._clock.wall_ms()
         if not keep_will:
-            subscriber.will = None
-        if not subscriber.durable:
-            if subscriber.will is not None:
-                self._publish(subscriber.will, [])
-            subscriber.will = None
-            changes = snapshot.removal(self._state, subscriber.client_id, None)
+            session.will = None
+        if not session.durable:
+            if session.will is not None:
+                self._publish(session.will, [])
+            session.will = None
+            changes = snapshot.removal(self._state, session.client_id, None)
             if changes:
                 self._state.put(changes, None)
-            self._known.pop(subscriber.client_id, None)
+            self._known.pop(session.client_id, None)
             return
-        if caught_up and subscriber.baseline_ms:
-            subscriber.baseline_ms = max(subscriber.baseline_ms, subscriber.lost_ms - BASELINE_MARGIN_MS)
-        for place in subscriber.positions:
+        if caught_up and session.baseline_ms:
+            session.baseline_ms = max(session.baseline_ms, session.lost_ms - BASELINE_MARGIN_MS)
+        for place in session.positions:
             if caught_up or place not in behind:
-                self._advance(subscriber, place)
-        self.lights.hold(subscriber.interests.values())
-        self._keep_away(subscriber)
+                self._advance(session, place)
+        self.lights.hold(session.interests.values())
+        self._keep_away(session)
 
-    def _advance(self, subscriber: Subscriber, place: tuple[str, int]) -> None:
+    def _advance(self, session: MqttSession, place: tuple[str, int]) -> None:
         """What there is in a queue that did not lag has been delivered: the session need not read it again."""
 
         def bounds(result: tuple[int, int] | Failure) -> None:
-            if not isinstance(result, Failure) and subscriber.session is None:
-                subscriber.positions[place] = result[1]
-                subscriber.touched[place[0]] = None
+            if not isinstance(result, Failure) and session.connection is None:
+                session.positions[place] = result[1]
+                session.touched[place[0]] = None
 
         self._store.bounds(place[0], place[1], bounds)
 
-    def _keep_away(self, subscriber: Subscriber) -> None:
+    def _keep_away(self, session: MqttSession) -> None:
         """Write down a session that is without a connection, publishing its will when that is due."""
-        self._known[subscriber.client_id] = subscriber
-        will = subscriber.will
-        due = will is not None and will_ms(subscriber) <= self._clock.wall_ms()
+        self._known[session.client_id] = session
+        will = session.will
+        due = will is not None and will_ms(session) <= self._clock.wall_ms()
         if due:
-            subscriber.will = None
-        changes = [snapshot.definition(subscriber), *snapshot.progress(subscriber)]
-        epoch = subscriber.epoch
+            session.will = None
+        changes = [snapshot.definition(session), *snapshot.progress(session)]
+        epoch = session.epoch
 
         def done(_: object) -> None:
-            if subscriber.epoch == epoch and self._known.get(subscriber.client_id) is subscriber:
-                del self._known[subscriber.client_id]
+            if session.epoch == epoch and self._known.get(session.client_id) is session:
+                del self._known[session.client_id]
 
-        self._absences.add(subscriber)
+        self._absences.add(session)
         if due and will is not None:
             self._publish(will, changes, done)
         else:
@@ -305,19 +305,19 @@ class Sessions:
         """The time of a session that was away has come: of its will, of its end, or of nothing, since it has returned."""
         if client_id in self._known:
             return
-        subscriber = snapshot.load(self._state, client_id)
-        if subscriber is None or subscriber.lost_ms == 0:
+        session = snapshot.load(self._state, client_id)
+        if session is None or session.lost_ms == 0:
             return
         now_ms = self._clock.wall_ms()
-        if 0 <= subscriber.ends_ms() <= now_ms:
-            self.lights.release(subscriber.interests.values())
-            self._state.put(self._over(subscriber), None)
-        elif 0 <= will_ms(subscriber) <= now_ms:
-            self._keep_away(subscriber)
+        if 0 <= session.ends_ms() <= now_ms:
+            self.lights.release(session.interests.values())
+            self._state.put(self._over(session), None)
+        elif 0 <= will_ms(session) <= now_ms:
+            self._keep_away(session)
         else:
-            self._absences.add(subscriber)
+            self._absences.add(session)
 
-    def _recover(self, found: Subscriber) -> None:
+    def _recover(self, found: MqttSession) -> None:
         """This one was on record when the node started: if it had a connection when that stopped, it has lost it now."""
         interests = found.interests.values()
         self.lights.hold(interests)
@@ -325,30 +325,30 @@ class Sessions:
         if found.lost_ms:
             self._absences.add(found)
             return
-        subscriber = snapshot.load(self._state, found.client_id)
-        if subscriber is not None:
-            subscriber.lost_ms = self._clock.wall_ms()
-            self._shares.recover(subscriber)
-            self._keep_away(subscriber)
+        session = snapshot.load(self._state, found.client_id)
+        if session is not None:
+            session.lost_ms = self._clock.wall_ms()
+            self._shares.recover(session)
+            self._keep_away(session)
 
     # Verbs of a session that is attached; of any other they are dropped, with its connection
 
-    def _held(self, act: Callable[[Subscriber, Session, Any], None]) -> Verb:
-        def verb(session: Session, command: Any) -> None:
-            subscriber = self._attached.get(session)
-            if subscriber is not None:
-                act(subscriber, session, command)
+    def _held(self, act: Callable[[MqttSession, ClientConnection, Any], None]) -> Verb:
+        def verb(connection: ClientConnection, command: Any) -> None:
+            session = self._attached.get(connection)
+            if session is not None:
+                act(session, connection, command)
 
         return verb
 
-    def _confirmed(self, subscriber: Subscriber, slots: list[int]) -> None:
-        self._outflow.confirm(subscriber, slots)
-        self._catch_up.catch_up(subscriber)
-        if subscriber.shares:
-            self._shares.pump(subscriber)
+    def _confirmed(self, session: MqttSession, slots: list[int]) -> None:
+        self._outflow.confirm(session, slots)
+        self._catch_up.catch_up(session)
+        if session.shares:
+            self._shares.pump(session)
 
-    def _decline(self, subscriber: Subscriber, _session: Session, command: Decline) -> None:
-        flights = [subscriber.in_flight.get(delivery.slot) for delivery in command.items]
+    def _decline(self, session: MqttSession, _connection: ClientConnection, command: Decline) -> None:
+        flights = [session.in_flight.get(delivery.slot) for delivery in command.items]
         self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.claim is None for flight in flights)
-        self._shares.decline(subscriber, command.items)
-        self._confirmed(subscriber, [delivery.slot for delivery in command.items])
+        self._shares.decline(session, command.items)
+        self._confirmed(session, [delivery.slot for delivery in command.items])

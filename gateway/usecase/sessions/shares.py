@@ -15,16 +15,16 @@ from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, Delivery, Interest, 
 from domain.ports import Clock, MessageStore, Metadata
 from domain.record import Record
 from domain.topic import Group
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import is_routed, topic_of_filter
 from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.sessions.beginning import Beginning
 from gateway.usecase.sessions.claims import Claims
-from gateway.usecase.sessions.group_dispatcher import Line
-from gateway.usecase.sessions.mqtt_session import Claim, Flight, Subscriber
+from gateway.usecase.sessions.group_dispatcher import GroupDispatcher
+from gateway.usecase.sessions.mqtt_session import Claim, Flight, MqttSession
 from gateway.usecase.sessions.outflow import Outflow, level_of
 from gateway.usecase.sessions.strategy import Member, strategy_of
 
@@ -50,7 +50,7 @@ class Shares:
         outflow: Outflow,
         claims: Claims,
         registry: Registry,
-        policy: Policy,
+        policy: NodePolicy,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -63,9 +63,9 @@ class Shares:
         self._outflow = outflow
         self._claims = claims
         self.hold = claims.hold
-        self._lines: dict[str, dict[str, Line]] = {}
-        self._absent: dict[str, dict[Line, None]] = {}
-        self._wild: dict[tuple[Subscriber, str], Interest] = {}
+        self._lines: dict[str, dict[str, GroupDispatcher]] = {}
+        self._absent: dict[str, dict[GroupDispatcher, None]] = {}
+        self._wild: dict[tuple[MqttSession, str], Interest] = {}
         self._known: set[str] = set()
         self.oversize = 0
 
@@ -101,29 +101,29 @@ class Shares:
             return [topic.name for topic in self._metadata.topics() if is_routed(topic.name)]
         return [name] if self._metadata.topic(name) is not None else []
 
-    def join(self, subscriber: Subscriber, interest: Interest) -> None:
+    def join(self, session: MqttSession, interest: Interest) -> None:
         """The session is a member from now on."""
-        self._join(subscriber, interest)
-        self._enrol(subscriber)
+        self._join(session, interest)
+        self._enrol(session)
 
-    def _join(self, subscriber: Subscriber, interest: Interest) -> None:
+    def _join(self, session: MqttSession, interest: Interest) -> None:
         name = topic_of_filter(interest.pattern)
         if name:
-            self._line(interest.group, name).join(subscriber, interest)
+            self._line(interest.group, name).join(session, interest)
             return
-        self._wild[subscriber, interest.name] = interest
+        self._wild[session, interest.name] = interest
         for topic in self._topics(interest.pattern):
             self._known.add(topic)
-            self._join_wild(subscriber, interest, topic)
+            self._join_wild(session, interest, topic)
 
-    def _enrol(self, subscriber: Subscriber) -> None:
+    def _enrol(self, session: MqttSession) -> None:
         """What tools and the other members of its groups see of it."""
-        session = subscriber.session
-        if session is None:
+        connection = session.connection
+        if connection is None:
             return
-        session.on_ease = (lambda: self.pump(subscriber)) if subscriber.shares else None
+        connection.on_ease = (lambda: self.pump(session)) if session.shares else None
         groups: dict[str, dict[str, None]] = {}
-        for interest in subscriber.shares.values():
+        for interest in session.shares.values():
             topics = groups.setdefault(interest.group, {})
             name = topic_of_filter(interest.pattern)
             topics.update(dict.fromkeys([name] if name else self._topics(interest.pattern)))
@@ -131,38 +131,38 @@ class Shares:
             Membership(group, consume_type="CONSUME_POP", subscriptions=[Subscription(topic) for topic in topics])
             for group, topics in groups.items()
         ]
-        self._registry.enrol(session, subscriber.client_id, subscriber.address, memberships)
+        self._registry.enrol(connection, session.client_id, session.address, memberships)
 
-    def _join_wild(self, subscriber: Subscriber, interest: Interest, topic: str) -> None:
+    def _join_wild(self, session: MqttSession, interest: Interest, topic: str) -> None:
         lines = self._lines.get(interest.group, {})
         if topic not in lines and len(lines) >= WILD_TOPICS_MAX:
             log.warning("group %s follows %s topics: %s is not followed by wildcard", interest.group, len(lines), topic)
             return
-        self._line(interest.group, topic).join(subscriber, interest)
+        self._line(interest.group, topic).join(session, interest)
 
-    def _line(self, group: str, topic: str) -> Line:
+    def _line(self, group: str, topic: str) -> GroupDispatcher:
         lines = self._lines.setdefault(group, {})
         line = lines.get(topic)
         if line is None:
-            line = lines[topic] = Line(self, group, topic)
+            line = lines[topic] = GroupDispatcher(self, group, topic)
         return line
 
-    def leave(self, subscriber: Subscriber, interest: Interest) -> None:
+    def leave(self, session: MqttSession, interest: Interest) -> None:
         """The session has unsubscribed; what is under way to it stays under way."""
-        back, lines = self._leave(subscriber, interest)
+        back, lines = self._leave(session, interest)
         self._claims.give_back(back)
-        self._enrol(subscriber)
+        self._enrol(session)
         for line in lines:
             line.pump()
 
-    def _leave(self, subscriber: Subscriber, interest: Interest) -> tuple[list[Claim], list[Line]]:
+    def _leave(self, session: MqttSession, interest: Interest) -> tuple[list[Claim], list[GroupDispatcher]]:
         """(leases that go back, lines that go on without the member)."""
-        self._wild.pop((subscriber, interest.name), None)
+        self._wild.pop((session, interest.name), None)
         lines = self._lines.get(interest.group, {})
         back: list[Claim] = []
-        left: list[Line] = []
+        left: list[GroupDispatcher] = []
         for line in list(lines.values()):
-            back += line.leave(subscriber, interest.pattern)
+            back += line.leave(session, interest.pattern)
             if line.deserted:
                 del lines[line.topic]
                 self._forget_absent(line)
@@ -172,14 +172,14 @@ class Shares:
             self._lines.pop(interest.group, None)
         return back, left
 
-    def resume(self, subscriber: Subscriber) -> None:
+    def resume(self, session: MqttSession) -> None:
         """The session has got a connection."""
-        for interest in subscriber.shares.values():
-            self._join(subscriber, interest)
-        if subscriber.shares:
-            self._enrol(subscriber)
+        for interest in session.shares.values():
+            self._join(session, interest)
+        if session.shares:
+            self._enrol(session)
 
-    def lose(self, subscriber: Subscriber) -> None:
+    def lose(self, session: MqttSession) -> None:
         """The connection is gone: the others get what it has not confirmed.
 
         Not what it was sent to be delivered exactly once (MQTT 5, 4.8.2): when the session ends with its connection,
@@ -187,29 +187,29 @@ class Shares:
         before the lines ask for more: what comes next is the first of it.
         """
         back: list[Claim] = []
-        lines: list[Line] = []
-        for interest in subscriber.shares.values():
-            more, left = self._leave(subscriber, interest)
+        lines: list[GroupDispatcher] = []
+        for interest in session.shares.values():
+            more, left = self._leave(session, interest)
             back += more
             lines += left
-        if subscriber.shares and subscriber.session is not None:
-            self._registry.enrol(subscriber.session, subscriber.client_id, subscriber.address, ())
-        if subscriber.claims:
-            back += self._ended(subscriber)
+        if session.shares and session.connection is not None:
+            self._registry.enrol(session.connection, session.client_id, session.address, ())
+        if session.claims:
+            back += self._ended(session)
         self._claims.give_back(back)
         for line in lines:
             line.pump()
 
-    def _ended(self, subscriber: Subscriber) -> list[Claim]:
+    def _ended(self, session: MqttSession) -> list[Claim]:
         """Free the slots of what it has from groups; the leases of it that go back."""
-        unsent = {delivery.slot for delivery in (*subscriber.outbox, *subscriber.held)}
+        unsent = {delivery.slot for delivery in (*session.outbox, *session.held)}
         back: list[Claim] = []
-        for slot, flight in list(subscriber.in_flight.items()):
+        for slot, flight in list(session.in_flight.items()):
             if flight.claim is None:
                 continue
-            claim = subscriber.leave(slot)
+            claim = session.leave(slot)
             assert claim is not None
-            if flight.level != EXACTLY_ONCE or slot in unsent or subscriber.durable:
+            if flight.level != EXACTLY_ONCE or slot in unsent or session.durable:
                 back.append(claim)
             elif flight.taken:
                 self._claims.settle(claim)
@@ -217,22 +217,22 @@ class Shares:
                 self._claims.bury(claim)
         return back
 
-    def recover(self, subscriber: Subscriber) -> None:
+    def recover(self, session: MqttSession) -> None:
         """The node was killed while this session had a connection: its leases are still there.
 
         What it was to deliver exactly once is on record with it, and stays with it.
         """
         back: list[Claim] = []
-        for slot, flight in list(subscriber.in_flight.items()):
+        for slot, flight in list(session.in_flight.items()):
             claim = flight.claim
             if claim is None:
                 continue
             if flight.level == EXACTLY_ONCE:
                 flight.claim = None
-                subscriber.claims -= 1
+                session.claims -= 1
                 self._claims.settle(claim)
             else:
-                subscriber.leave(slot)
+                session.leave(slot)
                 back.append(claim)
         self._claims.give_back(back)
 
@@ -246,12 +246,12 @@ class Shares:
         if self._wild and topic not in self._known:
             self._known.add(topic)
             if is_routed(topic):
-                for (subscriber, _), interest in list(self._wild.items()):
-                    self._join_wild(subscriber, interest, topic)
+                for (session, _), interest in list(self._wild.items()):
+                    self._join_wild(session, interest, topic)
 
-    def pump(self, subscriber: Subscriber) -> None:
+    def pump(self, session: MqttSession) -> None:
         """Slots have become free."""
-        for interest in subscriber.shares.values():
+        for interest in session.shares.values():
             name = topic_of_filter(interest.pattern)
             lines = self._lines.get(interest.group, {})
             for line in [lines[name]] if name in lines else list(lines.values()) if name == "" else []:
@@ -259,9 +259,9 @@ class Shares:
 
     # What lines need
 
-    def receive(self, session: Session, command: Receive) -> None:
+    def receive(self, connection: ClientConnection, command: Receive) -> None:
         """Desk.receive."""
-        self._receive(session, command)
+        self._receive(connection, command)
 
     def strategy(self, group: str) -> str:
         """Desk.strategy."""
@@ -279,16 +279,16 @@ class Shares:
         claim.delay_ms = group.retry.delay_ms(claim.attempt - 1) if group is not None else 0
         self._claims.give_back([claim])
 
-    def decline(self, subscriber: Subscriber, items: Sequence[Delivery]) -> None:
+    def decline(self, session: MqttSession, items: Sequence[Delivery]) -> None:
         """Deliveries that are too large for this client: what is a group's goes to another member."""
         for delivery in items:
-            claim = subscriber.leave(delivery.slot)
+            claim = session.leave(delivery.slot)
             if claim is None:
                 continue
             path = delivery.parcel.path
             for line in self._lines.get(claim.group, {}).values():
                 if line.topic == topic_of_path(path):
-                    line.decline(subscriber, claim, delivery.parcel.record.data, path)
+                    line.decline(session, claim, delivery.parcel.record.data, path)
                     break
             else:
                 self._claims.give_back([claim])
@@ -299,28 +299,28 @@ class Shares:
 
     def hand(self, member: Member, claim: Claim, record: Record, stored: bytes, path: str) -> None:
         """Desk.hand: what its sender or the filter promises no acknowledgement for is settled by being sent."""
-        subscriber, interest = member
+        session, interest = member
         level = min(level_of(stored), interest.level)
         parcel = Parcel(record, stored, path, level)
         retained = interest.as_published and properties.find(stored, b"mqttRetain") == b"true"
         identifiers = (interest.identifier,) if interest.identifier else ()
         if level == AT_MOST_ONCE:
-            subscriber.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, retained, False, identifiers))
-            self._outflow.mark(subscriber)
+            session.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, retained, False, identifiers))
+            self._outflow.mark(session)
             self._claims.settle(claim)
         else:
             place = (claim.topic, claim.receipt.queue_id)
             flight = Flight(level, place, claim.receipt.queue_offset, "", retained, identifiers, claim=claim)
-            self._outflow.launch(subscriber, flight, parcel)
+            self._outflow.launch(session, flight, parcel)
 
-    def refused(self, line: Line, code: ErrorCode) -> None:
+    def refused(self, line: GroupDispatcher, code: ErrorCode) -> None:
         """Desk.refused: a topic may come, anything else may be over in a second."""
         if code is ErrorCode.TOPIC_NOT_FOUND:
             self._absent.setdefault(line.topic, {})[line] = None
         else:
             self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, line.pump)
 
-    def _forget_absent(self, line: Line) -> None:
+    def _forget_absent(self, line: GroupDispatcher) -> None:
         waiting = self._absent.get(line.topic)
         if waiting is not None:
             waiting.pop(line, None)

@@ -11,7 +11,7 @@ from domain.ports import Clock, State
 from domain.record import Record
 from gateway.usecase.publish.latest import Walk, value_at
 from gateway.usecase.sessions.facts import Facts
-from gateway.usecase.sessions.mqtt_session import Flight, Show, Subscriber
+from gateway.usecase.sessions.mqtt_session import Flight, MqttSession, Show
 from gateway.usecase.sessions.outflow import Outflow, level_of
 
 VALUES_PER_TURN: Final = 256
@@ -27,59 +27,61 @@ class Showing:
 
     __slots__ = ("_again", "_clock", "_facts", "_outflow", "_state")
 
-    def __init__(self, state: State, clock: Clock, outflow: Outflow, facts: Facts, again: Callable[[Subscriber], None]) -> None:
+    def __init__(
+        self, state: State, clock: Clock, outflow: Outflow, facts: Facts, again: Callable[[MqttSession], None]
+    ) -> None:
         self._state = state
         self._clock = clock
         self._outflow = outflow
         self._facts = facts
         self._again = again
 
-    def begin(self, subscriber: Subscriber, interest: Interest) -> None:
+    def begin(self, session: MqttSession, interest: Interest) -> None:
         """Show it what `interest` matches."""
         ready = list(self._facts.paths_under(interest.pattern))
         ready.reverse()
-        subscriber.latest.append(Show(interest, Walk(self._state, interest.pattern), ready))
+        session.latest.append(Show(interest, Walk(self._state, interest.pattern), ready))
 
-    def step(self, subscriber: Subscriber) -> None:
+    def step(self, session: MqttSession) -> None:
         """One turn's worth, as far as the window and the connection let it."""
-        session = subscriber.session
-        if session is not None and session.stalled:
-            self._clock.call_at(self._clock.monotonic_ns() + STALLED_NS, lambda: self._again(subscriber))
+        connection = session.connection
+        if connection is not None and connection.stalled:
+            self._clock.call_at(self._clock.monotonic_ns() + STALLED_NS, lambda: self._again(session))
             return
         sent = 0
-        while subscriber.latest and sent < VALUES_PER_TURN:
-            show = subscriber.latest[0]
-            if subscriber.interests.get(show.interest.pattern) is not show.interest:
-                subscriber.latest.pop(0)
+        while session.latest and sent < VALUES_PER_TURN:
+            show = session.latest[0]
+            if session.interests.get(show.interest.pattern) is not show.interest:
+                session.latest.pop(0)
             elif show.ready:
                 data = self._facts.value(show.ready[-1]) or value_at(self._state, show.ready[-1], self._clock.wall_ms())
-                if data is not None and not self._send(subscriber, show, data):
+                if data is not None and not self._send(session, show, data):
                     return
                 show.ready.pop()
                 sent += 1
             elif show.walk.next_key is None:
-                subscriber.latest.pop(0)
+                session.latest.pop(0)
             else:
                 show.ready = show.walk.slice(PATHS_PER_TURN)
                 show.ready.reverse()
                 break
-        if subscriber.latest:
+        if session.latest:
             # By way of a timer: whoever has arrived meanwhile is read in between.
-            self._clock.call_at(self._clock.monotonic_ns(), lambda: self._again(subscriber))
+            self._clock.call_at(self._clock.monotonic_ns(), lambda: self._again(session))
 
-    def _send(self, subscriber: Subscriber, show: Show, data: bytes) -> bool:
+    def _send(self, session: MqttSession, show: Show, data: bytes) -> bool:
         """False when there is no room for it."""
         interest, path = show.interest, show.ready[-1]
         record = Record(data)
         stored = record.properties
         level = min(level_of(stored), interest.level)
-        if level > AT_MOST_ONCE and subscriber.full:
+        if level > AT_MOST_ONCE and session.full:
             return False
         identifiers = (interest.identifier,) if interest.identifier else ()
         parcel = Parcel(record, stored, path, level)
         if level > AT_MOST_ONCE:
-            self._outflow.launch(subscriber, Flight(level, ("", 0), 0, path, True, identifiers), parcel)
+            self._outflow.launch(session, Flight(level, ("", 0), 0, path, True, identifiers), parcel)
         else:
-            subscriber.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, True, False, identifiers))
-            self._outflow.mark(subscriber)
+            session.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, True, False, identifiers))
+            self._outflow.mark(session)
         return True

@@ -20,7 +20,7 @@ from domain.mqtt_session import AT_MOST_ONCE, SHARED, Interest, Will
 from domain.ports import State, StateChange
 from domain.receipt import Receipt
 from gateway.routing.routes import topic_of_filter
-from gateway.usecase.sessions.mqtt_session import Claim, Flight, Subscriber
+from gateway.usecase.sessions.mqtt_session import Claim, Flight, MqttSession
 
 SPACE: Final = "session"
 _DEFINITION = struct.Struct(">BIqqH")
@@ -39,24 +39,24 @@ def key(client_id: str, kind: bytes) -> bytes:
     return client_id.encode() + b"\x00" + kind
 
 
-def definition(subscriber: Subscriber) -> StateChange:
+def definition(session: MqttSession) -> StateChange:
     """Everything that changes seldom. A filter stands there by its name, which tells the group too."""
-    interests = [*subscriber.interests.values(), *subscriber.shares.values()]
+    interests = [*session.interests.values(), *session.shares.values()]
     out = [
-        _DEFINITION.pack(_FORMAT, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, len(interests)),
-        _put_will(subscriber.will),
+        _DEFINITION.pack(_FORMAT, session.expiry_s, session.lost_ms, session.baseline_ms, len(interests)),
+        _put_will(session.will),
     ]
     for interest in interests:
         flags = interest.level | interest.no_local << 2 | interest.as_published << 3 | interest.retained << 4
         out.append(_INTEREST.pack(flags, 0, interest.identifier, interest.since))
         out.append(_put_text(interest.name))
-    return StateChange(SPACE, key(subscriber.client_id, b"d"), b"".join(out))
+    return StateChange(SPACE, key(session.client_id, b"d"), b"".join(out))
 
 
-def progress(subscriber: Subscriber) -> list[StateChange]:
+def progress(session: MqttSession) -> list[StateChange]:
     """Flights, and positions of the topics touched since the last call."""
     flights: list[bytes] = []
-    for slot, flight in subscriber.in_flight.items():
+    for slot, flight in session.in_flight.items():
         claim = flight.claim
         flags = flight.level | flight.taken << 2 | flight.retained << 3 | (_CLAIMED if claim is not None else 0)
         topic, queue_id = flight.place
@@ -65,14 +65,12 @@ def progress(subscriber: Subscriber) -> list[StateChange]:
         flights += (_put_text(topic), _put_text(flight.path))
         if claim is not None:
             flights += (_put_text(claim.group), claim.receipt.pop_ms.to_bytes(8, "big"))
-    changes = [StateChange(SPACE, key(subscriber.client_id, b"f"), b"".join(flights))]
-    for name in sorted(subscriber.touched):
-        places = [
-            _POSITION.pack(place[1], offset) for place, offset in sorted(subscriber.positions.items()) if place[0] == name
-        ]
-        changes.append(StateChange(SPACE, key(subscriber.client_id, b"p" + name.encode()), b"".join(places)))
-    subscriber.touched.clear()
-    subscriber.dirty = False
+    changes = [StateChange(SPACE, key(session.client_id, b"f"), b"".join(flights))]
+    for name in sorted(session.touched):
+        places = [_POSITION.pack(place[1], offset) for place, offset in sorted(session.positions.items()) if place[0] == name]
+        changes.append(StateChange(SPACE, key(session.client_id, b"p" + name.encode()), b"".join(places)))
+    session.touched.clear()
+    session.dirty = False
     return changes
 
 
@@ -81,33 +79,33 @@ def mark(client_id: str, number: int, there: bool) -> StateChange:
     return StateChange(SPACE, key(client_id, b"m" + number.to_bytes(2, "big")), b"\x01" if there else None)
 
 
-def removal(state: State, client_id: str, subscriber: Subscriber | None) -> list[StateChange]:
+def removal(state: State, client_id: str, session: MqttSession | None) -> list[StateChange]:
     """Everything that is kept of one session, gone; also what `subscriber` may have asked to be kept a moment ago."""
     keys = {found for found, _ in state.scan(SPACE, key(client_id, b""))}
-    if subscriber is not None:
+    if session is not None:
         keys |= {key(client_id, b"d"), key(client_id, b"f")}
-        keys |= {key(client_id, b"p" + topic.encode()) for topic, _ in subscriber.positions}
-        keys |= {key(client_id, b"m" + number.to_bytes(2, "big")) for number in subscriber.received}
+        keys |= {key(client_id, b"p" + topic.encode()) for topic, _ in session.positions}
+        keys |= {key(client_id, b"m" + number.to_bytes(2, "big")) for number in session.received}
     return [StateChange(SPACE, found, None) for found in sorted(keys)]
 
 
-def load(state: State, client_id: str) -> Subscriber | None:
+def load(state: State, client_id: str) -> MqttSession | None:
     """A session as last kept; None when there is none."""
-    subscriber = outline(state, client_id)
-    if subscriber is None:
+    session = outline(state, client_id)
+    if session is None:
         return None
     head = len(key(client_id, b""))
     for found, value in state.scan(SPACE, key(client_id, b"")):
         kind = found[head : head + 1]
         if kind == b"f":
-            _read_flights(value, subscriber)
+            _read_flights(value, session)
         elif kind == b"m":
-            subscriber.received[int.from_bytes(found[head + 1 :], "big")] = None
+            session.received[int.from_bytes(found[head + 1 :], "big")] = None
         elif kind == b"p":
             topic = found[head + 1 :].decode()
             for queue_id, offset in _POSITION.iter_unpack(value):
-                subscriber.positions[(topic, queue_id)] = offset
-    return subscriber
+                session.positions[(topic, queue_id)] = offset
+    return session
 
 
 def topics_of(interests: Iterable[Interest]) -> list[str]:
@@ -122,24 +120,24 @@ def positions(state: State, client_id: str, topic: str) -> dict[int, int]:
     return {} if value is None else dict(_POSITION.iter_unpack(value))
 
 
-def outline(state: State, client_id: str) -> Subscriber | None:
+def outline(state: State, client_id: str) -> MqttSession | None:
     """A session by its definition, without its progress; None when there is none."""
     data = state.get(SPACE, key(client_id, b"d"))
     if data is None:
         return None
-    subscriber = Subscriber(client_id)
-    _read_definition(data, subscriber)
-    return subscriber
+    session = MqttSession(client_id)
+    _read_definition(data, session)
+    return session
 
 
-def _read_definition(data: bytes, subscriber: Subscriber) -> None:
-    _, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, count = _DEFINITION.unpack_from(data)
+def _read_definition(data: bytes, session: MqttSession) -> None:
+    _, session.expiry_s, session.lost_ms, session.baseline_ms, count = _DEFINITION.unpack_from(data)
     cursor = Cursor(data, _DEFINITION.size)
     has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
     if has_will & _LONG:
         expiry_s &= 0xFFFFFFFF
     if has_will:
-        subscriber.will = Will(_message(cursor.take(size), (has_will & ~_LONG) - 1), delay_s, expiry_s)
+        session.will = Will(_message(cursor.take(size), (has_will & ~_LONG) - 1), delay_s, expiry_s)
     for _ in range(count):
         flags, _, identifier, since = cursor.unpack(_INTEREST)
         name = cursor.text()
@@ -147,10 +145,10 @@ def _read_definition(data: bytes, subscriber: Subscriber) -> None:
         if name.startswith(SHARED):
             group, _, pattern = name.removeprefix(SHARED).partition("/")
         interest = Interest(pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group)
-        (subscriber.shares if group else subscriber.interests)[name] = interest
+        (session.shares if group else session.interests)[name] = interest
 
 
-def _read_flights(data: bytes, subscriber: Subscriber) -> None:
+def _read_flights(data: bytes, session: MqttSession) -> None:
     cursor = Cursor(data, 0)
     while cursor.at < len(data):
         slot, flags, queue_id, offset, count = cursor.unpack(_FLIGHT)
@@ -162,11 +160,11 @@ def _read_flights(data: bytes, subscriber: Subscriber) -> None:
             group = cursor.text()
             pop_ms = int.from_bytes(cursor.take(8), "big")
             claim = Claim(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
-            subscriber.claims += 1
-        subscriber.in_flight[slot] = Flight(
+            session.claims += 1
+        session.in_flight[slot] = Flight(
             flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, claim
         )
-        subscriber.next_slot = slot % 65_535 + 1
+        session.next_slot = slot % 65_535 + 1
 
 
 def _put_will(will: Will | None) -> bytes:

@@ -13,14 +13,14 @@ from domain import property as properties
 from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Interest
 from domain.record import Record
 from gateway.usecase.catalog.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 
 CLAIMS_MAX: Final = 64
 """Messages of groups that one session may have unconfirmed: what a member holds is what the others do not get."""
 KEYS_MAX: Final = 16_384
 """Message groups that one line remembers the members of."""
 
-Member = tuple[Subscriber, Interest]
+Member = tuple[MqttSession, Interest]
 
 
 def strategy_of(attributes: Mapping[str, str], default: str) -> str:
@@ -29,25 +29,25 @@ def strategy_of(attributes: Mapping[str, str], default: str) -> str:
     return named if named in STRATEGIES else default
 
 
-def is_free(subscriber: Subscriber, interest: Interest) -> bool:
+def is_free(session: MqttSession, interest: Interest) -> bool:
     """True when the member can be handed one more. Who does not read is passed over: at QoS 0 it would be lost on the way."""
-    session = subscriber.session
-    if session is None or session.stalled:
+    connection = session.connection
+    if connection is None or connection.stalled:
         return False
-    return interest.level == AT_MOST_ONCE or (subscriber.claims < CLAIMS_MAX and not subscriber.full)
+    return interest.level == AT_MOST_ONCE or (session.claims < CLAIMS_MAX and not session.full)
 
 
-def room_of(subscriber: Subscriber, interests: Mapping[str, Interest], most: int) -> int:
+def room_of(session: MqttSession, interests: Mapping[str, Interest], most: int) -> int:
     """How many messages the member can be handed, at most `most`."""
-    session = subscriber.session
-    if session is None or session.stalled:
+    connection = session.connection
+    if connection is None or connection.stalled:
         return 0
     for interest in interests.values():
         if interest.level == AT_MOST_ONCE:
             return most
-    if subscriber.full:
+    if session.full:
         return 0
-    return max(0, min(most, CLAIMS_MAX - subscriber.claims, subscriber.window - len(subscriber.in_flight)))
+    return max(0, min(most, CLAIMS_MAX - session.claims, session.window - len(session.in_flight)))
 
 
 def fits(member: Member, record: Record) -> bool:
@@ -56,8 +56,8 @@ def fits(member: Member, record: Record) -> bool:
     The packet holds the body at least, and hardly more than the record and three bytes a property. Between the two only the
     connection knows. At AT_LEAST_ONCE it may say so afterwards; what cannot be taken back by then needs certainty before.
     """
-    subscriber, interest = member
-    most = subscriber.packet_bytes_max
+    session, interest = member
+    most = session.packet_bytes_max
     if most == 0:
         return True
     if interest.level == AT_LEAST_ONCE:
@@ -72,8 +72,8 @@ class Owners:
     __slots__ = ("_counts", "_owners")
 
     def __init__(self) -> None:
-        self._owners: dict[bytes, Subscriber] = {}
-        self._counts: dict[Subscriber, int] = {}
+        self._owners: dict[bytes, MqttSession] = {}
+        self._counts: dict[MqttSession, int] = {}
 
     def choose(self, key: bytes, candidates: list[Member]) -> Member | None:
         """The owner of `key`, made now when there is none: the candidate that owns the fewest. None: it has no room."""
@@ -94,16 +94,16 @@ class Owners:
         self._counts[chosen[0]] = self._counts.get(chosen[0], 0) + 1
         return chosen
 
-    def _forget(self, key: bytes, owner: Subscriber) -> None:
+    def _forget(self, key: bytes, owner: MqttSession) -> None:
         del self._owners[key]
         self._counts[owner] -= 1
         if self._counts[owner] == 0:
             del self._counts[owner]
 
-    def lose(self, subscriber: Subscriber) -> None:
+    def lose(self, session: MqttSession) -> None:
         """The member is gone: what it had goes to whoever is next."""
-        if self._counts.pop(subscriber, 0):
-            self._owners = {key: owner for key, owner in self._owners.items() if owner is not subscriber}
+        if self._counts.pop(session, 0):
+            self._owners = {key: owner for key, owner in self._owners.items() if owner is not session}
 
 
 def choose(strategy: str, owners: Owners, candidates: list[Member], stored: bytes) -> Member | None:
@@ -112,13 +112,13 @@ def choose(strategy: str, owners: Owners, candidates: list[Member], stored: byte
     if key:
         return owners.choose(key, candidates)
     best = -1
-    for at, (subscriber, interest) in enumerate(candidates):
-        if not is_free(subscriber, interest):
+    for at, (session, interest) in enumerate(candidates):
+        if not is_free(session, interest):
             continue
         if strategy == ROUND_ROBIN:
             best = at
             break
-        if best < 0 or subscriber.claims < candidates[best][0].claims:
+        if best < 0 or session.claims < candidates[best][0].claims:
             best = at
     if best < 0:
         return None

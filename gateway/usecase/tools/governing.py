@@ -12,8 +12,8 @@ from domain.event import Done, Refused
 from domain.ports import Metadata
 from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from domain.transaction import Questions
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
 from gateway.usecase.handler import Verb
 
 POLICY: Final = (
@@ -33,7 +33,7 @@ _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 class Governing:
     """ChangePolicy, QueryPolicy."""
 
-    def __init__(self, policy: Policy, questions: Questions, metadata: Metadata) -> None:
+    def __init__(self, policy: NodePolicy, questions: Questions, metadata: Metadata) -> None:
         self._policy = policy
         self._questions = questions
         self._metadata = metadata
@@ -42,18 +42,18 @@ class Governing:
         """Both of them."""
         return {ChangePolicy: self._change, QueryPolicy: self._query}
 
-    def _query(self, session: Session, command: QueryPolicy) -> None:
+    def _query(self, connection: ClientConnection, command: QueryPolicy) -> None:
         values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}
         values.update((name, str(getattr(self._questions, field))) for name, (field, _) in QUESTIONS.items())
         values["durability"] = self._metadata.default_durability().value
-        session.answer(PolicyFound(command.ticket, values))
+        connection.answer(PolicyFound(command.ticket, values))
 
-    def _change(self, session: Session, command: ChangePolicy) -> None:
+    def _change(self, connection: ClientConnection, command: ChangePolicy) -> None:
         changes: dict[str, bool | int | str] = {}
         for name, text in command.changes.items():
             value = self._read(name, text)
             if isinstance(value, Failure):
-                session.answer(Refused(command.ticket, value))
+                connection.answer(Refused(command.ticket, value))
                 return
             changes[name] = value
         for name, value in changes.items():
@@ -61,7 +61,7 @@ class Governing:
                 setattr(self._questions, QUESTIONS[name][0], value)
             else:
                 setattr(self._policy, name, value)
-        session.answer(Done(command.ticket))
+        connection.answer(Done(command.ticket))
 
     def _read(self, name: str, text: str) -> bool | int | str | Failure:
         if name in QUESTIONS:

@@ -11,14 +11,14 @@ from domain.event import Refused
 from domain.inspect import (
     AwaitMessages,
     Earliest,
-    Figures,
     MessagesWait,
+    NodeCounters,
     QueryEarliest,
-    QueryFigures,
+    QueryNodeCounters,
 )
 from domain.ports import Clock, MessageStore, Metadata, ReadResult
 from domain.record import Record
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.consume.parking import Judge, Parking, Waiter
@@ -46,7 +46,7 @@ class Inspecting:
         return {
             QueryEarliest: self._earliest,
             AwaitMessages: self._await,
-            QueryFigures: self._query,
+            QueryNodeCounters: self._query,
         }
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
@@ -61,29 +61,29 @@ class Inspecting:
         for _, origin in address.retried_by_pop(topic):
             self._parking.wake_group(group, origin)
 
-    def _query(self, session: Session, command: QueryFigures) -> None:
-        session.answer(Figures(command.ticket, self._started_ms, self._figures()))
+    def _query(self, connection: ClientConnection, command: QueryNodeCounters) -> None:
+        connection.answer(NodeCounters(command.ticket, self._started_ms, self._figures()))
 
-    def _earliest(self, session: Session, command: QueryEarliest) -> None:
+    def _earliest(self, connection: ClientConnection, command: QueryEarliest) -> None:
         failure = self._illegal(command.topic, command.queue_id)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def bounded(result: tuple[int, int] | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             elif result[0] >= result[1]:
-                session.answer(Earliest(command.ticket, -1))
+                connection.answer(Earliest(command.ticket, -1))
             else:
                 self._store.read(command.topic, command.queue_id, result[0], 1, 1, None, read)
 
         def read(result: ReadResult | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
                 first = Record(result.records[0]).store_ms if result.records else -1
-                session.answer(Earliest(command.ticket, first))
+                connection.answer(Earliest(command.ticket, first))
 
         self._store.bounds(command.topic, command.queue_id, bounded)
 
@@ -95,13 +95,13 @@ class Inspecting:
             return Failure(ErrorCode.QUEUE_ILLEGAL, f"topic {topic} has no queue {queue_id}")
         return None
 
-    def _await(self, session: Session, command: AwaitMessages) -> None:
+    def _await(self, connection: ClientConnection, command: AwaitMessages) -> None:
         failure = self._illegal(command.topic, command.queue_id) or self._topics.unreadable(command.topic)
         failure = failure or self._rights.refusal(command.group, command.topic)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
         else:
-            _Watch(self, session, command).start()
+            _Watch(self, connection, command).start()
 
     def waits(self, command: AwaitMessages) -> bool:
         """Whether a Receive would find something now, in the topic or among what has gone on to the group's retry topic."""
@@ -120,7 +120,7 @@ class Inspecting:
         key = (command.group, command.topic, command.queue_id)
         waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), watch.wake, watch.give_up, watch)
         if waiter is not None:
-            watch.session.on_close.append(watch.abandon)
+            watch.connection.on_close.append(watch.abandon)
         return waiter
 
     def review(self, judge: Judge) -> None:
@@ -135,11 +135,11 @@ class Inspecting:
 class _Watch:
     """One AwaitMessages from its first look to its answer."""
 
-    __slots__ = ("_inspecting", "_waiter", "command", "session")
+    __slots__ = ("_inspecting", "_waiter", "command", "connection")
 
-    def __init__(self, inspecting: Inspecting, session: Session, command: AwaitMessages) -> None:
+    def __init__(self, inspecting: Inspecting, connection: ClientConnection, command: AwaitMessages) -> None:
         self._inspecting = inspecting
-        self.session = session
+        self.connection = connection
         self.command = command
         self._waiter: Waiter | None = None
 
@@ -173,6 +173,6 @@ class _Watch:
         self._tell(MessagesWait(self.command.ticket, there, full))
 
     def _tell(self, event: MessagesWait | Refused) -> None:
-        if self._waiter is not None and self.abandon in self.session.on_close:
-            self.session.on_close.remove(self.abandon)
-        self.session.answer(event)
+        if self._waiter is not None and self.abandon in self.connection.on_close:
+            self.connection.on_close.remove(self.abandon)
+        self.connection.answer(event)

@@ -11,7 +11,7 @@ from typing import Final
 
 from domain import address
 from domain.command import Command
-from domain.directory import Routes, Settings
+from domain.directory import BrokerRoutes, NameServerSettings
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import SECOND_NS
@@ -42,8 +42,8 @@ from domain.route import (
     UnregisterBroker,
 )
 from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topics import queues_of_derived
 from gateway.usecase.handler import Verb
 
@@ -54,7 +54,14 @@ class NameServer:
     """Routes, the brokers of the cluster, and the name server's keys."""
 
     def __init__(
-        self, cluster: str, broker: str, metadata: Metadata, routes: Routes, settings: Settings, clock: Clock, policy: Policy
+        self,
+        cluster: str,
+        broker: str,
+        metadata: Metadata,
+        routes: BrokerRoutes,
+        settings: NameServerSettings,
+        clock: Clock,
+        policy: NodePolicy,
     ) -> None:
         self._cluster = cluster
         self._broker = broker
@@ -88,7 +95,7 @@ class NameServer:
         self._routes.expire(now)
         self._clock.call_at(now + SWEEP_NS, self._sweep)
 
-    def _route(self, session: Session, command: QueryRoute) -> None:
+    def _route(self, connection: ClientConnection, command: QueryRoute) -> None:
         queues, brokers = self._routes.route(command.topic)
         topic = self._metadata.topic(command.topic)
         if topic is None and address.is_topic(command.topic) and command.topic.startswith(address.RETRY_PREFIX):
@@ -101,12 +108,12 @@ class NameServer:
             brokers = [self._own, *brokers]
         if not queues:
             text = f"no topic route info in name server for the topic: {command.topic}"
-            session.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, text)))
+            connection.answer(Refused(command.ticket, Failure(ErrorCode.TOPIC_NOT_FOUND, text)))
             return
         order = self._settings.get(ORDER_NAMESPACE, command.topic)
         if order and self._settings.get(OWN_NAMESPACE, ORDER_KEY) == "false":
             order = ""
-        session.answer(RouteFound(command.ticket, queues, brokers, order or ""))
+        connection.answer(RouteFound(command.ticket, queues, brokers, order or ""))
 
     def _perm(self, topic: Topic) -> int:
         """What the route says: the topic's, as far as the broker's goes, less what was wiped since that was changed."""
@@ -118,20 +125,20 @@ class NameServer:
         perm = topic.perm if permission == PERM_READ_WRITE else topic.perm & permission
         return perm if self._own_writable else perm & ~PERM_WRITE
 
-    def _brokers(self, session: Session, command: QueryCluster) -> None:
-        session.answer(ClusterFound(command.ticket, [self._own, *self._routes.brokers()]))
+    def _brokers(self, connection: ClientConnection, command: QueryCluster) -> None:
+        connection.answer(ClusterFound(command.ticket, [self._own, *self._routes.brokers()]))
 
-    def _names(self, session: Session, command: ListRoutes) -> None:
+    def _names(self, connection: ClientConnection, command: ListRoutes) -> None:
         names = set(self._routes.topics(command.cluster))
         if command.cluster in ("", self._cluster):
             names.update(topic.name for topic in self._metadata.topics())
-        session.answer(RouteNames(command.ticket, sorted(names)))
+        connection.answer(RouteNames(command.ticket, sorted(names)))
 
-    def _drop(self, session: Session, command: DropRoute) -> None:
+    def _drop(self, connection: ClientConnection, command: DropRoute) -> None:
         self._routes.drop_topic(command.topic, command.cluster)
-        session.answer(Done(command.ticket))
+        connection.answer(Done(command.ticket))
 
-    def _register(self, session: Session, command: RegisterBroker) -> None:
+    def _register(self, connection: ClientConnection, command: RegisterBroker) -> None:
         registration = command.registration
         failure: Failure | None = None
         if registration.broker == self._broker:
@@ -140,41 +147,41 @@ class NameServer:
         elif not self._routes.register(registration, self._clock.monotonic_ns()):
             failure = Failure(ErrorCode.QUOTA, "register broker failed: too many brokers are registered here")
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         master, ha_address = self._routes.master(registration.broker) if registration.broker_id != MASTER_ID else ("", "")
         order = self._settings.all(ORDER_NAMESPACE)
-        session.answer(Registered(command.ticket, master, ha_address, order))
+        connection.answer(Registered(command.ticket, master, ha_address, order))
 
-    def _unregister(self, session: Session, command: UnregisterBroker) -> None:
+    def _unregister(self, connection: ClientConnection, command: UnregisterBroker) -> None:
         self._routes.unregister(command.broker, command.broker_id, command.address)
-        session.answer(Done(command.ticket))
+        connection.answer(Done(command.ticket))
 
-    def _renew(self, session: Session, command: RenewBroker) -> None:
+    def _renew(self, connection: ClientConnection, command: RenewBroker) -> None:
         known = self._routes.renew(command.broker, command.address, self._clock.monotonic_ns())
         if command.version is None:
-            session.answer(Renewed(command.ticket, known is None, known))
+            connection.answer(Renewed(command.ticket, known is None, known))
         else:
-            session.answer(Renewed(command.ticket, known != command.version, known))
+            connection.answer(Renewed(command.ticket, known != command.version, known))
 
-    def _set_writable(self, session: Session, command: SetWritable) -> None:
+    def _set_writable(self, connection: ClientConnection, command: SetWritable) -> None:
         if command.broker == self._broker:
             # Routes alone change, as for any broker: producers go elsewhere, and who sends here all the same is served.
             self._permission = self._policy.permission
             self._own_writable = command.writable
-            session.answer(Changed(command.ticket, len(self._metadata.topics())))
+            connection.answer(Changed(command.ticket, len(self._metadata.topics())))
             return
-        session.answer(Changed(command.ticket, self._routes.set_writable(command.broker, command.writable)))
+        connection.answer(Changed(command.ticket, self._routes.set_writable(command.broker, command.writable)))
 
-    def _put(self, session: Session, command: PutSetting) -> None:
+    def _put(self, connection: ClientConnection, command: PutSetting) -> None:
         def put(result: Failure | None) -> None:
-            session.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
+            connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._settings.put(command.namespace, command.key, command.value, put)
 
-    def _settings_of(self, session: Session, command: QuerySettings) -> None:
+    def _settings_of(self, connection: ClientConnection, command: QuerySettings) -> None:
         if not command.key:
-            session.answer(SettingsFound(command.ticket, self._settings.all(command.namespace)))
+            connection.answer(SettingsFound(command.ticket, self._settings.all(command.namespace)))
             return
         value = self._settings.get(command.namespace, command.key)
-        session.answer(SettingsFound(command.ticket, {command.key: value} if value is not None else {}))
+        connection.answer(SettingsFound(command.ticket, {command.key: value} if value is not None else {}))

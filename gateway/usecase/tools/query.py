@@ -12,8 +12,8 @@ from domain.event import Refused
 from domain.ports import MessageStore, Metadata
 from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.topic import PERM_READ
-from gateway.connection.client_connection import Session
-from gateway.usecase.fan_in import Round
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 
@@ -32,17 +32,17 @@ class Querying:
         """QueryMessages, QueryConsumers."""
         return {QueryMessages: self._query, QueryConsumers: self._consumers}
 
-    def _query(self, session: Session, command: QueryMessages) -> None:
+    def _query(self, connection: ClientConnection, command: QueryMessages) -> None:
         failure = self._illegal(command)
         if failure is not None:
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
 
         def found(result: list[bytes] | Failure) -> None:
             if isinstance(result, Failure):
-                session.answer(Refused(command.ticket, result))
+                connection.answer(Refused(command.ticket, result))
             else:
-                session.answer(MessagesFound(command.ticket, result))
+                connection.answer(MessagesFound(command.ticket, result))
 
         self._store.find(
             command.topic,
@@ -65,11 +65,11 @@ class Querying:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, "a query needs a key, and a limit of at least 1")
         return None
 
-    def _consumers(self, session: Session, command: QueryConsumers) -> None:
+    def _consumers(self, connection: ClientConnection, command: QueryConsumers) -> None:
         topic = self._metadata.topic(command.topic)
         if topic is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {command.topic} does not exist")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         registry = self._registry
         groups = {name for name in registry.groups() if registry.subscription(name, topic.name) is not None}
@@ -81,6 +81,6 @@ class Querying:
         ][:POSITIONS_MAX]
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
-            session.answer(ConsumersFound(command.ticket, sorted(groups.union([name for name, _, _ in positions]))))
+            connection.answer(ConsumersFound(command.ticket, sorted(groups.union([name for name, _, _ in positions]))))
 
-        Round(self._store.offset, positioned).start(places)
+        FanIn(self._store.offset, positioned).start(places)

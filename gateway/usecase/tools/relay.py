@@ -28,7 +28,7 @@ from domain.relay import (
     WantPositions,
     WantRunningInfo,
 )
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Member, Registry
@@ -49,10 +49,10 @@ Then = Callable[[Answer], None]
 class _Question:
     """One question from its asking to its end."""
 
-    __slots__ = ("client_id", "lost", "session", "then", "timer")
+    __slots__ = ("client_id", "connection", "lost", "then", "timer")
 
-    def __init__(self, session: Session, client_id: str, then: Then) -> None:
-        self.session = session
+    def __init__(self, connection: ClientConnection, client_id: str, then: Then) -> None:
+        self.connection = connection
         self.client_id = client_id
         self.then = then
         self.timer: Timer
@@ -85,25 +85,25 @@ class Relaying:
         """Questions that wait for their answer."""
         return len(self._pending)
 
-    def _ask(self, session: Session, client_id: str, about: About, wait_ns: int, then: Then) -> None:
+    def _ask(self, connection: ClientConnection, client_id: str, about: About, wait_ns: int, then: Then) -> None:
         """Put a question to the client on `session`; `then` hears its answer, or CLIENT_UNKNOWN, once."""
         if len(self._pending) >= PENDING_MAX:
             then(Failure(ErrorCode.OVERLOADED, "too many questions wait for clients already"))
             return
         self._serial += 1
         serial = self._serial
-        question = self._pending[serial] = _Question(session, client_id, then)
+        question = self._pending[serial] = _Question(connection, client_id, then)
         text = f"the client <{client_id}>"
         question.lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
         seconds = wait_ns // limits.SECOND_NS
         silent = Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} did not answer within {seconds} s, timeout")
         question.timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, partial(self._end, serial, silent))
-        session.on_close.append(question.lost)
-        session.answer(Inquiry(None, serial, client_id, about))
+        connection.on_close.append(question.lost)
+        connection.answer(Inquiry(None, serial, client_id, about))
 
-    def _answered(self, session: Session, command: ClientAnswered) -> None:
+    def _answered(self, connection: ClientConnection, command: ClientAnswered) -> None:
         question = self._pending.get(command.serial)
-        if question is not None and question.session is session:
+        if question is not None and question.connection is connection:
             self._end(command.serial, command.answer)
 
     def _end(self, serial: int, answer: Answer) -> None:
@@ -111,8 +111,8 @@ class Relaying:
         if question is None:
             return
         question.timer.cancel()
-        if question.lost in question.session.on_close and not question.session.closed:
-            question.session.on_close.remove(question.lost)
+        if question.lost in question.connection.on_close and not question.connection.closed:
+            question.connection.on_close.remove(question.lost)
         question.then(answer)
 
     def _member(self, group: str, client_id: str) -> tuple[str, Member] | Failure:
@@ -124,36 +124,36 @@ class Relaying:
             return Failure(ErrorCode.GROUP_OFFLINE, f"the consumer <{group}> <{client_id}> is not online")
         return name, found
 
-    def _running_info(self, session: Session, command: AskRunningInfo) -> None:
+    def _running_info(self, connection: ClientConnection, command: AskRunningInfo) -> None:
         found = self._member(command.group, command.client_id)
         if isinstance(found, Failure):
-            session.answer(Refused(command.ticket, found))
+            connection.answer(Refused(command.ticket, found))
             return
-        then = partial(_tell, session, command.ticket, RunningInfo)
-        self._ask(found[1].session, found[0], WantRunningInfo(command.group, command.stacks), ANSWER_NS, then)
+        then = partial(_tell, connection, command.ticket, RunningInfo)
+        self._ask(found[1].connection, found[0], WantRunningInfo(command.group, command.stacks), ANSWER_NS, then)
 
-    def _consumption(self, session: Session, command: AskConsumption) -> None:
+    def _consumption(self, connection: ClientConnection, command: AskConsumption) -> None:
         found = self._member(command.group, command.client_id)
         if isinstance(found, Failure):
-            session.answer(Refused(command.ticket, found))
+            connection.answer(Refused(command.ticket, found))
             return
         name, member = found
 
         def viewed(record: bytes | Failure) -> None:
             if isinstance(record, Failure):
-                session.answer(Refused(command.ticket, record))
+                connection.answer(Refused(command.ticket, record))
                 return
             about = WantConsumption(command.group, record, command.message_id)
-            self._ask(member.session, name, about, ANSWER_NS, partial(_tell, session, command.ticket, Consumption))
+            self._ask(member.connection, name, about, ANSWER_NS, partial(_tell, connection, command.ticket, Consumption))
 
         self._store.record_at(command.physical_offset, viewed)
 
-    def _positions(self, session: Session, command: AskPositions) -> None:
+    def _positions(self, connection: ClientConnection, command: AskPositions) -> None:
         members = self._registry.members(command.group)
         wanted = [name for name in sorted(members) if command.client_id in ("", name)]
         if not wanted:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"the consumer <{command.group}> is not online")
-            session.answer(Refused(command.ticket, failure))
+            connection.answer(Refused(command.ticket, failure))
             return
         said: dict[str, list[tuple[str, str, int, int]]] = {}
         failures: list[Failure] = []
@@ -166,13 +166,13 @@ class Relaying:
                 failures.append(answer if isinstance(answer, Failure) else silent)
             if len(said) + len(failures) < len(wanted):
                 return
-            session.answer(Positions(command.ticket, said) if said else Refused(command.ticket, failures[0]))
+            connection.answer(Positions(command.ticket, said) if said else Refused(command.ticket, failures[0]))
 
         about = WantPositions(command.group, command.topic)
         for name in wanted:
-            self._ask(members[name].session, name, about, POSITIONS_NS, partial(heard, name))
+            self._ask(members[name].connection, name, about, POSITIONS_NS, partial(heard, name))
 
-    def _reply(self, session: Session, command: SendReply) -> None:
+    def _reply(self, connection: ClientConnection, command: SendReply) -> None:
         message = command.message
         client_id = properties.text(message.properties, "REPLY_TO_CLIENT")
         speaker = self._registry.speaker(client_id)
@@ -185,26 +185,26 @@ class Relaying:
             failure = Failure(ErrorCode.CLIENT_UNKNOWN, f"push reply message fail, <{client_id}> is not connected here")
         if failure is not None or speaker is None:
             if command.wait and failure is not None:
-                session.answer(Refused(command.ticket, failure))
+                connection.answer(Refused(command.ticket, failure))
             return
 
         def taken(answer: Answer) -> None:
             if not isinstance(answer, Failure):
                 self._sending.submit([message], stored if command.wait else None)
             elif command.wait:
-                session.answer(Refused(command.ticket, answer))
+                connection.answer(Refused(command.ticket, answer))
 
         def stored(result: list[Placed] | Failure) -> None:
-            session.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
+            connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
 
-        self._ask(speaker.session, client_id, TakeReply(message, self._clock.wall_ms()), REPLY_NS, taken)
+        self._ask(speaker.connection, client_id, TakeReply(message, self._clock.wall_ms()), REPLY_NS, taken)
 
 
-def _tell(session: Session, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:
+def _tell(connection: ClientConnection, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:
     """A client's text, or why there is none, to whoever asked."""
     if isinstance(answer, Failure):
-        session.answer(Refused(ticket, answer))
+        connection.answer(Refused(ticket, answer))
     elif isinstance(answer, bytes):
-        session.answer(kind(ticket, answer))
+        connection.answer(kind(ticket, answer))
     else:
-        session.answer(Refused(ticket, Failure(ErrorCode.CLIENT_UNKNOWN, "the client answered another question")))
+        connection.answer(Refused(ticket, Failure(ErrorCode.CLIENT_UNKNOWN, "the client answered another question")))

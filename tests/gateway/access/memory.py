@@ -8,7 +8,7 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.ports import StateChange
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from tests.shell import Shell
 
 
@@ -58,5 +58,5 @@ class Sink:
     def __init__(self) -> None:
         self.passed: list[Command] = []
 
-    def handle(self, session: Session, command: Command) -> None:
+    def handle(self, connection: ClientConnection, command: Command) -> None:
         self.passed.append(command)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import jwt
 import pytest
 
-from domain.access import Grant, Password, Policy, Token, User
+from domain.access import AccessPolicy, BearerToken, Grant, Password, User
 from domain.command import Command, ListTopics
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
@@ -19,8 +19,8 @@ from gateway.access.attendance import SESSIONS_PER_LOOK, Attendance
 from gateway.access.authority import Access
 from gateway.access.config import read
 from gateway.access.gate import Gate
-from gateway.access.records import Book
-from gateway.connection.client_connection import Session
+from gateway.access.records import AccessRecords
+from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.memory import MemoryState
 from tests.gateway.scripted import ManualClock, RecordingHandler
 
@@ -32,7 +32,7 @@ class Client:
     """A session and what its shell was told."""
 
     def __init__(self, protocol: str = "mqtt", shared: bool = False) -> None:
-        self.session = Session(protocol, self, shared=shared)
+        self.connection = ClientConnection(protocol, self, shared=shared)
         self.expelled: list[Failure] = []
 
     def answer(self, event: Event) -> None:
@@ -46,7 +46,7 @@ class Client:
 
     def expel(self, failure: Failure) -> None:
         self.expelled.append(failure)
-        self.session.end()
+        self.connection.end()
 
 
 class Scene:
@@ -55,13 +55,13 @@ class Scene:
     def __init__(self, table: dict[str, object] | None = None) -> None:
         self.clock = ManualClock()
         self.handler = RecordingHandler()
-        self.book = Book(MemoryState(), ())
+        self.book = AccessRecords(MemoryState(), ())
         for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
             self.book.put_user(user, lambda _: None)
         self.access = Access(self.book, read({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
-        self.filters: dict[Session, Sequence[Interest]] = {}
+        self.filters: dict[ClientConnection, Sequence[Interest]] = {}
         held = self.filters
-        self.attendance = Attendance(self.access, self.clock, self.handler, lambda session: held.get(session, ()))
+        self.attendance = Attendance(self.access, self.clock, self.handler, lambda connection: held.get(connection, ()))
         self.gate = Gate(self.access, self.handler, None, self.attendance)
 
     def principal(self, user: str = "alice", password: str = "pw") -> Principal:
@@ -71,7 +71,7 @@ class Scene:
 
     def token(self, user: str, expires_in_s: float) -> Principal:
         text = jwt.encode({"sub": user, "exp": self.clock.wall_ms() / 1000 + expires_in_s}, SECRET, "HS256")
-        found = self.access.authenticate(Token(text), HOST)
+        found = self.access.authenticate(BearerToken(text), HOST)
         assert isinstance(found, Principal)
         return found
 
@@ -83,7 +83,7 @@ class Scene:
     def ask(self, client: Client, principal: Principal, command: Command | None = None) -> None:
         command = command or ListTopics("ticket")
         command.principal = principal
-        self.gate.handle(client.session, command)
+        self.gate.handle(client.connection, command)
 
     def change(self, name: str, **changes: object) -> None:
         user = dataclasses.replace(self.book.users[name], **changes)  # type: ignore[arg-type]
@@ -160,13 +160,13 @@ def test_later_token_of_the_same_user_takes_the_place_of_the_first(scene: Scene)
 
 
 def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_away(scene: Scene) -> None:
-    scene.book.put_policies("alice", [Policy("Topic:a", ("Sub",)), Policy("Topic:b", ("Sub",))], lambda _: None)
+    scene.book.put_policies("alice", [AccessPolicy("Topic:a", ("Sub",)), AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
     alice = scene.attach(scene.principal())
-    scene.filters[alice.session] = [Interest("a/#", 1), Interest("b", 1)]
-    scene.book.put_policies("bob", [Policy("Topic:a", ("Sub",))], lambda _: None)
+    scene.filters[alice.connection] = [Interest("a/#", 1), Interest("b", 1)]
+    scene.book.put_policies("bob", [AccessPolicy("Topic:a", ("Sub",))], lambda _: None)
     scene.clock.turn()
     assert alice.expelled == []
-    scene.book.put_policies("alice", [Policy("Topic:b", ("Sub",))], lambda _: None)
+    scene.book.put_policies("alice", [AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
     scene.clock.turn()
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
     assert [command.patterns for command in scene.handler.commands if isinstance(command, Unsubscribe)] == [["a/#"]]
@@ -174,7 +174,7 @@ def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_aw
 
 def test_resumed_session_is_looked_at_too(scene: Scene) -> None:
     alice = scene.attach(scene.principal(), fresh=False)
-    scene.filters[alice.session] = [Interest("a/#", 1)]
+    scene.filters[alice.connection] = [Interest("a/#", 1)]
     scene.clock.advance(SECOND_NS)
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
 
@@ -184,7 +184,7 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
     guest_principal = scene.access.authenticate(None, HOST)
     assert isinstance(guest_principal, Principal)
     guest, alice, sensor = scene.attach(guest_principal), scene.attach(scene.principal()), scene.attach(scene.token("s", 99))
-    scene.filters[alice.session] = [Interest("open/x", 0)]
+    scene.filters[alice.connection] = [Interest("open/x", 0)]
     scene.access.reconfigure(read({"jwt_secret": SECRET, "anonymous": "guest", "rules": [{"filter": "open/x"}]}))
     scene.clock.turn()
     assert (guest.expelled, alice.expelled, sensor.expelled) == ([], [], [])
@@ -196,8 +196,8 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
 
 def test_grants_of_the_configuration_are_replaced_and_stored_ones_stay() -> None:
     scene = Scene()
-    scene.book.put_policies("alice", [Policy("Topic:kept", ("Sub",))], lambda _: None)
-    scene.book.refix([Grant("alice", (Policy("Topic:new", ("Sub",)),))])
+    scene.book.put_policies("alice", [AccessPolicy("Topic:kept", ("Sub",))], lambda _: None)
+    scene.book.refix([Grant("alice", (AccessPolicy("Topic:new", ("Sub",)),))])
     entries = scene.book.entries("alice")
     assert entries.allow("Topic", "kept", ("Sub",), HOST)
     assert entries.allow("Topic", "new", ("Sub",), HOST)

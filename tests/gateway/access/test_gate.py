@@ -21,7 +21,9 @@ from domain.access import (
     GET,
     PUB,
     SUB,
+    AccessPolicy,
     Ask,
+    BearerToken,
     CreateUser,
     DeletePolicies,
     DeleteUser,
@@ -31,10 +33,8 @@ from domain.access import (
     ListUsers,
     Need,
     Password,
-    Policy,
     PutPolicies,
     Signature,
-    Token,
     UpdateUser,
     User,
     UserList,
@@ -50,8 +50,8 @@ from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.config import read
 from gateway.access.gate import Gate
-from gateway.access.records import Book
-from gateway.connection.client_connection import Session
+from gateway.access.records import AccessRecords
+from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.memory import Ear, MemoryState, Sink
 
 HOST = "10.0.0.1"
@@ -69,18 +69,18 @@ class Scene:
         self.state = state or MemoryState()
         self.now_ms = 1_000_000
         config = read(table)
-        self.book = Book(self.state, config.grants)
+        self.book = AccessRecords(self.state, config.grants)
         if state is None:
             for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
                 self.book.put_user(user, lambda _: None)
-            given = (Policy("Topic:t*", (PUB, SUB)), Policy("Group:g", (SUB,)))
+            given = (AccessPolicy("Topic:t*", (PUB, SUB)), AccessPolicy("Group:g", (SUB,)))
             self.book.put_policies("alice", given, lambda _: None)
         self.access = Access(self.book, config, lambda: self.now_ms)
         self.sink = Sink()
         self.gate = Gate(self.access, self.sink)
         self.administration = Administration(self.book).verbs()
         self.ear = Ear()
-        self.session = Session("test", self.ear)
+        self.connection = ClientConnection("test", self.ear)
 
     def principal(self, user: str) -> Principal:
         found = self.access.authenticate(Password(user, self.book.users[user].password.encode()), HOST)
@@ -92,7 +92,7 @@ class Scene:
         if user:
             command.principal = self.principal(user)
         passed, heard = len(self.sink.passed), len(self.ear.heard)
-        self.gate.handle(self.session, command)
+        self.gate.handle(self.connection, command)
         if len(self.sink.passed) > passed:
             assert len(self.ear.heard) == heard
             return None
@@ -103,7 +103,7 @@ class Scene:
     def carry_out(self, user: str, command: Any) -> Any:
         """An administrative verb, by `user`; its event."""
         command.principal = self.principal(user)
-        self.administration[type(command)](self.session, command)
+        self.administration[type(command)](self.connection, command)
         return self.ear.heard[-1]
 
 
@@ -154,7 +154,7 @@ def test_sending_consuming_and_asking(scene: Scene) -> None:
 
 def test_a_question_is_answered_here(scene: Scene) -> None:
     needed = (Need(CLUSTER, EVERY, (GET,)),)
-    scene.gate.handle(scene.session, signed(scene, "root", Ask(7, needed)))
+    scene.gate.handle(scene.connection, signed(scene, "root", Ask(7, needed)))
     assert scene.ear.heard == [Done(7)]
     assert scene.ask("alice", Ask(8, needed)) is not None
 
@@ -181,7 +181,7 @@ def test_nobody_hears_of_what_needs_no_answer(scene: Scene) -> None:
         command = Send(1, [Message("t1", b"")], wait=False)
         if user:
             command.principal = scene.principal(user)
-        scene.gate.handle(scene.session, command)
+        scene.gate.handle(scene.connection, command)
     assert scene.ear.heard == []
     assert scene.sink.passed == []
     assert scene.access.refused == {"not-allowed": 1, "not-authenticated": 1}
@@ -189,18 +189,18 @@ def test_nobody_hears_of_what_needs_no_answer(scene: Scene) -> None:
 
 def test_filters_are_refused_one_by_one_and_a_rule_has_a_word_of_its_own(scene: Scene) -> None:
     attach = signed(scene, "alice", Attach(1, "dev", True, 0, 10))
-    scene.gate.handle(scene.session, attach)
-    assert scene.session.principal is attach.principal
-    scene.session.client_id = "dev"
+    scene.gate.handle(scene.connection, attach)
+    assert scene.connection.principal is attach.principal
+    scene.connection.client_id = "dev"
     patterns = ["t1/#", "home/dev/x", "home/else/x", "test/no", "#", "$SYS/#"]
     command = Subscribe(2, [Interest(pattern, 0) for pattern in patterns])
-    scene.gate.handle(scene.session, command)
+    scene.gate.handle(scene.connection, command)
     assert scene.sink.passed == [attach, command]
     refused = [interest.refused for interest in command.interests]
     assert [one is None for one in refused] == [True, True, False, False, False, False]
     assert [one.word for one in refused if one is not None] == [0, 0x80, 0x80, 0]
     none = Subscribe(3, [Interest("other", 0)])
-    scene.gate.handle(scene.session, none)
+    scene.gate.handle(scene.connection, none)
     (event,) = scene.ear.heard
     assert isinstance(event, Subscribed)
     assert event.outcomes[0] is not None
@@ -210,11 +210,11 @@ def test_a_path_is_published_by_rule_and_by_topic(scene: Scene) -> None:
     def to(path: str) -> Send:
         return Send(1, [Message(path.partition("/")[0], b"", b"originMqttTopic\x01" + path.encode() + b"\x02")])
 
-    scene.session.client_id = "dev"
+    scene.connection.client_id = "dev"
     assert scene.ask("alice", to("home/dev/x")) is None
     assert scene.ask("alice", to("home/other/x")) is not None
     assert scene.ask("alice", to("t1/x")) is None
-    scene.session.client_id = "other"
+    scene.connection.client_id = "other"
     assert scene.ask("alice", to("home/dev/x")) is not None
     assert scene.ask("alice", to("home/other/x")) is None
 
@@ -222,7 +222,7 @@ def test_a_path_is_published_by_rule_and_by_topic(scene: Scene) -> None:
 def test_a_will_that_may_not_be_said_keeps_its_client_out(scene: Scene) -> None:
     will = Will(Message("other", b""))
     assert scene.ask("alice", Attach(1, "dev", True, 0, 10, will)) is not None
-    assert scene.session.principal is None
+    assert scene.connection.principal is None
 
 
 def test_changes_count_at_once(scene: Scene) -> None:
@@ -237,7 +237,7 @@ def test_changes_count_at_once(scene: Scene) -> None:
     assert sends() is None
     scene.carry_out("root", DeletePolicies(1, "alice", "Topic:t*"))
     assert sends() is ErrorCode.NOT_ALLOWED
-    scene.carry_out("root", PutPolicies(1, Grant("alice", (Policy("Topic:t1", (ALL,)),))))
+    scene.carry_out("root", PutPolicies(1, Grant("alice", (AccessPolicy("Topic:t1", (ALL,)),))))
     assert sends() is None
     scene.carry_out("root", UpdateUser(1, "alice", enabled=False))
     assert sends() is ErrorCode.NOT_AUTHENTICATED
@@ -265,13 +265,20 @@ def test_credentials(scene: Scene) -> None:
     def token(key: str = SECRET, **claims: object) -> str:
         return jwt.encode({"sub": "carol", **claims}, key, "HS256")
 
-    assert code(Token(token())) == "carol"
+    assert code(BearerToken(token())) == "carol"
     assert code(Password("carol", token().encode())) == "carol"
     assert code(Password("alice", token().encode())) == no
-    assert code(Token(token(exp=1_100))) == "carol"
-    assert [code(Token(token(exp=900))), code(Token(token(nbf=2_000))), code(Token(token(exp="x")))] == [no] * 3
-    assert [code(Token(token(SECRET + "!"))), code(Token(token(sub="a/b"))), code(Token("x.y")), code(Token(""))] == [no] * 4
-    assert code(Token(jwt.encode({"sub": "root"}, "", "none"))) == no
+    assert code(BearerToken(token(exp=1_100))) == "carol"
+    assert [code(BearerToken(token(exp=900))), code(BearerToken(token(nbf=2_000))), code(BearerToken(token(exp="x")))] == [
+        no
+    ] * 3
+    assert [
+        code(BearerToken(token(SECRET + "!"))),
+        code(BearerToken(token(sub="a/b"))),
+        code(BearerToken("x.y")),
+        code(BearerToken("")),
+    ] == [no] * 4
+    assert code(BearerToken(jwt.encode({"sub": "root"}, "", "none"))) == no
 
 
 def test_tokens_of_a_public_key_and_no_other_algorithm() -> None:
@@ -281,7 +288,7 @@ def test_tokens_of_a_public_key_and_no_other_algorithm() -> None:
     claims = {"name": "carol", "aud": "headgate"}
 
     def user(text: str) -> str:
-        found = scene.access.authenticate(Token(text), HOST)
+        found = scene.access.authenticate(BearerToken(text), HOST)
         return found.user if isinstance(found, Principal) else ""
 
     assert user(jwt.encode(claims, private, "RS256")) == "carol"
@@ -292,7 +299,7 @@ def test_tokens_of_a_public_key_and_no_other_algorithm() -> None:
 
 
 def test_a_token_that_runs_out_ends_its_principal(scene: Scene) -> None:
-    held = scene.access.authenticate(Token(jwt.encode({"sub": "alice", "exp": 1_100}, SECRET, "HS256")), HOST)
+    held = scene.access.authenticate(BearerToken(jwt.encode({"sub": "alice", "exp": 1_100}, SECRET, "HS256")), HOST)
     assert isinstance(held, Principal)
     for now_ms, expected in ((1_100_000, None), (1_130_000, ErrorCode.NOT_AUTHENTICATED)):
         scene.now_ms = now_ms
@@ -314,7 +321,7 @@ def test_anonymous_clients_are_one_user() -> None:
 
 def test_users_and_policies_are_kept(scene: Scene) -> None:
     scene.carry_out("root", CreateUser(1, User("carl", "pw3")))
-    scene.carry_out("root", PutPolicies(1, Grant("carl", (Policy("Topic:c", (PUB,), sources=("10.0.0.0/8",)),))))
+    scene.carry_out("root", PutPolicies(1, Grant("carl", (AccessPolicy("Topic:c", (PUB,), sources=("10.0.0.0/8",)),))))
     again = Scene(state=scene.state)
     assert again.book.users == scene.book.users
     assert again.book.grants == scene.book.grants
@@ -322,7 +329,7 @@ def test_users_and_policies_are_kept(scene: Scene) -> None:
 
 
 def test_only_super_users_make_super_users_and_see_passwords(scene: Scene) -> None:
-    admin = Grant("bob", (Policy("Cluster:*", (ALL,)),))
+    admin = Grant("bob", (AccessPolicy("Cluster:*", (ALL,)),))
     assert scene.carry_out("root", PutPolicies(1, admin)) == Done(1)
     assert isinstance(scene.carry_out("bob", CreateUser(1, User("eve", "pw", privileged=True))), Refused)
     assert isinstance(scene.carry_out("bob", UpdateUser(1, "bob", privileged=True)), Refused)
@@ -339,11 +346,11 @@ def test_only_super_users_make_super_users_and_see_passwords(scene: Scene) -> No
 
 
 def test_policies_replace_those_on_the_same_resource(scene: Scene) -> None:
-    scene.carry_out("root", PutPolicies(1, Grant("alice", (Policy("Topic:t*", (SUB,)), Policy("Topic:x", (PUB,))))))
+    scene.carry_out("root", PutPolicies(1, Grant("alice", (AccessPolicy("Topic:t*", (SUB,)), AccessPolicy("Topic:x", (PUB,))))))
     found = scene.carry_out("root", ListPolicies(1, resource="Topic"))
-    assert found == GrantList(1, [Grant("alice", (Policy("Topic:t*", (SUB,)), Policy("Topic:x", (PUB,))))])
-    given = Grant("bob", (Policy("Topic:t", (PUB,)),))
+    assert found == GrantList(1, [Grant("alice", (AccessPolicy("Topic:t*", (SUB,)), AccessPolicy("Topic:x", (PUB,))))])
+    given = Grant("bob", (AccessPolicy("Topic:t", (PUB,)),))
     assert isinstance(scene.carry_out("root", PutPolicies(1, given, create=False)), Refused)
-    assert isinstance(scene.carry_out("root", PutPolicies(1, Grant("bob", (Policy("nonsense", (PUB,)),)))), Refused)
+    assert isinstance(scene.carry_out("root", PutPolicies(1, Grant("bob", (AccessPolicy("nonsense", (PUB,)),)))), Refused)
     assert scene.carry_out("root", DeletePolicies(1, "alice")) == Done(1)
     assert scene.carry_out("root", ListPolicies(1)) == GrantList(1, [])

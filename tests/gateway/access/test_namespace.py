@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from domain.access import DENY, PUB, SUB, Policy
+from domain.access import DENY, PUB, SUB, AccessPolicy
 from domain.command import Pull, Send
 from domain.message import Message
 from tests.gateway.access.test_gate import Scene
 
 
-def granted(*policies: Policy) -> Scene:
+def granted(*policies: AccessPolicy) -> Scene:
     scene = Scene()
     scene.book.put_policies("bob", policies, lambda _: None)
     return scene
 
 
 def test_a_prefix_is_a_namespace() -> None:
-    scene = granted(Policy("Topic:shop%*", (PUB, SUB)), Policy("Group:shop%*", (SUB,)))
+    scene = granted(AccessPolicy("Topic:shop%*", (PUB, SUB)), AccessPolicy("Group:shop%*", (SUB,)))
     assert scene.ask("bob", Send(1, [Message("shop%orders", b"")])) is None
     assert scene.ask("bob", Pull(1, "shop%billing", "shop%orders", 0, 0, 1, 1)) is None
     assert scene.ask("bob", Pull(1, "shop%billing", "%RETRY%shop%billing", 0, 0, 1, 1)) is None
@@ -25,7 +25,7 @@ def test_a_prefix_is_a_namespace() -> None:
 
 
 def test_a_policy_on_a_namespace_is_kept_and_decides_nothing() -> None:
-    scene = granted(Policy("Namespace:shop", (PUB, SUB)), Policy("Namespace:*", ("All",)))
+    scene = granted(AccessPolicy("Namespace:shop", (PUB, SUB)), AccessPolicy("Namespace:*", ("All",)))
     assert scene.ask("bob", Send(1, [Message("shop%orders", b"")])) is not None
-    scene = granted(Policy("Topic:*", (PUB,)), Policy("Namespace:shop", (PUB,), DENY))
+    scene = granted(AccessPolicy("Topic:*", (PUB,)), AccessPolicy("Namespace:shop", (PUB,), DENY))
     assert scene.ask("bob", Send(1, [Message("shop%orders", b"")])) is None

@@ -9,14 +9,14 @@ from domain.message import Message
 from domain.mqtt_session import Attach, SendOnce, Will
 from domain.principal import Principal
 from domain.property import decode
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.test_gate import HOST, Scene
 
 ORIGIN = b"UNIQ_KEY\x01ID\x02HG_PROTOCOL\x01mqtt\x02"
 
 
 def sent(scene: Scene, protocol: str, user: str = "alice") -> dict[str, str]:
-    scene.session = Session(protocol, scene.session.shell)
+    scene.connection = ClientConnection(protocol, scene.connection.shell)
     message = Message("t1", b"", ORIGIN)
     assert scene.ask(user, Send(1, [message])) is None
     return decode(message.properties)
@@ -47,6 +47,6 @@ def test_a_name_that_cannot_be_stored_is_left_out() -> None:
     message = Message("t1", b"", ORIGIN)
     command = Send(1, [message])
     command.principal = Principal("a\x01b", HOST, privileged=True, epoch=scene.book.epoch)
-    scene.session = Session("mqtt", scene.session.shell)
-    scene.gate.handle(scene.session, command)
+    scene.connection = ClientConnection("mqtt", scene.connection.shell)
+    scene.gate.handle(scene.connection, command)
     assert message.properties == ORIGIN

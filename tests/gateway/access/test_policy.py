@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.access import ALL, ALLOW, CLUSTER, DENY, EVERY, GET, GROUP, PUB, SUB, TOPIC, Policy
+from domain.access import ALL, ALLOW, CLUSTER, DENY, EVERY, GET, GROUP, PUB, SUB, TOPIC, AccessPolicy
 from gateway.access.policy import Entries, Entry
-from gateway.access.source import Source
+from gateway.access.source import SourceAddresses
 
 
-def allow(resource: str, *actions: str, sources: tuple[str, ...] = (), default: bool = False) -> Policy:
-    return Policy(resource, actions or (ALL,), ALLOW, sources, default)
+def allow(resource: str, *actions: str, sources: tuple[str, ...] = (), default: bool = False) -> AccessPolicy:
+    return AccessPolicy(resource, actions or (ALL,), ALLOW, sources, default)
 
 
-def deny(resource: str, *actions: str, sources: tuple[str, ...] = (), default: bool = False) -> Policy:
-    return Policy(resource, actions or (ALL,), DENY, sources, default)
+def deny(resource: str, *actions: str, sources: tuple[str, ...] = (), default: bool = False) -> AccessPolicy:
+    return AccessPolicy(resource, actions or (ALL,), DENY, sources, default)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def deny(resource: str, *actions: str, sources: tuple[str, ...] = (), default: b
     ],
 )
 def test_the_first_entry_in_order_decides(
-    policies: list[Policy], kind: str, name: str, actions: tuple[str, ...], host: str, expected: bool
+    policies: list[AccessPolicy], kind: str, name: str, actions: tuple[str, ...], host: str, expected: bool
 ) -> None:
     assert Entries(policies).allow(kind, name, actions, host) is expected
     assert Entries(reversed(policies)).allow(kind, name, actions, host) is expected
@@ -62,7 +62,7 @@ def test_the_first_entry_in_order_decides(
 
 RESOURCES = ["*", *(f"{kind}:{name}" for kind, name in product((TOPIC, GROUP), ("a", "ab", "abc", "a*", "ab*", "abc*", "*")))]
 policies = st.builds(
-    Policy,
+    AccessPolicy,
     st.sampled_from(RESOURCES),
     st.lists(st.sampled_from((ALL, PUB, SUB, GET)), min_size=1, max_size=2, unique=True).map(tuple),
     st.sampled_from((ALLOW, DENY)),
@@ -71,11 +71,11 @@ policies = st.builds(
 )
 
 
-def naive(entries: list[Policy], kind: str, name: str, actions: tuple[str, ...], host: str) -> bool:
+def naive(entries: list[AccessPolicy], kind: str, name: str, actions: tuple[str, ...], host: str) -> bool:
     """By the words of the rules: keep what fits, then narrow down, one criterion after the other."""
     address = ipaddress.ip_address(host)
 
-    def fits(entry: Policy) -> bool:
+    def fits(entry: AccessPolicy) -> bool:
         about, _, wanted = entry.resource.partition(":")
         named = entry.resource == "*" or (
             about == kind and (wanted == name or (wanted.endswith("*") and name.startswith(wanted[:-1])))
@@ -104,13 +104,15 @@ def naive(entries: list[Policy], kind: str, name: str, actions: tuple[str, ...],
     st.sampled_from(((PUB,), (SUB,), (PUB, SUB, GET))),
     st.sampled_from(("10.0.0.1", "10.1.1.1", "192.168.3.4", "8.8.8.8")),
 )
-def test_it_decides_as_the_naive_twin(entries: list[Policy], kind: str, name: str, actions: tuple[str, ...], host: str) -> None:
+def test_it_decides_as_the_naive_twin(
+    entries: list[AccessPolicy], kind: str, name: str, actions: tuple[str, ...], host: str
+) -> None:
     assert Entries(entries).allow(kind, name, actions, host) is naive(entries, kind, name, actions, host)
 
 
 @settings(max_examples=100)
 @given(st.lists(policies, max_size=8), st.sampled_from((PUB, SUB)))
-def test_what_is_allowed_on_all_is_allowed_on_each(entries: list[Policy], action: str) -> None:
+def test_what_is_allowed_on_all_is_allowed_on_each(entries: list[AccessPolicy], action: str) -> None:
     asked = Entries(entries)
     if asked.allow(TOPIC, EVERY, (action,), "10.0.0.1"):
         assert all(asked.allow(TOPIC, name, (action,), "10.0.0.1") for name in ("a", "ab", "abc", "abcd", "b", "z"))
@@ -119,12 +121,14 @@ def test_what_is_allowed_on_all_is_allowed_on_each(entries: list[Policy], action
 @pytest.mark.parametrize(
     "policy",
     [
-        allow(""), allow("Topic"), allow("Topic:"), allow("Queue:a"), allow("Topic:a*b"), allow("**"), Policy("*", ()),
-        allow("*", "Any"), Policy("*", (PUB,), "Maybe"), allow("*", sources=("10.0.0",)), allow("*", sources=("10.*.0.1",)),
+        allow(""), allow("Topic"), allow("Topic:"), allow("Queue:a"), allow("Topic:a*b"), allow("**"),
+        AccessPolicy("*", ()),
+        allow("*", "Any"),
+        AccessPolicy("*", (PUB,), "Maybe"), allow("*", sources=("10.0.0",)), allow("*", sources=("10.*.0.1",)),
         allow("*", sources=("10.0.0.9-10.0.0.1",)), allow("Topic:" + "x" * 600),
     ],
 )  # fmt: skip
-def test_what_is_no_policy_is_refused(policy: Policy) -> None:
+def test_what_is_no_policy_is_refused(policy: AccessPolicy) -> None:
     with pytest.raises(ValueError, match=r"."):
         Entry(policy)
 
@@ -141,5 +145,5 @@ def test_what_is_no_policy_is_refused(policy: Policy) -> None:
     ],
 )
 def test_sources(source: str, inside: str, outside: str) -> None:
-    assert Source(source).holds(inside)
-    assert not Source(source).holds(outside)
+    assert SourceAddresses(source).holds(inside)
+    assert not SourceAddresses(source).holds(outside)

@@ -10,7 +10,7 @@ from domain.lite import ReceiveLite
 from domain.message import LOCAL_HOST, Message
 from domain.record import encode
 from domain.topic import Topic
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.parking import REVIEWED_PER_TURN, Parking
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
@@ -48,7 +48,7 @@ class Asker:
     """A parked request."""
 
     def __init__(self, number: int) -> None:
-        self.session = Session("http", Shell())
+        self.connection = ClientConnection("http", Shell())
         self.command: Command = ListTopics(number)
         self.refused: list[Failure] = []
 
@@ -78,7 +78,7 @@ def test_who_has_left_meanwhile_is_not_asked_about() -> None:
         parking.park(("g", "t", -1), 1000, lambda: False, lambda: None, asker)
     waiters = list(parking._by_key[("g", "t", -1)])
 
-    def judge(_session: Session, command: Command) -> Failure | None:
+    def judge(_connection: ClientConnection, command: Command) -> Failure | None:
         parking.leave(waiters[1])
         return None
 
@@ -90,9 +90,9 @@ def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more(
     clock = VirtualClock()
     watches = Watches(clock)
     shell = Shell()
-    session = Session("coap", shell, shared=True)
+    connection = ClientConnection("coap", shell, shared=True)
     for ticket in ("a", "b"):
-        watches.watch(session, Watch(ticket, f"{ticket}/#"))
+        watches.watch(connection, Watch(ticket, f"{ticket}/#"))
     watches.review(lambda _, command: GONE if command.ticket == "a" else None)  # type: ignore[attr-defined]
     for topic in ("a", "b"):
         watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
@@ -116,7 +116,7 @@ def test_a_notification_poll_that_is_not_granted_any_more_is_refused(bench: Benc
     assert inspecting.review in bench.handler.reviews
     inspecting.review(lambda _, command: GONE if command.group == "g" else None)  # type: ignore[attr-defined]
     assert ear.take() == [Refused(1, GONE)]
-    assert ear.session.on_close == []
+    assert ear.connection.on_close == []
     bench.send("T", "first")
     assert (ear.take(), other.take()) == ([], [MessagesWait(2, True)])
 
@@ -138,7 +138,7 @@ def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> No
     for number, ear in enumerate(ears):
         lite_stage.subscribe(place, ear, f"c{number}", "a")
         for _ in range(50):
-            place.handler.handle(ear.session, lite_stage.poll(f"c{number}", wait_ms=5_000))
+            place.handler.handle(ear.connection, lite_stage.poll(f"c{number}", wait_ms=5_000))
     place.clock.run_for(1)
     for review in place.handler.reviews:
         review(lambda _, __: GONE)

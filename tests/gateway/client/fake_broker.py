@@ -13,7 +13,7 @@ from typing import Any
 from domain import property as properties
 from domain import record
 from domain.message import Message
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 
 BROKER = "broker-a"
@@ -73,11 +73,11 @@ class FakeBroker:
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
-    def create(self, topic: str, queues: int = 1) -> list[Queue]:
+    def create(self, topic: str, queues: int = 1) -> list[QueueRoute]:
         for number in range(queues):
             self.queues.setdefault((topic, number), [])
             self.first.setdefault((topic, number), 0)
-        return [Queue(BROKER, topic, number) for number in range(queues)]
+        return [QueueRoute(BROKER, topic, number) for number in range(queues)]
 
     def put(self, topic: str, body: bytes, queue_id: int = 0, store_ms: int = 1_700_000_000_000, **more: Any) -> int:
         """Append one message; its offset. `more`: fields of Message, with `properties` as a mapping or as bytes."""

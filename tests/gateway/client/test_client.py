@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from domain.record import Record
-from gateway.client.answer import ClientError, GarbledError, Queue, RejectedError, UnknownTopicError, UnreachableError
+from gateway.client.answer import ClientError, GarbledError, QueueRoute, RejectedError, UnknownTopicError, UnreachableError
 from gateway.client.client import Client
 from tests.gateway.client.fake_broker import BROKER, FakeBroker, Liar, frame_of
 
@@ -26,7 +26,7 @@ def client(broker: FakeBroker) -> Iterator[Client]:
         yield client
 
 
-def bodies(client: Client, queue: Queue, start: int, end: int) -> list[bytes]:
+def bodies(client: Client, queue: QueueRoute, start: int, end: int) -> list[bytes]:
     out: list[bytes] = []
     for pull in client.scan(queue, start, end):
         at = 0
@@ -232,7 +232,7 @@ def test_a_scan_that_does_not_lead_on_is_garbled(broker: FakeBroker) -> None:
 def test_send_carries_tag_keys_and_user_properties(broker: FakeBroker, client: Client) -> None:
     broker.create("orders", 2)
     sent = client.send("orders", b"hello", tag="new", keys=["a", "b"], user={"colour": "red"}, queue_id=1)
-    assert (sent.queue, sent.offset, sent.message_id) == (Queue(BROKER, "orders", 1), 0, "MINTED")
+    assert (sent.queue, sent.offset, sent.message_id) == (QueueRoute(BROKER, "orders", 1), 0, "MINTED")
     [stored] = broker.queues["orders", 1]
     assert Record(stored).body == b"hello"
     assert Record(stored).properties == b"TAGS\x01new\x02KEYS\x01a b\x02colour\x01red\x02UNIQ_KEY\x01MINTED\x02"

@@ -18,9 +18,9 @@ def test_messages_and_refusals_are_counted() -> None:
     bench = Bench().open()
     bench.connection.commands = [Send(1, [Message("t", b"a"), Message("t", b"b")])]
     bench.pump.data_received(b"12345")
-    bench.pump.session.answer(Sent(1, []))
-    bench.pump.session.answer(Delivered(2, [b"r", b"r", b"r"]))
-    bench.pump.session.answer(Refused(3, Failure(ErrorCode.TOPIC_NOT_FOUND)))
+    bench.pump.client.answer(Sent(1, []))
+    bench.pump.client.answer(Delivered(2, [b"r", b"r", b"r"]))
+    bench.pump.client.answer(Refused(3, Failure(ErrorCode.TOPIC_NOT_FOUND)))
     assert (bench.figures.messages_in, bench.figures.messages_out, bench.figures.bytes_in) == (2, 3, 5)
     assert bench.figures.refusals == {"topic-not-found": 1}
 
@@ -30,7 +30,7 @@ def test_what_sessions_send_and_get_is_counted() -> None:
     bench.connection.commands = [SendOnce(1, [Message("t", b""), Message("t", b"")], [1, 2])]
     bench.pump.data_received(b"x")
     delivery = Delivery(Parcel(Record(bytes(100)), b"", "t", 0), 0, 0, False, False, ())
-    bench.pump.session.answer(Deliveries([delivery, delivery, delivery]))
+    bench.pump.client.answer(Deliveries([delivery, delivery, delivery]))
     assert (bench.figures.messages_in, bench.figures.messages_out) == (2, 3)
 
 
@@ -100,7 +100,7 @@ def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> No
 def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excused() -> None:
     bench = Bench().open()
     bench.connection.when = bench.clock.now + SECOND_NS
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
     bench.pump.rest(bench.clock.now + 5 * SECOND_NS)
     bench.connection.at_expiry = [Disconnected("keep-alive")]
@@ -122,7 +122,7 @@ def test_expelled_connection_says_its_word_and_ends() -> None:
 
 def test_refusal_that_ends_its_connection_is_counted_once() -> None:
     bench = Bench().open()
-    bench.pump.session.answer(Refused(1, Failure(ErrorCode.NOT_ALLOWED)))
+    bench.pump.client.answer(Refused(1, Failure(ErrorCode.NOT_ALLOWED)))
     bench.connection.at_expiry = [Disconnected("not-allowed")]
     bench.connection.when = bench.clock.now
     bench.clock.turn()

@@ -24,7 +24,7 @@ def test_peer_and_born_host_come_from_the_socket() -> None:
 def test_answers_of_one_turn_leave_in_one_write() -> None:
     bench = Bench().open()
     bench.connection.commands = [ListTopics(number) for number in range(16)]
-    bench.handler.then = lambda session, command: session.answer(Done(command.ticket))  # type: ignore[attr-defined]
+    bench.handler.then = lambda client, command: client.answer(Done(command.ticket))  # type: ignore[attr-defined]
     bench.pump.data_received(b"x")
     assert bench.transport.writes == []
     bench.clock.turn()
@@ -33,9 +33,9 @@ def test_answers_of_one_turn_leave_in_one_write() -> None:
 
 def test_late_answers_are_written_in_their_own_turn() -> None:
     bench = Bench().open()
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
-    bench.pump.session.answer(Done(2))
+    bench.pump.client.answer(Done(2))
     bench.clock.turn()
     assert bench.transport.writes == [b"answer", b"answer"]
 
@@ -54,7 +54,7 @@ def test_many_or_large_pieces_arrive_whole_and_in_order() -> None:
 def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
     bench = Bench().open()
     ended: list[str] = []
-    bench.pump.session.on_close.append(lambda: ended.append(way))
+    bench.pump.client.on_close.append(lambda: ended.append(way))
     if way == "eof":
         bench.pump.eof_received()
     elif way == "adapter":
@@ -68,7 +68,7 @@ def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
     bench.clock.turn()
     assert ended == [way]
     assert len(bench.ends) == 1
-    assert bench.pump.session.closed
+    assert bench.pump.client.closed
     assert sum(bench.figures.disconnects.values()) == 1
     assert bench.figures.connections_open == 0
     assert bench.house.pumps == {}
@@ -79,17 +79,17 @@ def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
     bench.connection.when = bench.clock.now + STALL_NS
     bench.pump.data_received(b"ask")
     bench.clock.turn()
-    shell = bench.pump.session.shell
+    shell = bench.pump.client.shell
     assert shell is bench.pump
     bench.pump.connection_lost(None)
     bench.clock.turn()
-    session, gone = bench.pump.session, weakref.ref(bench.connection)
-    session.shell.close()
-    session.shell.rest(1)
-    session.answer(Done(None))
+    client, gone = bench.pump.client, weakref.ref(bench.connection)
+    client.shell.close()
+    client.shell.rest(1)
+    client.answer(Done(None))
     bench.transport, bench.connection, shell = FakeTransport(), ScriptedConnection(), GONE
     bench.pump = bench.another()
-    assert session.shell is shell
+    assert client.shell is shell
     assert gone() is None
 
 
@@ -118,7 +118,7 @@ def test_bytes_and_answers_after_the_end_are_dropped() -> None:
     bench.pump.data_received(b"bad")
     bench.clock.turn()
     bench.pump.data_received(b"more")
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     assert bench.connection.received == [b"bad"]
     assert bench.connection.answered == []
 
@@ -144,7 +144,7 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     assert not bench.transport.reading
     bench.connection.queue = [b"too large"]
     bench.connection.closed = True
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
     assert bench.transport.writes == [b"too largeanswer"]
     assert hung_up == [bench.transport]
@@ -170,7 +170,7 @@ def test_half_closed_peer_gets_its_answers_and_is_not_waited_for_for_ever() -> N
     bench = Bench().open()
     bench.connection.at_end = []
     assert bench.pump.eof_received()
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
     assert bench.transport.writes == [b"answer"]
     assert not bench.transport.closing
@@ -185,7 +185,7 @@ def test_connection_that_stops_reading_pauses_the_socket() -> None:
     bench.clock.turn()
     assert not bench.transport.reading
     bench.connection.reading = True
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
     assert bench.transport.reading
 
@@ -194,7 +194,7 @@ def test_peer_that_does_not_read_is_not_read_from_nor_written_to() -> None:
     bench = Bench().open()
     bench.pump.pause_writing()
     assert not bench.transport.reading
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
     assert bench.transport.writes == []
     bench.pump.resume_writing()
@@ -215,7 +215,7 @@ def test_peer_that_never_reads_is_dropped() -> None:
 def test_paused_node_does_not_read_again() -> None:
     bench = Bench().open()
     bench.pump.pause()
-    bench.pump.session.answer(Done(1))
+    bench.pump.client.answer(Done(1))
     bench.clock.turn()
     assert bench.transport.writes == [b"answer"]
     assert not bench.transport.reading
@@ -269,8 +269,8 @@ def test_adapter_fault_costs_its_connection_and_is_logged_once(verb: str, caplog
     healthy.broken = {verb}
     with caplog.at_level(logging.ERROR, "headgate.pump"):
         bench.pump.data_received(b"x")
-        bench.pump.session.answer(Done(1))
-        second.session.answer(Done(2))
+        bench.pump.client.answer(Done(1))
+        second.client.answer(Done(2))
         bench.clock.advance(10)
     assert bench.transport.aborted
     assert [record.exc_text is not None or record.exc_info is not None for record in caplog.records] == [True]
@@ -283,11 +283,11 @@ def test_adapter_fault_costs_its_connection_and_is_logged_once(verb: str, caplog
 def test_use_case_fault_costs_the_connection_only(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench().open()
 
-    def fail(session: object, command: object) -> None:
+    def fail(client: object, command: object) -> None:
         raise RuntimeError("a bug in a use case")
 
     bench.handler.then = fail
     bench.connection.commands = [ListTopics(1)]
     bench.pump.data_received(b"x")
     assert bench.transport.aborted
-    assert bench.pump.session.closed
+    assert bench.pump.client.closed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from domain.limits import SECOND_NS
 from domain.refusal import Reason
-from gateway.guard.admission import Door
+from gateway.guard.admission import Admission
 from gateway.guard.config import LimitsConfig
 from gateway.guard.flapping import Flapping
 
@@ -12,7 +12,7 @@ MINUTE = 60 * SECOND_NS
 
 
 def test_address_has_so_many_connections_and_gets_one_back_when_one_ends() -> None:
-    door = Door(LimitsConfig(connections_per_address=2))
+    door = Admission(LimitsConfig(connections_per_address=2))
     assert door.enter("10.0.0.1", 0) is None
     assert door.enter("10.0.0.1", 0) is None
     assert door.enter("10.0.0.1", 0) is Reason.ADDRESS_CONNECTIONS
@@ -25,21 +25,21 @@ def test_address_has_so_many_connections_and_gets_one_back_when_one_ends() -> No
 
 
 def test_rate_of_one_address_leaves_the_others_alone() -> None:
-    door = Door(LimitsConfig(address_connects_per_s=1, burst_s=2))
+    door = Admission(LimitsConfig(address_connects_per_s=1, burst_s=2))
     assert [door.enter("10.0.0.1", 0) for _ in range(3)] == [None, None, Reason.CONNECT_RATE]
     assert door.enter("10.0.0.2", 0) is None
     assert door.enter("10.0.0.1", SECOND_NS) is None
 
 
 def test_rate_of_all_counts_for_all() -> None:
-    door = Door(LimitsConfig(connects_per_s=1, burst_s=1))
+    door = Admission(LimitsConfig(connects_per_s=1, burst_s=1))
     assert door.enter("10.0.0.1", 0) is None
     assert door.enter("10.0.0.2", 0) is Reason.CONNECT_RATE
     assert door.enter("10.0.0.2", SECOND_NS) is None
 
 
 def test_refused_connection_costs_the_address_nothing() -> None:
-    door = Door(LimitsConfig(connections_per_address=1, address_connects_per_s=1, burst_s=2))
+    door = Admission(LimitsConfig(connections_per_address=1, address_connects_per_s=1, burst_s=2))
     assert door.enter("10.0.0.1", 0) is None
     for _ in range(100):
         assert door.enter("10.0.0.1", 0) is Reason.ADDRESS_CONNECTIONS
@@ -48,7 +48,7 @@ def test_refused_connection_costs_the_address_nothing() -> None:
 
 
 def test_flapping_address_is_held_off_and_let_in_again() -> None:
-    door = Door(LimitsConfig(flapping_address_connects=3, flapping_window_s=60, flapping_hold_s=300))
+    door = Admission(LimitsConfig(flapping_address_connects=3, flapping_window_s=60, flapping_hold_s=300))
     for at in range(3):
         assert door.enter("10.0.0.1", at) is None
         door.leave("10.0.0.1")

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.limits import SECOND_NS
-from gateway.guard.bucket import Bucket, Buckets, Rate
+from gateway.guard.bucket import Bucket, Buckets, RateLimit
 
 
 def test_burst_is_there_at_once_and_then_the_rate_counts() -> None:
-    bucket = Bucket(Rate(10, 2))
+    bucket = Bucket(RateLimit(10, 2))
     for _ in range(20):
         assert bucket.wait_ns(0) == 0
         bucket.take(1, 0)
@@ -19,7 +19,7 @@ def test_burst_is_there_at_once_and_then_the_rate_counts() -> None:
 
 
 def test_debt_of_a_batch_is_waited_for() -> None:
-    bucket = Bucket(Rate(10, 1))
+    bucket = Bucket(RateLimit(10, 1))
     bucket.take(1_000, 0)
     assert bucket.wait_ns(0) == 99 * SECOND_NS + SECOND_NS // 10
     assert bucket.wait_ns(99 * SECOND_NS) > 0
@@ -27,7 +27,7 @@ def test_debt_of_a_batch_is_waited_for() -> None:
 
 
 def test_one_a_second_is_one_a_second() -> None:
-    bucket = Bucket(Rate(1, 1))
+    bucket = Bucket(RateLimit(1, 1))
     bucket.take(1, 0)
     assert bucket.wait_ns(1) == SECOND_NS - 1
     assert bucket.wait_ns(SECOND_NS) == 0
@@ -35,7 +35,7 @@ def test_one_a_second_is_one_a_second() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 2 * SECOND_NS)), max_size=60), st.integers(1, 40))
 def test_what_passes_is_never_more_than_rate_burst_and_one_batch(steps: list[tuple[int, int]], per_s: int) -> None:
-    bucket = Bucket(Rate(per_s, 1))
+    bucket = Bucket(RateLimit(per_s, 1))
     now = passed = 0
     for units, pause in steps:
         now += pause
@@ -46,7 +46,7 @@ def test_what_passes_is_never_more_than_rate_burst_and_one_batch(steps: list[tup
 
 
 def test_oldest_key_is_forgotten_first() -> None:
-    buckets: Buckets[str] = Buckets(Rate(1, 1), 2)
+    buckets: Buckets[str] = Buckets(RateLimit(1, 1), 2)
     buckets.of("a").take(5, 0)
     buckets.of("b").take(5, 0)
     assert buckets.of("a").wait_ns(0) > 0

@@ -9,7 +9,7 @@ from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import Attach, SendOnce
 from domain.principal import Principal
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
 from tests.gateway.scripted import ManualClock, RecordingHandler
@@ -43,9 +43,9 @@ class Stage:
         self.handler = RecordingHandler()
         self.throttle = Throttle(limits, self.handler, self.clock)
 
-    def session(self, protocol: str, user: str = "", shared: bool = False) -> tuple[Session, Ear]:
+    def connection(self, protocol: str, user: str = "", shared: bool = False) -> tuple[ClientConnection, Ear]:
         ear = Ear()
-        return Session(protocol, ear, Principal(user, "10.0.0.1") if user else None, shared), ear
+        return ClientConnection(protocol, ear, Principal(user, "10.0.0.1") if user else None, shared), ear
 
 
 def batch(count: int, size: int = 1, host: bytes = b"") -> Send:
@@ -59,22 +59,22 @@ def refusals(ear: Ear) -> list[ErrorCode]:
 
 def test_request_beyond_the_rate_is_refused_and_costs_nothing() -> None:
     stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
-    session, ear = stage.session("http")
-    stage.throttle.handle(session, batch(10))
+    connection, ear = stage.connection("http")
+    stage.throttle.handle(connection, batch(10))
     for _ in range(5):
-        stage.throttle.handle(session, batch(1))
+        stage.throttle.handle(connection, batch(1))
     assert refusals(ear) == [ErrorCode.RATE] * 5
     stage.clock.advance(SECOND_NS // 10 + 1)
-    stage.throttle.handle(session, batch(1))
+    stage.throttle.handle(connection, batch(1))
     assert len(stage.handler.commands) == 2
 
 
 def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> None:
     stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
-    session, ear = stage.session("mqtt")
-    stage.throttle.handle(session, batch(10))
+    connection, ear = stage.connection("mqtt")
+    stage.throttle.handle(connection, batch(10))
     assert ear.rests == [stage.clock.now + SECOND_NS // 10]
-    stage.throttle.handle(session, SendOnce("ticket", [Message("t", b"")] * 100, list(range(100))))
+    stage.throttle.handle(connection, SendOnce("ticket", [Message("t", b"")] * 100, list(range(100))))
     assert ear.rests[1] == stage.clock.now + 10 * SECOND_NS + SECOND_NS // 10
     assert ear.heard == []
     assert len(stage.handler.commands) == 2
@@ -83,26 +83,26 @@ def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> Non
 def test_mqtt_can_be_refused_or_closed_instead() -> None:
     for excess, code in (("refuse", ErrorCode.QUOTA), ("close", ErrorCode.RATE)):
         stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1, mqtt_excess=excess))
-        session, ear = stage.session("mqtt")
-        stage.throttle.handle(session, batch(1))
-        stage.throttle.handle(session, batch(1))
+        connection, ear = stage.connection("mqtt")
+        stage.throttle.handle(connection, batch(1))
+        stage.throttle.handle(connection, batch(1))
         assert refusals(ear) == [code]
         assert ear.rests == []
 
 
 def test_bytes_are_those_of_bodies() -> None:
     stage = Stage(LimitsConfig(bytes_per_s=1_000, burst_s=1))
-    session, ear = stage.session("grpc")
-    stage.throttle.handle(session, batch(2, 600))
-    stage.throttle.handle(session, batch(1, 0))
+    connection, ear = stage.connection("grpc")
+    stage.throttle.handle(connection, batch(2, 600))
+    stage.throttle.handle(connection, batch(1, 0))
     assert refusals(ear) == [ErrorCode.RATE]
 
 
 def test_user_pays_over_all_connections_and_others_do_not() -> None:
     stage = Stage(LimitsConfig(user_messages_per_s=10, burst_s=1))
-    first, _ = stage.session("remoting", "alice")
-    second, ear = stage.session("http", "alice")
-    third, other = stage.session("http", "bob")
+    first, _ = stage.connection("remoting", "alice")
+    second, ear = stage.connection("http", "alice")
+    third, other = stage.connection("http", "bob")
     stage.throttle.handle(first, batch(10))
     stage.throttle.handle(second, batch(1))
     stage.throttle.handle(third, batch(1))
@@ -112,42 +112,42 @@ def test_user_pays_over_all_connections_and_others_do_not() -> None:
 
 def test_principal_of_a_command_comes_before_that_of_its_session() -> None:
     stage = Stage(LimitsConfig(user_messages_per_s=1, burst_s=1))
-    session, ear = stage.session("http", "alice")
+    connection, ear = stage.connection("http", "alice")
     for _ in range(2):
         command = batch(1)
         command.principal = Principal("bob", "10.0.0.1")
-        stage.throttle.handle(session, command)
-    stage.throttle.handle(session, batch(1))
+        stage.throttle.handle(connection, command)
+    stage.throttle.handle(connection, batch(1))
     assert refusals(ear) == [ErrorCode.RATE]
     assert len(stage.handler.commands) == 2
 
 
 def test_peers_of_a_datagram_port_pay_each_for_itself() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
-    session, ear = stage.session("coap", shared=True)
+    connection, ear = stage.connection("coap", shared=True)
     for host in (b"\x0a\x00\x00\x01\x00\x00\x00\x01", b"\x0a\x00\x00\x02\x00\x00\x00\x01"):
-        stage.throttle.handle(session, batch(1, host=host))
+        stage.throttle.handle(connection, batch(1, host=host))
     assert ear.heard == []
-    stage.throttle.handle(session, batch(1, host=b"\x0a\x00\x00\x01\x00\x00\x00\x01"))
+    stage.throttle.handle(connection, batch(1, host=b"\x0a\x00\x00\x01\x00\x00\x00\x01"))
     assert refusals(ear) == [ErrorCode.RATE]
 
 
 def test_who_expects_no_answer_gets_none() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
-    session, ear = stage.session("remoting")
-    stage.throttle.handle(session, batch(1))
+    connection, ear = stage.connection("remoting")
+    stage.throttle.handle(connection, batch(1))
     oneway = batch(1)
     oneway.wait = False
-    stage.throttle.handle(session, oneway)
+    stage.throttle.handle(connection, oneway)
     assert ear.heard == []
     assert len(stage.handler.commands) == 1
 
 
 def test_other_commands_pass() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
-    session, _ = stage.session("remoting")
+    connection, _ = stage.connection("remoting")
     for _ in range(5):
-        stage.throttle.handle(session, ListTopics(1))
+        stage.throttle.handle(connection, ListTopics(1))
     assert len(stage.handler.commands) == 5
 
 
@@ -155,10 +155,10 @@ def test_flapping_client_is_held_off_and_another_users_is_not() -> None:
     stage = Stage(LimitsConfig(flapping_connects=2, flapping_window_s=60, flapping_hold_s=10))
     heard: list[list[ErrorCode]] = []
     for user in ("alice", "alice", "alice", "bob"):
-        session, ear = stage.session("mqtt")
+        connection, ear = stage.connection("mqtt")
         command: Command = Attach("ticket", "sensor", True, 0, 10)
         command.principal = Principal(user, "10.0.0.1")
-        stage.throttle.handle(session, command)
+        stage.throttle.handle(connection, command)
         heard.append(refusals(ear))
     assert heard == [[], [], [ErrorCode.RATE], []]
     assert stage.throttle.held_off == 1
@@ -166,8 +166,8 @@ def test_flapping_client_is_held_off_and_another_users_is_not() -> None:
 
 def test_buckets_end_with_their_connection() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
-    session, _ = stage.session("http")
-    stage.throttle.handle(session, batch(1))
+    connection, _ = stage.connection("http")
+    stage.throttle.handle(connection, batch(1))
     assert len(stage.throttle._sessions) == 1
-    session.end()
+    connection.end()
     assert len(stage.throttle._sessions) == 0

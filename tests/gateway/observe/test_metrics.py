@@ -10,12 +10,12 @@ from domain.errors import ErrorCode, Failure
 from domain.ports import MessageStore, Metadata
 from domain.topic import Group, Topic
 from gateway.observe import lag, metrics
-from gateway.observe.counters import Ledger
+from gateway.observe.counters import CounterRegistry
 from gateway.observe.lag import Lags
 
 
 def test_text_has_every_figure_with_its_labels_escaped() -> None:
-    ledger = Ledger()
+    ledger = CounterRegistry()
     mqtt = ledger.of("mqtt")
     mqtt.messages_in = 3
     mqtt.refused("topic-illegal")

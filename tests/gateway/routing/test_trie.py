@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.filter.path import is_filter, matches
-from gateway.routing.routes import Routes, is_routed, path_in, topic_of_filter
+from gateway.routing.routes import SubscriberRoutes, is_routed, path_in, topic_of_filter
 from gateway.routing.trie import Trie
 
 LEVEL = st.sampled_from(["", "a", "b", "c", "$x"])
@@ -48,7 +48,7 @@ def test_leading_wildcards_do_not_reach_dollar_paths() -> None:
 
 
 def test_routes_follow_changes_of_the_filters() -> None:
-    routes: Routes[str, list[str]] = Routes(list)
+    routes: SubscriberRoutes[str, list[str]] = SubscriberRoutes(list)
     assert routes.of("t", b"") == ("t", [])
     routes.insert("t/#", "x")
     assert routes.of("t", b"") == ("t", ["x"])
@@ -58,7 +58,7 @@ def test_routes_follow_changes_of_the_filters() -> None:
 
 
 def test_copied_and_system_records_are_not_routed_by_their_old_path() -> None:
-    routes: Routes[str, list[str]] = Routes(list)
+    routes: SubscriberRoutes[str, list[str]] = SubscriberRoutes(list)
     routes.insert("#", "x")
     assert routes.of("%RETRY%g", b"t/1")[1] == []
     assert routes.of("%DLQ%g", b"")[1] == []

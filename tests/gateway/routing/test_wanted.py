@@ -166,7 +166,7 @@ def test_a_parked_receive_is_answered_once(bench: Bench) -> None:
     for ear in ears:
         assert bench.ask(Receive(1, "g", "t", 1, 60_000, 2_000, 0, from_first=True), ear) == []
     for body in ("a", "b", "c"):
-        bench.handler.handle(Ear().session, Send(1, [Message("t", body.encode(), queue_id=0)]))
+        bench.handler.handle(Ear().connection, Send(1, [Message("t", body.encode(), queue_id=0)]))
     bench.clock.run_for(10_000)
     heard = [ear.take() for ear in ears]
     assert [[bodies(event) for event in events if isinstance(event, Received)] for events in heard] == [[["a"]], [["b"]]]

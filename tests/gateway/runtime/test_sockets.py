@@ -12,9 +12,9 @@ import pytest
 from domain.command import Command, Disconnected, ListTopics
 from domain.errors import ConfigError
 from domain.event import Done, Event
-from gateway.connection.context import PumpHouse
+from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
-from gateway.observe.counters import Ledger
+from gateway.observe.counters import CounterRegistry
 from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
@@ -25,11 +25,11 @@ from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 LOOPS = [asyncio.new_event_loop, new_loop]
 
 
-def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[PumpHouse], Awaitable[None]]) -> None:
+def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[ConnectionContext], Awaitable[None]]) -> None:
     loop = make()
     handler = RecordingHandler()
-    handler.then = lambda session, command: session.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
-    house = PumpHouse(handler, LoopClock(loop), Ledger(), 100, hang_up)
+    handler.then = lambda client, command: client.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
+    house = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), 100, hang_up)
     try:
         loop.run_until_complete(asyncio.wait_for(main(house), 10))
     finally:
@@ -49,7 +49,7 @@ class Echo(ScriptedConnection):
 
 @pytest.mark.parametrize("make", LOOPS)
 def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def main(house: PumpHouse) -> None:
+    async def main(house: ConnectionContext) -> None:
         bound = bind("mqtt", "127.0.0.1", 0)
         listener = StreamListener("mqtt", bound)
         await listener.open(lambda: Pump(house, "mqtt", lambda peer, now: Echo()))
@@ -74,7 +74,7 @@ def test_peer_that_does_not_read_stops_being_read(make: Callable[[], asyncio.Abs
             self.queue += [b"z" * 100_000] * len(data)
             return () if data else self.at_end
 
-    async def main(house: PumpHouse) -> None:
+    async def main(house: ConnectionContext) -> None:
         connection = Loud()
         bound = bind("mqtt", "127.0.0.1", 0)
         listener = StreamListener("mqtt", bound)
@@ -104,7 +104,7 @@ def test_last_words_reach_a_peer_that_is_still_sending(make: Callable[[], asynci
             self.closed = True
             return [Disconnected("too-large")]
 
-    async def main(house: PumpHouse) -> None:
+    async def main(house: ConnectionContext) -> None:
         bound = bind("http", "127.0.0.1", 0)
         listener = StreamListener("http", bound)
         await listener.open(lambda: Pump(house, "http", lambda peer, now: Refusing()))
@@ -157,7 +157,7 @@ class EchoEndpoint:
 
 @pytest.mark.parametrize("make", LOOPS)
 def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def main(house: PumpHouse) -> None:
+    async def main(house: ConnectionContext) -> None:
         loop = asyncio.get_running_loop()
         endpoint = EchoEndpoint()
         bound = bind("coap", "127.0.0.1", 0, datagrams=True)
@@ -178,7 +178,7 @@ def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.Abst
         figures = house.ledger.of("coap")
         assert figures.refusals == {"adapter-fault": 20}
         pump.close()
-        assert pump.session.closed
+        assert pump.client.closed
         for client in clients:
             client.close()
 

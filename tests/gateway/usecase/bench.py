@@ -14,7 +14,7 @@ from domain.event import Event, Pulled, Received, Refused, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
@@ -44,7 +44,7 @@ class Bench:
     def ask(self, command: Command, ear: Ear | None = None, ms: float = 20) -> list[Event]:
         """What one command is answered within `ms`."""
         ear = ear or Ear()
-        self.handler.handle(ear.session, command)
+        self.handler.handle(ear.connection, command)
         self.clock.run_for(ms)
         return ear.take()
 
@@ -87,7 +87,7 @@ def open_bench(config: StoreConfig) -> Bench:
     store = open_store(MemoryDisk(clock), clock, config)
     handler = Dispatcher(
         store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
-        broker="broker-a", policy=Policy(), questions=store.transactions.questions,
+        broker="broker-a", policy=NodePolicy(), questions=store.transactions.questions,
     )  # fmt: skip
     clock.run_for(50)
     return Bench(clock, store, handler)

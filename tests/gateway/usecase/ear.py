@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.event import Event
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from tests.shell import Shell
 
 
@@ -13,7 +13,7 @@ class Ear(Shell):
     def __init__(self, protocol: str = "remoting") -> None:
         self.heard: list[Event] = []
         self.closing = False
-        self.session = Session(protocol, self)
+        self.connection = ClientConnection(protocol, self)
 
     def answer(self, event: Event) -> None:
         self.heard.append(event)

@@ -265,7 +265,7 @@ def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
     assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one", "two"])]
     [found] = bench.ask(QueryTopic(1, "%RETRY%g"))
     assert isinstance(found, TopicFound)
-    bench.handler.handle(two.session, Disconnected("closed"))
+    bench.handler.handle(two.connection, Disconnected("closed"))
     assert one.take() == [MembersChanged(None, "g")]
     assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one"])]
     bench.ask(Leave(1, "one"), one)
@@ -307,7 +307,7 @@ def test_a_client_that_left_is_not_answered_and_its_poll_is_taken_out(bench: Ben
     bench.send("t2", "a")
     bench.ask(Receive(2, "h", "t2", 1, 1000, wait_ms=20_000), ear)
     ear.take()
-    bench.handler.handle(ear.session, Disconnected("closed"))
+    bench.handler.handle(ear.connection, Disconnected("closed"))
     assert bench.handler.receiving.waiting() == 0
     bench.send("t2", "b")
     assert ear.take() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from domain.errors import ErrorCode, Failure
-from gateway.usecase.fan_in import Round
+from gateway.usecase.fan_in import FanIn
 
 Queue = tuple[str, int]
 GONE = Failure(ErrorCode.OFFSET_NOT_FOUND, "gone")
@@ -38,19 +38,19 @@ class Ending:
 
 def test_without_places_it_is_over_at_once() -> None:
     ending = Ending()
-    Round(Store({}).offset, ending).start([])
+    FanIn(Store({}).offset, ending).start([])
     assert ending.told == [({}, None)]
 
 
 def test_answers_that_come_at_once_do_not_end_it_early() -> None:
     ending = Ending()
-    Round(Store({("a", 0): 7, ("a", 1): 8}).offset, ending).start([("a", 0), ("a", 1)])
+    FanIn(Store({("a", 0): 7, ("a", 1): 8}).offset, ending).start([("a", 0), ("a", 1)])
     assert ending.told == [({("a", 0): 7, ("a", 1): 8}, None)]
 
 
 def test_late_answers_are_told_in_the_order_of_the_places() -> None:
     store, ending = Store({("a", 1): 8}), Ending()
-    Round(store.offset, ending).start([("a", 0), ("a", 1), ("a", 2)])
+    FanIn(store.offset, ending).start([("a", 0), ("a", 1), ("a", 2)])
     store.asked["a", 2](9)
     assert ending.told == []
     store.asked["a", 0](7)
@@ -59,7 +59,7 @@ def test_late_answers_are_told_in_the_order_of_the_places() -> None:
 
 def test_the_first_failure_is_that_of_the_first_place() -> None:
     store, ending = Store({}), Ending()
-    Round(store.offset, ending).start([("a", 0), ("a", 1), ("a", 2)])
+    FanIn(store.offset, ending).start([("a", 0), ("a", 1), ("a", 2)])
     store.asked["a", 2](FULL)
     store.asked["a", 1](GONE)
     store.asked["a", 0](7)
@@ -68,5 +68,5 @@ def test_the_first_failure_is_that_of_the_first_place() -> None:
 
 def test_a_place_named_twice_is_asked_about_once() -> None:
     ending = Ending()
-    Round(Store({("a", 0): 7}).offset, ending).start([("a", 0), ("a", 0)])
+    FanIn(Store({("a", 0): 7}).offset, ending).start([("a", 0), ("a", 0)])
     assert ending.told == [({("a", 0): 7}, None)]

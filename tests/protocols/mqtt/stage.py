@@ -9,8 +9,8 @@ from domain.command import Disconnected, Send
 from domain.event import Event
 from domain.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE
-from gateway.connection.client_connection import Session
-from gateway.usecase.catalog.policy import Policy
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.publish.latest import LatestValues
@@ -60,7 +60,7 @@ class Broker:
     def start(self) -> None:
         clock, entropy = self.clock, self.entropy
         store = self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
-        self.policy = Policy()
+        self.policy = NodePolicy()
         self.handler = Dispatcher(
             store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=entropy, cluster="c", broker="b",
             policy=self.policy, questions=store.transactions.questions,
@@ -100,7 +100,9 @@ class Broker:
     def publish(self, topic: str, body: bytes, properties: bytes = b"") -> None:
         """A message from an SDK."""
         deaf = Deaf()
-        self.handler.handle(Session("remoting", deaf), Send(1, [Message(topic, body, properties, born_host=LOCAL_HOST)]))
+        self.handler.handle(
+            ClientConnection("remoting", deaf), Send(1, [Message(topic, body, properties, born_host=LOCAL_HOST)])
+        )
         self.run()
 
 
@@ -115,7 +117,7 @@ class Client(Shell):
         self.broker = broker
         self.version = version
         self.connection = broker.adapter.connect(PEER, broker.clock.monotonic_ns())
-        self.session = Session("mqtt", self)
+        self.client_connection = ClientConnection("mqtt", self)
         self.decoder = Decoder(1 << 28, version, client=True)
         self.inbox: list[Packet] = []
         self.reason = ""
@@ -163,12 +165,12 @@ class Client(Shell):
         for command in verb():  # type: ignore[attr-defined]
             if isinstance(command, Disconnected):
                 self.reason = command.reason
-            self.broker.handler.handle(self.session, command)
+            self.broker.handler.handle(self.client_connection, command)
         self.look()
 
     def _end(self) -> None:
         self.gone = True
-        self.session.end()
+        self.client_connection.end()
         if self in self.broker.clients:
             self.broker.clients.remove(self)
 

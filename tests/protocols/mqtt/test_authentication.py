@@ -9,11 +9,11 @@ import hmac
 import jwt
 import pytest
 
-from domain.access import Policy, User
+from domain.access import AccessPolicy, User
 from gateway.access.authority import Access
 from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
-from gateway.access.records import Book
+from gateway.access.records import AccessRecords
 from protocols.mqtt import property as props
 from protocols.mqtt.config import read
 from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect
@@ -33,10 +33,10 @@ class Guarded(Broker):
 
     def start(self) -> None:
         super().start()
-        self.book = Book(MemoryState())
+        self.book = AccessRecords(MemoryState())
         for user in (User("ann", "secret"), User("bob", "hidden")):
             self.book.put_user(user, lambda _: None)
-            self.book.put_policies(user.name, [Policy("*", ("All",))], lambda _: None)
+            self.book.put_policies(user.name, [AccessPolicy("*", ("All",))], lambda _: None)
         access = Access(self.book, read_access({"jwt_secret": SECRET}), self.clock.wall_ms)
         self.handler = Gate(access, self.handler)  # type: ignore[assignment]
         setting = dataclasses.replace(self.adapter._setting, authority=access)
@@ -86,8 +86,8 @@ def test_scram_lets_a_client_in_and_proves_the_server() -> None:
     assert answer.properties.blobs[props.AUTH_DATA] == b"v=" + base64.b64encode(scram.signature)
     client.publish("t")
     assert [ack.code for ack in client.take() if isinstance(ack, Ack)] == [0]
-    assert client.session.principal is not None
-    assert client.session.principal.user == "ann"
+    assert client.client_connection.principal is not None
+    assert client.client_connection.principal.user == "ann"
 
 
 @pytest.mark.parametrize(("user", "password"), [("ann", "wrong"), ("nobody", "secret")])

@@ -10,7 +10,7 @@ from domain.admin import ChangeTopic, Readable, SetReadable, TopicChange
 from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryGroup, QueryTopic
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, GroupFound, GroupList, Refused, TopicFound, TopicList
-from domain.inspect import Figures, Progress, QueryFigures, QueryProgress
+from domain.inspect import NodeCounters, Progress, QueryNodeCounters, QueryProgress
 from domain.retry import RetryPolicy
 from domain.statistics import PolicyFound, QueryPolicy, QueryTopicState, TopicState
 from domain.topic import Durability, Group, Topic
@@ -225,10 +225,10 @@ def test_the_broker_about_itself() -> None:
     assert told["messageDelayLevel"].split()[-1] == "2h"
     assert json.loads(fields(frame)["version"])["counter"] == 0
     command = one(conn, request(28))
-    assert isinstance(command, QueryFigures)
+    assert isinstance(command, QueryNodeCounters)
     rates = {"parked_per_second_10s": 2.5, "due_per_second_10s": 0.5}
     totals = {"put_total": 7.0, "put_per_second_60s": 1.5, "disk_used_ratio": 0.25, "log_end": 900.0, "log_bytes": 300.0}
-    conn.answer(Figures(command.ticket, 1_699_999_999_000, {**rates, **totals}), 1)
+    conn.answer(NodeCounters(command.ticket, 1_699_999_999_000, {**rates, **totals}), 1)
     table = json.loads(reply(conn).body)["table"]
     assert (table["brokerActive"], table["msgPutTotalTodayNow"], table["runtime"]) == ("true", "7", "1000 ms")
     assert table["putTps"] == "0.00 1.50 0.00"

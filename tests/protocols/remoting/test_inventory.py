@@ -6,8 +6,8 @@ import json
 
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.inspect import Figures, QueryFigures
-from domain.inventory import CountWaiting, ListModes, ModeList, Waiting
+from domain.inspect import NodeCounters, QueryNodeCounters
+from domain.inventory import CountWaitingMessages, ListModes, ModeList, WaitingCount
 from domain.statistics import Backlog, QueryBacklog
 from protocols.remoting import codes
 from protocols.remoting.inventory import AHEAD
@@ -43,11 +43,11 @@ def test_modes() -> None:
 
 def test_polls_that_wait() -> None:
     ext = {"consumerGroup": "g", "topic": "T", "queueId": "-1"}
-    assert fields(asked(codes.POLLING_INFO, ext, CountWaiting, Waiting(None, 3))) == {"pollingNum": "3"}
+    assert fields(asked(codes.POLLING_INFO, ext, CountWaitingMessages, WaitingCount(None, 3))) == {"pollingNum": "3"}
 
 
 def test_a_master_that_nobody_follows() -> None:
-    answer = asked(codes.GET_HA_STATUS, {}, QueryFigures, Figures(None, 0, {"log_end": 4096.0}))
+    answer = asked(codes.GET_HA_STATUS, {}, QueryNodeCounters, NodeCounters(None, 0, {"log_end": 4096.0}))
     found = json.loads(answer.body)
     assert (found["master"], found["masterCommitLogMaxOffset"], found["haConnectionInfo"]) == (True, 4096, [])
 

@@ -12,7 +12,7 @@ from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import SYS_PREPARED, Placed
-from domain.resend import Retry
+from domain.resend import SendRetry
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request
@@ -217,7 +217,7 @@ def test_a_batch_may_not_go_to_a_retry_topic() -> None:
 def test_a_message_for_a_retry_topic_is_its_groups_retry(limit: dict[str, str], most: int) -> None:
     header = {**{key: value for key, value in V2.items() if key != "l"}, **limit, "b": "%RETRY%g", "j": "17"}
     command = one(connection(), request(310, header, b"x", serialize=BINARY))
-    assert isinstance(command, Retry)
+    assert isinstance(command, SendRetry)
     assert (command.group, command.retry_max, command.wait) == ("g", most, True)
     assert command.messages[0].reconsume_times == 17
 

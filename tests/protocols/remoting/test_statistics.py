@@ -18,6 +18,7 @@ from domain.statistics import (
     ClientSeen,
     Connections,
     Consumed,
+    FlowRate,
     Peek,
     Peeked,
     Producers,
@@ -27,7 +28,6 @@ from domain.statistics import (
     QueryProducers,
     QueryRates,
     QuerySpans,
-    Rate,
     Rates,
     Span,
     Spans,
@@ -81,7 +81,7 @@ def test_topics_of_a_group_and_its_times() -> None:
 
 
 def test_rates_and_backlogs() -> None:
-    event = Rates(None, Rate(6, 0.1, 2.0), Rate(), Rate(9))
+    event = Rates(None, FlowRate(6, 0.1, 2.0), FlowRate(), FlowRate(9))
     found = json.loads(asked(315, {"statsName": "TOPIC_PUT_NUMS", "statsKey": "T"}, QueryRates, event).body)
     assert found["statsMinute"] == {"avgpt": 2.0, "sum": 6, "tps": 0.1}
     assert found["statsDay"]["sum"] == 9

@@ -11,10 +11,10 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 
 from domain.errors import ErrorCode, Failure
 from gateway.connection.channels import Channels
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
-from gateway.observe.counters import Ledger
+from gateway.observe.counters import CounterRegistry
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import STREAM_WINDOW_BYTES, EngineFactory
 from protocols.mqtt.connect import Connack, Connect, Disconnect
@@ -38,13 +38,13 @@ class Line:
 
     def __init__(self, engine: EngineFactory, broker: Broker, **options: object) -> None:
         self.broker = broker
-        self.figures = Ledger().of("mqtt")
+        self.figures = CounterRegistry().of("mqtt")
         channels = Channels(self.figures)
         broker.handler.add(channels)
         channels.handler = broker.handler
         adapter = WebSocketAdapter({"/mqtt": broker.adapter}, options)
         self.server = Http2Connection(engine, [adapter, Notebooks()], PEER, broker.clock.monotonic_ns())
-        self.session = Session("http", self)  # type: ignore[arg-type]
+        self.session = ClientConnection("http", self)  # type: ignore[arg-type]
         self.client = Http2Client(self.server)
         self.channels = channels
 

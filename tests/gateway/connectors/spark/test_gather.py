@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from domain import record
 from domain.message import Message
 from domain.record import Record
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import column, gather, reference
 from gateway.connectors.spark.failure import RecordError
 
-QUEUE = Queue("broker-a", "orders", 3)
+QUEUE = QueueRoute("broker-a", "orders", 3)
 SCHEMA = column.arrow_schema(column.struct("all"))
 
 NAMES = st.sampled_from(

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark import offset
 from gateway.connectors.spark.failure import OptionError
 
-A0, A1, B0 = Queue("a", "orders", 0), Queue("a", "orders", 1), Queue("b", "orders", 0)
+A0, A1, B0 = QueueRoute("a", "orders", 0), QueueRoute("a", "orders", 1), QueueRoute("b", "orders", 0)
 BOUNDS = {A0: (5, 50), A1: (0, 10), B0: (2, 20)}
 
 
@@ -20,12 +20,12 @@ def test_equal_positions_are_equal_text() -> None:
 
 
 def test_reading_gives_back_what_was_written() -> None:
-    position = {A0: 1, A1: 2, Queue("a/b", "t", 7): 0}
+    position = {A0: 1, A1: 2, QueueRoute("a/b", "t", 7): 0}
     assert offset.read(json.loads(json.dumps(offset.document(position)))) == position
 
 
 def test_ten_thousand_queues_stay_below_300_kib() -> None:
-    position = {Queue("broker-a", "orders", number): 123_456_789 for number in range(10_000)}
+    position = {QueueRoute("broker-a", "orders", number): 123_456_789 for number in range(10_000)}
     assert len(json.dumps(offset.document(position))) < 300 * 1024
 
 
@@ -50,7 +50,7 @@ def test_the_first_batch_starts_where_the_checkpoint_says() -> None:
         ("{}", {A0: 5, A1: 0, B0: 2}),
     ],
 )
-def test_starting_offsets_of_a_person(text: str, position: dict[Queue, int]) -> None:
+def test_starting_offsets_of_a_person(text: str, position: dict[QueueRoute, int]) -> None:
     assert offset.resolve("startingOffsets", text, BOUNDS) == position
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.client.answer import Queue
+from gateway.client.answer import QueueRoute
 from gateway.connectors.spark.plan import SMALL_ROWS, Range, admit, deal
 
-QUEUES = [Queue("b", "t", number) for number in range(8)]
+QUEUES = [QueueRoute("b", "t", number) for number in range(8)]
 LAGS = st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 10_000))
 RANGES = st.lists(
     st.tuples(st.sampled_from(QUEUES), st.integers(0, 9_000), st.integers(0, 9_000)), unique_by=lambda one: one[0]
@@ -21,7 +21,7 @@ RANGES = st.lists(
 
 @settings(max_examples=100)
 @given(LAGS, st.integers(1, 20_000))
-def test_every_lagging_queue_moves_and_none_beyond_its_end(lags: dict[Queue, int], most: int) -> None:
+def test_every_lagging_queue_moves_and_none_beyond_its_end(lags: dict[QueueRoute, int], most: int) -> None:
     moved = admit(lags, most)
     lagging = {queue: lag for queue, lag in lags.items() if lag > 0}
     assert moved.keys() == lagging.keys()
@@ -35,7 +35,7 @@ def test_what_a_short_queue_leaves_goes_to_the_long_ones() -> None:
 
 @settings(max_examples=100)
 @given(RANGES, st.integers(1, 5_000), st.integers(1, 40))
-def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[Queue, int, int]], rows: int, least: int) -> None:
+def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[QueueRoute, int, int]], rows: int, least: int) -> None:
     ranges = [Range(queue, min(a, b), max(a, b)) for queue, a, b in given_]
     tasks = deal(ranges, rows, least)
     for one in ranges:
@@ -59,7 +59,7 @@ def test_small_queues_share_a_task_and_big_ones_are_cut() -> None:
 
 def work(count: int) -> int:
     """Lines that run while `count` queues are planned."""
-    queues = [Queue("broker-a", "orders", number) for number in range(count)]
+    queues = [QueueRoute("broker-a", "orders", number) for number in range(count)]
     lines = 0
 
     def trace(_frame: FrameType, event: str, _argument: Any) -> Any:

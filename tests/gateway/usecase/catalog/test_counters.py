@@ -8,7 +8,7 @@ from domain.errors import ErrorCode
 from domain.event import Refused
 from domain.statistics import QueryRates, Rates
 from gateway.usecase.catalog import counters as tally
-from gateway.usecase.catalog.counters import Tally, Window
+from gateway.usecase.catalog.counters import CountWindow, MessageCounters
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.store.clock import VirtualClock
@@ -16,16 +16,16 @@ from tests.store.clock import VirtualClock
 __all__ = ["bench"]
 
 
-def ask(place: Tally, name: str, key: str) -> Rates | Refused:
+def ask(place: MessageCounters, name: str, key: str) -> Rates | Refused:
     ear = Ear()
-    place.verbs()[QueryRates](ear.session, QueryRates(1, name, key))
+    place.verbs()[QueryRates](ear.connection, QueryRates(1, name, key))
     [event] = ear.take()
     assert isinstance(event, Rates | Refused)
     return event
 
 
 def test_a_window_forgets_what_is_older_than_its_slots() -> None:
-    window = Window(2, 3)
+    window = CountWindow(2, 3)
     for tick in range(6):
         window.add(1, 10, 1, tick)
     assert window.sum(5, 3) == (6, 60, 6)
@@ -38,7 +38,7 @@ def test_a_window_forgets_what_is_older_than_its_slots() -> None:
 
 def test_rates_of_a_minute_an_hour_and_a_day() -> None:
     clock = VirtualClock()
-    place = Tally(clock)
+    place = MessageCounters(clock)
     for _ in range(7_200):
         place.arrived("T", 0, [b"12345", b"12345"])
         clock.run_for(1_000)
@@ -62,14 +62,14 @@ def test_rates_of_a_minute_an_hour_and_a_day() -> None:
 
 @pytest.mark.parametrize(("name", "key"), [("TOPIC_PUT_NUMS", "nothing"), ("GROUP_GET_NUMS", "T@nobody"), ("NONE", "T")])
 def test_what_was_never_counted_is_refused(name: str, key: str) -> None:
-    found = ask(Tally(VirtualClock()), name, key)
+    found = ask(MessageCounters(VirtualClock()), name, key)
     assert isinstance(found, Refused)
     assert found.failure.code is ErrorCode.ARGUMENT_ILLEGAL
 
 
 def test_yesterday_and_today() -> None:
     clock = VirtualClock()
-    place = Tally(clock)
+    place = MessageCounters(clock)
     place.arrived("T", 0, [b"1"] * 5)
     clock.run_for(tally.DAY_MS)
     place.arrived("T", 0, [b"1"] * 7)
@@ -83,7 +83,7 @@ def test_yesterday_and_today() -> None:
 def test_counters_are_bounded_and_idle_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tally, "COUNTERS_MAX", 2)
     clock = VirtualClock()
-    place = Tally(clock)
+    place = MessageCounters(clock)
     for topic in ("A", "B", "C"):
         place.arrived(topic, 0, [b"1"])
     assert isinstance(ask(place, "TOPIC_PUT_NUMS", "C"), Refused)
@@ -109,7 +109,7 @@ def test_what_a_group_is_given_is_counted(bench: Bench) -> None:
 
 def test_a_count_that_somebody_else_keeps_is_told_by_the_second() -> None:
     clock = VirtualClock()
-    place, count = Tally(clock), [1_000]
+    place, count = MessageCounters(clock), [1_000]
     place.follow("mine", lambda: count[0])
     clock.run_for(60_000)
     assert place.figures()["mine_per_second_10s"] == 0.0, "what was there before is no rate"

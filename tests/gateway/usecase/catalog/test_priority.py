@@ -12,7 +12,7 @@ from domain.priority import again_first
 from domain.record import Record
 from domain.statistics import ChangePolicy
 from domain.topic import Group, Topic
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import PriorityReads
 from tests.gateway.usecase.bench import Bench, bench, code
 
@@ -93,7 +93,7 @@ def test_the_policy_has_what_comes_again_first_or_as_often_as_it_says(ranked: Be
     send(ranked, "3")
     assert bodies(ranked, 1) == [b"3"]
     assert bodies(ranked, 2) == [b"2", b"3"]
-    reads = PriorityReads(Policy(priority_again_first_percent=30))
+    reads = PriorityReads(NodePolicy(priority_again_first_percent=30))
     topic, group, command = Topic("R", 4, 4, type="PRIORITY"), Group("g"), Receive(1, "g", "R", 1, 60_000)
     assert sum(again_first(reads.queue_id(topic, group, command)) for _ in range(100)) == 30
 

@@ -11,7 +11,7 @@ from domain.command import Command, DeleteGroup, ListGroups, Pull, PutGroup, Put
 from domain.errors import ErrorCode
 from domain.event import Done, GroupList, Pulled, Received, Refused, Sent
 from domain.inspect import AwaitMessages, MessagesWait
-from domain.inventory import CountWaiting, Waiting
+from domain.inventory import CountWaitingMessages, WaitingCount
 from domain.message import Message
 from domain.record import Record
 from domain.statistics import ChangePolicy, Peek, Peeked
@@ -28,7 +28,7 @@ BROADCAST = Pull(1, "g", "T", 0, 0, 32, 1_000_000, broadcast=True)
 LATE_PULL = Pull(2, "g", "T", 0, 1, 32, 1_000_000, wait_ms=10_000)
 AWAIT = AwaitMessages(1, "g", "T")
 PEEK = Peek(1, "g", "T", -1, 32)
-COUNT = CountWaiting(1, "g", "T", -1)
+COUNT = CountWaitingMessages(1, "g", "T", -1)
 LATE_RECEIVE = Receive(2, "g", "T", 32, 60_000, wait_ms=10_000)
 
 
@@ -84,7 +84,7 @@ def test_who_may_not_read_may_not_look_either(place: Bench, what: str, command: 
     assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
     allow(place, what)
     [event] = place.ask(copied(command))
-    assert event in (MessagesWait(1, True), Waiting(1, 0)) or (isinstance(event, Peeked) and len(event.records) == 1)
+    assert event in (MessagesWait(1, True), WaitingCount(1, 0)) or (isinstance(event, Peeked) and len(event.records) == 1)
     place.ask(PutTopic(1, Topic("T", 2, 2, PERM_WRITE)))
     assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
     place.ask(PutTopic(1, Topic("T", 2, 2)))

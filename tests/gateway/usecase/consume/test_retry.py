@@ -28,7 +28,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Pulled, Received, Sent, TopicFound
 from domain.message import Message
 from domain.record import Record
-from domain.resend import Retry
+from domain.resend import SendRetry
 from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
@@ -215,7 +215,7 @@ def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_lane_only(bench:
 def retried(bench: Bench, times: int, most: int = -1) -> None:
     stored = properties.encode([("UNIQ_KEY", "M"), ("RETRY_TOPIC", "t"), ("DELAY", "1"), ("ORIGIN_MESSAGE_ID", "O")])
     message = Message("%RETRY%g", b"x", stored, message_id="M", reconsume_times=times)
-    [event] = bench.ask(Retry(1, [message], "g", most))
+    [event] = bench.ask(SendRetry(1, [message], "g", most))
     assert isinstance(event, Sent)
     bench.clock.run_for(1_100)
 

@@ -63,7 +63,7 @@ class Puller:
         self.bench.ask(CommitOffsets(1, "g", [("t", 0, offset)]), self.ear)
 
     def leave(self) -> None:
-        self.bench.handler.handle(self.ear.session, Disconnected("lost"))
+        self.bench.handler.handle(self.ear.connection, Disconnected("lost"))
         self.bench.clock.run_for(20)
 
 
@@ -148,7 +148,7 @@ def test_what_a_member_held_that_disappears_is_free(group: Bench) -> None:
     puller.report(2)
     ear = Ear()
     assert len(group.ask(Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True), ear)) == 1, "the rest"
-    group.handler.handle(ear.session, Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True))
+    group.handler.handle(ear.connection, Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True))
     group.clock.run_for(100)
     assert ear.take() == []
     puller.leave()
@@ -266,7 +266,7 @@ def test_a_pull_that_waits_hears_of_what_is_freed_and_of_what_arrives(group: Ben
     two = Puller(group, "two")
     two.offset = 9
     assert two.pull() == ["9", "new"], "the queue has a new puller"
-    group.handler.handle(puller.ear.session, Pull(1, "g", "t", 0, 11, 32, 0, 10_000, member="one"))
+    group.handler.handle(puller.ear.connection, Pull(1, "g", "t", 0, 11, 32, 0, 10_000, member="one"))
     group.clock.run_for(10_100)
     assert len([event for event in puller.ear.take() if isinstance(event, Pulled)]) == 1
 

@@ -10,7 +10,7 @@ from domain.event import Delivered, Event, Refused, Watched
 from domain.message import LOCAL_HOST, Message
 from domain.ports import Timer
 from domain.record import Record, encode
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume import watch
 from gateway.usecase.consume.watch import Watches
 from tests.shell import Shell
@@ -55,16 +55,16 @@ def record(topic: str, path: str = "", body: bytes = b"x", offset: int = 0) -> b
     return encode(Message(topic, body, properties, queue_id=0), offset, offset * 100, 1, LOCAL_HOST)
 
 
-def client() -> tuple[Session, list[Event]]:
+def client() -> tuple[ClientConnection, list[Event]]:
     heard = Heard()
-    return Session("test", heard), heard.events
+    return ClientConnection("test", heard), heard.events
 
 
 def test_a_turn_of_matching_records_is_one_event() -> None:
     clock = Turns()
     watches = Watches(clock)
-    session, events = client()
-    watches.watch(session, Watch(1, "t/+"))
+    connection, events = client()
+    watches.watch(connection, Watch(1, "t/+"))
     assert events == [Watched(1)]
     first, second = record("t", "t/a", b"1"), record("t", "t/b", b"2")
     watches.arrived("t", 0, [first, record("t", "t/a/deep"), record("t")])
@@ -77,9 +77,9 @@ def test_a_turn_of_matching_records_is_one_event() -> None:
 def test_a_record_without_a_path_is_at_its_topic() -> None:
     clock = Turns()
     watches = Watches(clock)
-    session, events = client()
+    connection, events = client()
     for ticket, pattern in enumerate(("t", "t/#", "+", "#", "t/+")):
-        watches.watch(session, Watch(ticket, pattern))
+        watches.watch(connection, Watch(ticket, pattern))
     watches.arrived("t", 0, [record("t")])
     clock.turn()
     assert {event.ticket for event in events if isinstance(event, Delivered)} == {0, 1, 2, 3}
@@ -106,9 +106,9 @@ def test_unwatch_and_disconnect_stop_what_has_not_been_delivered_yet() -> None:
 def test_a_second_watch_under_a_ticket_replaces_the_first() -> None:
     clock = Turns()
     watches = Watches(clock)
-    session, events = client()
-    watches.watch(session, Watch(1, "a"))
-    watches.watch(session, Watch(1, "b"))
+    connection, events = client()
+    watches.watch(connection, Watch(1, "a"))
+    watches.watch(connection, Watch(1, "b"))
     watches.arrived("a", 0, [record("a")])
     clock.turn()
     assert events == [Watched(1), Watched(1)]
@@ -117,10 +117,10 @@ def test_a_second_watch_under_a_ticket_replaces_the_first() -> None:
 
 def test_bad_filters_and_too_many_watches_are_refused() -> None:
     watches = Watches(Turns())
-    session, events = client()
-    watches.watch(session, Watch(0, "a/#/b"))
+    connection, events = client()
+    watches.watch(connection, Watch(0, "a/#/b"))
     for ticket in range(watch.WATCHES_PER_SESSION_MAX + 1):
-        watches.watch(session, Watch(ticket, "x"))
+        watches.watch(connection, Watch(ticket, "x"))
     refusals = [event.failure.code for event in events if isinstance(event, Refused)]
     assert refusals == [ErrorCode.FILTER_ILLEGAL, ErrorCode.QUOTA]
 
@@ -128,8 +128,8 @@ def test_bad_filters_and_too_many_watches_are_refused() -> None:
 def test_a_flood_within_one_turn_costs_the_oldest_records() -> None:
     clock = Turns()
     watches = Watches(clock)
-    session, events = client()
-    watches.watch(session, Watch(1, "t"))
+    connection, events = client()
+    watches.watch(connection, Watch(1, "t"))
     watches.arrived("t", 0, [record("t", offset=n) for n in range(watch.PENDING_MAX + 3)])
     clock.turn()
     delivered = events[-1]

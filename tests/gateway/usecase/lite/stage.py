@@ -17,7 +17,7 @@ from domain.lite import (
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.lite.parts import lite_use_cases
 from tests.gateway.usecase.bench import Bench, bench
@@ -32,11 +32,11 @@ PARENT = "sessions"
 @pytest.fixture
 def place(bench: Bench) -> Bench:
     """A topic of lite topics, a group that is bound to it, and the use cases."""
-    place_with(bench, Policy(lite_subscriptions_max=50))
+    place_with(bench, NodePolicy(lite_subscriptions_max=50))
     return bench
 
 
-def place_with(bench: Bench, policy: Policy) -> None:
+def place_with(bench: Bench, policy: NodePolicy) -> None:
     """The topic, the group and the use cases, by another policy."""
     store = bench.store
     bench.handler.add(*lite_use_cases(store, store.lights, store.metadata, bench.handler, bench.clock, policy))

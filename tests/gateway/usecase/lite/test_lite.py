@@ -176,7 +176,7 @@ def test_what_a_group_has_to_do_is_summed_up_over_all_lite_topics(place: Bench) 
     place.store.commit("g", [(lite.queue_name(PARENT, name), 0, 0) for name in names], commits.append)
     place.clock.run_for(100)
     assert commits == [None]
-    place.handler.handle(ear.session, QueryLiteGroup(1, "g", "", 2))
+    place.handler.handle(ear.connection, QueryLiteGroup(1, "g", "", 2))
     place.clock.run_for(100)
     [group] = ear.take()
     assert isinstance(group, LiteGroup)

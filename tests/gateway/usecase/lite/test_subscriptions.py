@@ -17,7 +17,7 @@ from domain.lite import (
     SyncSubscription,
 )
 from domain.record import Record
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.lite.stage import (
@@ -150,7 +150,7 @@ def test_quotas(place: Bench) -> None:
 
 
 def test_no_more_than_a_rate_of_requests_adds_lite_topics(bench: Bench) -> None:
-    place_with(bench, Policy(lite_syncs_per_s=3))
+    place_with(bench, NodePolicy(lite_syncs_per_s=3))
     ear = Ear()
     add = SyncSubscription(1, "c", "g", PARENT, Action.PARTIAL_ADD, ["a"])
     other = SyncSubscription(1, "d", "g", PARENT, Action.PARTIAL_ADD, ["b"])

@@ -83,7 +83,7 @@ def test_members_and_producers_with_their_addresses(bench: Bench) -> None:
     assert isinstance(listed, Producers)
     assert listed.groups == {"pg": event.clients}
     assert isinstance(listed.groups["pg"][0], ClientSeen)
-    bench.handler.handle(ear.session, Disconnected("end-of-stream"))
+    bench.handler.handle(ear.connection, Disconnected("end-of-stream"))
     assert bench.ask(QueryProducers(4)) == [Producers(4, {})]
 
 

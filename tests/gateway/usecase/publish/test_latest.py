@@ -14,7 +14,7 @@ from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, Message
 from domain.ports import StateChange, Timer
 from domain.record import Record, check
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestValues, Walk, retain, value_at
 from tests.shell import Shell
 
@@ -103,13 +103,13 @@ def test_reading_and_deleting_by_path() -> None:
     state.put([retain(message("t/1"))], None)
     values = LatestValues(state, At(0))
     heard = Heard()
-    session = Session("test", heard)
-    values.read(session, Latest(1, "t/1"))
-    values.read(session, Latest(2, "t"))
-    values.delete(session, DeleteLatest(3, "t/1"))
-    values.read(session, Latest(4, "t/1"))
-    values.read(session, Latest(5, "t/+"))
-    values.delete(session, DeleteLatest(6, "#"))
+    connection = ClientConnection("test", heard)
+    values.read(connection, Latest(1, "t/1"))
+    values.read(connection, Latest(2, "t"))
+    values.delete(connection, DeleteLatest(3, "t/1"))
+    values.read(connection, Latest(4, "t/1"))
+    values.read(connection, Latest(5, "t/+"))
+    values.delete(connection, DeleteLatest(6, "#"))
     first = heard.events[0]
     assert isinstance(first, Value)
     assert first.record is not None

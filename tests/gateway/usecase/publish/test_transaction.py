@@ -80,7 +80,7 @@ def test_producers_of_the_group_are_asked_in_turn_while_they_are_there(stage: Be
     assert Record(question.record).topic == "t"
     stage.ask(Leave(1, "client-0", producer_group="pg"), ears[0])
     ears[0].take()
-    ears[1].session.end()
+    ears[1].connection.end()
     stage.clock.run_for(30_000)
     assert [ear.take() for ear in ears] == [[], [], []]
     stage.ask(EndTransaction(2, "pg", "one", COMMIT))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from domain.mqtt_session import EXPIRY_NEVER
 from gateway.usecase.sessions import absence
 from gateway.usecase.sessions.absence import Absences
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from tests.store.clock import VirtualClock
 
 
-def gone(clock: VirtualClock, client_id: str, expiry_s: int) -> Subscriber:
-    subscriber = Subscriber(client_id)
-    subscriber.lost_ms = clock.wall_ms()
-    subscriber.expiry_s = expiry_s
-    return subscriber
+def gone(clock: VirtualClock, client_id: str, expiry_s: int) -> MqttSession:
+    session = MqttSession(client_id)
+    session.lost_ms = clock.wall_ms()
+    session.expiry_s = expiry_s
+    return session
 
 
 def test_each_is_due_in_its_time() -> None:

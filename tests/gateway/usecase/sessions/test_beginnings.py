@@ -6,7 +6,7 @@ import pytest
 
 from domain.command import DeleteTopic, PutTopic
 from domain.topic import Topic
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from tests.gateway.usecase.sessions.test_shares import member, numbers, send, sender
 from tests.protocols.mqtt.stage import Broker
 from tests.shell import Shell
@@ -34,7 +34,7 @@ def test_a_topic_that_came_after_the_first_member_is_read_from_its_first_message
 def test_members_that_could_take_nothing_lose_nothing_to_one_that_comes(pattern: str, faults: str) -> None:
     broker = Broker()
     first = member(broker, "first", pattern, expiry_s=600)
-    first.stalled = first.session.stalled = True
+    first.stalled = first.client_connection.stalled = True
     send(sender(broker), 10, qos=1)
     if faults == "kill":
         broker.kill()
@@ -83,12 +83,12 @@ def test_a_topic_made_anew_under_its_members_is_read_from_its_first_message() ->
     first = member(broker, "first", "$share/g/t/#")
     send(sender(broker), 3)
     assert numbers(first.messages()) == [0, 1, 2]
-    deaf = Session("remoting", Shell())
+    deaf = ClientConnection("remoting", Shell())
     broker.handler.handle(deaf, DeleteTopic(1, "t"))
     broker.run()
     broker.handler.handle(deaf, PutTopic(2, Topic("t", 2, 2)))
     broker.run()
-    first.stalled = first.session.stalled = True
+    first.stalled = first.client_connection.stalled = True
     send(sender(broker), 4, first=10)
     second = member(broker, "second", "$share/g/t/#")
     assert numbers(second.messages()) == [10, 11, 12, 13]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
 from domain.ports import StateChange
-from gateway.usecase.sessions.mqtt_session import Subscriber
+from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outflow import CHECKPOINT_NS, CHECKPOINT_SESSIONS, Outflow
 from tests.gateway.usecase.sessions.test_snapshot import store
 
@@ -25,17 +25,17 @@ def test_many_sessions_are_put_on_record_over_many_turns() -> None:
 
     state.put = watched  # type: ignore[method-assign]
     outflow = Outflow(state, clock, lambda claim: None)
-    subscribers = [Subscriber(f"c{number}") for number in range(1_000)]
-    for subscriber in subscribers:
-        outflow.stain(subscriber)
-        outflow.stain(subscriber)
+    sessions = [MqttSession(f"c{number}") for number in range(1_000)]
+    for session in sessions:
+        outflow.stain(session)
+        outflow.stain(session)
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
-    assert sum(kept) == len(subscribers)
+    assert sum(kept) == len(sessions)
     assert max(kept) <= CHECKPOINT_SESSIONS
-    assert not any(subscriber.dirty for subscriber in subscribers)
-    outflow.stain(subscribers[3])
-    outflow.stain(subscribers[4])
-    outflow.forget(subscribers[3])
+    assert not any(session.dirty for session in sessions)
+    outflow.stain(sessions[3])
+    outflow.stain(sessions[4])
+    outflow.forget(sessions[3])
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert kept[-1] == 1
-    assert sum(kept) == len(subscribers) + 1
+    assert sum(kept) == len(sessions) + 1

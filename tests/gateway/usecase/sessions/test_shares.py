@@ -8,7 +8,7 @@ import pytest
 
 from domain.command import Acknowledge, Command, Receive
 from domain.event import Event, Leased, Received
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from protocols.mqtt import property as props
 from protocols.mqtt.connect import Disconnect
 from protocols.mqtt.packet import Packet
@@ -54,7 +54,7 @@ class Receiver(Shell):
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.session = Session("http", self)
+        self.client_connection = ClientConnection("http", self)
         self.got: list[Leased] = []
 
     def answer(self, event: Event) -> None:
@@ -62,7 +62,7 @@ class Receiver(Shell):
             self.got += event.messages
 
     def do(self, command: Command) -> None:
-        self.broker.handler.handle(self.session, command)
+        self.broker.handler.handle(self.client_connection, command)
         self.broker.run()
 
     def receive(self, limit: int = 32, wait_ms: int = 0) -> list[Leased]:

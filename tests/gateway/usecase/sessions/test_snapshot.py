@@ -10,7 +10,7 @@ from domain.message import Message
 from domain.mqtt_session import EXPIRY_NEVER, Interest, Will
 from domain.ports import StateChange
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import Flight, Subscriber
+from gateway.usecase.sessions.mqtt_session import Flight, MqttSession
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 from tests.store.clock import VirtualClock
@@ -33,9 +33,9 @@ PATTERN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
 
 
 @st.composite
-def subscribers(draw: st.DrawFn) -> Subscriber:
+def sessions(draw: st.DrawFn) -> MqttSession:
     """Any durable session that is away."""
-    out = Subscriber(draw(PATTERN))
+    out = MqttSession(draw(PATTERN))
     out.expiry_s = draw(st.integers(1, EXPIRY_NEVER))
     out.lost_ms = draw(st.integers(0, 1 << 50))
     out.baseline_ms = draw(st.integers(0, 1 << 50))
@@ -60,15 +60,15 @@ def subscribers(draw: st.DrawFn) -> Subscriber:
     return out
 
 
-def facts(subscriber: Subscriber) -> object:
-    will = subscriber.will
+def facts(session: MqttSession) -> object:
+    will = session.will
     message = will and will.message
     return (
-        subscriber.client_id, subscriber.expiry_s, subscriber.lost_ms, subscriber.baseline_ms, subscriber.positions,
-        [[getattr(interest, name) for name in Interest.__slots__] for interest in subscriber.interests.values()],
+        session.client_id, session.expiry_s, session.lost_ms, session.baseline_ms, session.positions,
+        [[getattr(interest, name) for name in Interest.__slots__] for interest in session.interests.values()],
         [
             (slot, flight.level, flight.place, flight.offset, flight.path, flight.retained, flight.identifiers, flight.taken)
-            for slot, flight in subscriber.in_flight.items()
+            for slot, flight in session.in_flight.items()
         ],
         will and (will.delay_s, will.expiry_s),
         message and (message.topic, message.body, message.properties, message.retain),
@@ -76,27 +76,27 @@ def facts(subscriber: Subscriber) -> object:
 
 
 @settings(max_examples=50, deadline=None)
-@given(subscribers())
-def test_a_session_comes_back_as_it_was(subscriber: Subscriber) -> None:
+@given(sessions())
+def test_a_session_comes_back_as_it_was(session: MqttSession) -> None:
     opened, clock = store()
-    put(opened, clock, [snapshot.definition(subscriber), *snapshot.progress(subscriber)])
-    found = snapshot.load(opened.state, subscriber.client_id)
+    put(opened, clock, [snapshot.definition(session), *snapshot.progress(session)])
+    found = snapshot.load(opened.state, session.client_id)
     assert found is not None
-    assert facts(found) == facts(subscriber)
-    outline = snapshot.outline(opened.state, subscriber.client_id)
+    assert facts(found) == facts(session)
+    outline = snapshot.outline(opened.state, session.client_id)
     assert outline is not None
-    assert outline.client_id == subscriber.client_id
+    assert outline.client_id == session.client_id
     assert snapshot.outline(opened.state, "nobody") is None
 
 
 def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
     opened, clock = store()
     for client_id in ("a", "ab", "b"):
-        subscriber = Subscriber(client_id)
-        subscriber.expiry_s = 1
-        subscriber.positions[("t", 0)] = 5
-        subscriber.touched["t"] = None
-        put(opened, clock, [snapshot.definition(subscriber), *snapshot.progress(subscriber), snapshot.mark(client_id, 7, True)])
+        session = MqttSession(client_id)
+        session.expiry_s = 1
+        session.positions[("t", 0)] = 5
+        session.touched["t"] = None
+        put(opened, clock, [snapshot.definition(session), *snapshot.progress(session), snapshot.mark(client_id, 7, True)])
     put(opened, clock, snapshot.removal(opened.state, "a", None))
     assert snapshot.load(opened.state, "a") is None
     for client_id in ("ab", "b"):
@@ -107,9 +107,9 @@ def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
 
 
 def test_only_topics_that_were_touched_are_written_again() -> None:
-    subscriber = Subscriber("a")
-    subscriber.positions = {("t", 0): 1, ("u", 0): 1}
-    subscriber.touched["u"] = None
-    keys = [change.key for change in snapshot.progress(subscriber)]
+    session = MqttSession("a")
+    session.positions = {("t", 0): 1, ("u", 0): 1}
+    session.touched["u"] = None
+    keys = [change.key for change in snapshot.progress(session)]
     assert keys == [b"a\x00f", b"a\x00pu"]
-    assert [change.key for change in snapshot.progress(subscriber)] == [b"a\x00f"]
+    assert [change.key for change in snapshot.progress(session)] == [b"a\x00f"]

@@ -12,12 +12,12 @@ from tests.protocols.mqtt.stage import Broker, Client, bodies
 
 def stall(client: Client) -> None:
     """What the pump says when the socket's buffer is full."""
-    client.stalled = client.session.stalled = True
+    client.stalled = client.client_connection.stalled = True
 
 
 def ease(broker: Broker, client: Client) -> None:
     client.stalled = False
-    client.session.ease()
+    client.client_connection.ease()
     broker.run()
 
 

@@ -10,7 +10,7 @@ from domain.command import Command, Heartbeat, Membership, QueryMembers, Receive
 from domain.event import Event, Leased, Members, MembersChanged, Received
 from domain.statistics import Connections, QueryConnections
 from domain.topic import Group
-from gateway.connection.client_connection import Session
+from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import policy
 from gateway.usecase.sessions.strategy import strategy_of
 from protocols.mqtt import property as props
@@ -44,7 +44,7 @@ class Ear:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.session = Session("remoting", self)
+        self.client_connection = ClientConnection("remoting", self)
         self.heard: list[Event] = []
 
     def answer(self, event: Event) -> None:
@@ -61,7 +61,7 @@ class Ear:
 
     def ask(self, command: Command) -> Event:
         self.heard.clear()
-        self.broker.handler.handle(self.session, command)
+        self.broker.handler.handle(self.client_connection, command)
         self.broker.run()
         return self.heard[0]
 

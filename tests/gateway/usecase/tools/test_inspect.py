@@ -12,11 +12,11 @@ from domain.event import Done, Leased, Received, Sent, TopicFound
 from domain.inspect import (
     AwaitMessages,
     Earliest,
-    Figures,
     MessagesWait,
+    NodeCounters,
     Progress,
     QueryEarliest,
-    QueryFigures,
+    QueryNodeCounters,
     QueryProgress,
 )
 from domain.message import Message
@@ -141,7 +141,7 @@ def test_it_gives_up_when_its_time_is_over(place: Bench) -> None:
 def test_a_client_that_has_gone_waits_no_longer(place: Bench) -> None:
     ear = Ear()
     place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), ear)
-    place.handler.handle(ear.session, Disconnected("end-of-stream"))
+    place.handler.handle(ear.connection, Disconnected("end-of-stream"))
     place.clock.run_for(1_100)
     assert ear.take() == []
 
@@ -159,8 +159,8 @@ def test_how_far_a_group_is(place: Bench) -> None:
 
 def test_figures_of_the_node(place: Bench) -> None:
     place.send("T", "first")
-    (event,) = place.ask(QueryFigures(1))
-    assert isinstance(event, Figures)
+    (event,) = place.ask(QueryNodeCounters(1))
+    assert isinstance(event, NodeCounters)
     assert event.values["messages_total"] >= 1
 
 

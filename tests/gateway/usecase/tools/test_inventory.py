@@ -7,7 +7,7 @@ import pytest
 from domain.command import PutTopic, Receive
 from domain.errors import ErrorCode
 from domain.event import Done, RequestMode
-from domain.inventory import CountWaiting, ListModes, ModeList, QueryRequestMode, SetRequestMode, Waiting
+from domain.inventory import CountWaitingMessages, ListModes, ModeList, QueryRequestMode, SetRequestMode, WaitingCount
 from domain.route import Registration, TopicQueues
 from domain.topic import Topic
 from gateway.usecase.catalog.modes import Modes
@@ -21,9 +21,9 @@ def test_receives_that_wait_are_counted_by_group_topic_and_queue(bench: Bench) -
     bench.ask(PutTopic(1, Topic("t", 4, 4)))
     for queue_id in (-1, -1, 2):
         assert bench.ask(Receive(1, "g", "t", 1, 30_000, wait_ms=5_000, queue_id=queue_id)) == []
-    counts = {queue_id: bench.ask(CountWaiting(2, "g", "t", queue_id)) for queue_id in (-1, 0, 2)}
-    assert counts == {-1: [Waiting(2, 2)], 0: [Waiting(2, 0)], 2: [Waiting(2, 1)]}
-    assert bench.ask(CountWaiting(2, "other", "t", -1)) == [Waiting(2, 0)]
+    counts = {queue_id: bench.ask(CountWaitingMessages(2, "g", "t", queue_id)) for queue_id in (-1, 0, 2)}
+    assert counts == {-1: [WaitingCount(2, 2)], 0: [WaitingCount(2, 0)], 2: [WaitingCount(2, 1)]}
+    assert bench.ask(CountWaitingMessages(2, "other", "t", -1)) == [WaitingCount(2, 0)]
 
 
 @pytest.fixture

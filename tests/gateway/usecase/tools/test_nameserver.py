@@ -37,10 +37,10 @@ from domain.route import (
 )
 from domain.statistics import ChangePolicy
 from domain.topic import Group, Topic
-from gateway.usecase.catalog.policy import Policy
+from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.tools.nameserver import NameServer
-from nameserver.settings import Settings
+from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
 from store.config import StoreConfig
 from store.engine import open_store
@@ -65,7 +65,7 @@ class Place:
 
     def ask(self, command: Command) -> Event:
         ear = Ear()
-        self.handler.handle(ear.session, command)
+        self.handler.handle(ear.connection, command)
         self.clock.run_for(20)
         (event,) = ear.take()
         return event
@@ -78,12 +78,12 @@ class Place:
 
 def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
     store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
-    policy = Policy()
+    policy = NodePolicy()
     handler = Dispatcher(
         store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
         policy=policy, questions=store.transactions.questions,
     )  # fmt: skip
-    handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), Settings(store.state), clock, policy))
+    handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), StoredSettings(store.state), clock, policy))
     clock.run_for(50)
     return Place(clock, disk, handler)
 

@@ -70,7 +70,7 @@ def test_a_client_that_is_silent_goes_away_or_is_not_there(bench: Bench) -> None
     bench.ask(AskRunningInfo(7, "g", "c"), tool)
     assert code(bench.ask(AskRunningInfo(8, "g", "c"), tool, ms=11_000)[:1]) is ErrorCode.CLIENT_UNKNOWN
     bench.ask(AskRunningInfo(9, "g", "c"), tool)
-    bench.handler.handle(client.session, Disconnected("end-of-stream"))
+    bench.handler.handle(client.connection, Disconnected("end-of-stream"))
     assert code(tool.take()) is ErrorCode.CLIENT_UNKNOWN
 
 

@@ -1,0 +1,19 @@
+"""What carries out commands: the dispatcher, or what stands before it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from domain.command import Command
+from gateway.connection.client_connection import ClientConnection
+
+
+class Handler(Protocol):
+    """The use cases as connections see them.
+
+    `gateway.usecase.dispatcher.Dispatcher` carries commands out. `gateway.access.gate.Gate` and
+    `gateway.guard.throttle.Throttle` stand before it and pass on what is allowed.
+    """
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Carry out one command. The answer goes to `connection.answer`, at once or later."""
