@@ -41,13 +41,13 @@ class Server:
             process.stop()
 
 
-def headgate(folder: Path, durability: str) -> Server:
-    """One `headgate up`."""
+def headgate(folder: Path, durability: str, root: Path = ROOT, python: str = sys.executable) -> Server:
+    """One `headgate up`, of the checkout at `root`."""
     ports = {name: free_port() for name in PORTS}
-    command = [sys.executable, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
+    command = [python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]
-    server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(ROOT)})])
+    server = Server("headgate", ports, [Process(command, folder, {"PYTHONPATH": str(root)})])
     return _up(server, server.processes[0], "remoting", "admin")
 
 

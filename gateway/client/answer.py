@@ -82,7 +82,7 @@ class PullReply(NamedTuple):
     max_offset: int
 
 
-class SendReply(NamedTuple):
+class SendResult(NamedTuple):
     """Where a message went."""
 
     queue: QueueRoute

@@ -22,7 +22,7 @@ from gateway.client.answer import (
     PullReply,
     QueueRoute,
     RejectedError,
-    SendReply,
+    SendResult,
     TopicRoute,
     UnknownTopicError,
     UnreachableError,
@@ -157,7 +157,7 @@ class Client:
         message_group: str = "",
         user: Mapping[str, str] | None = None,
         queue_id: int = -1,
-    ) -> SendReply:
+    ) -> SendResult:
         """Send one message; it is stored when this returns. `queue_id` -1: queues in turn, or by `message_group`.
 
         Raises UnknownTopicError, RejectedError, and UnreachableError, after which the message may or may not have been stored.
@@ -181,7 +181,7 @@ class Client:
         if frame.code not in _STORED:
             raise RejectedError(f"sending to {topic} at {address}", frame.code, frame.remark)
         stored = QueueRoute(queue.broker, topic, integer(frame, "queueId"))
-        return SendReply(
+        return SendResult(
             stored, integer(frame, "queueOffset"), fields_of(frame).get("transactionId") or fields_of(frame)["msgId"]
         )
 

@@ -1,0 +1,99 @@
+"""Server CPU per message of this tree beside another checkout of Headgate: what a change has cost or saved.
+
+    python -m benchmarks.versions ../headgate-before
+    python -m benchmarks.versions ../headgate-before remoting-send mqtt-qos1 --rounds 9 --scale 0.1 --markdown table.md
+
+The other checkout needs its own `.venv`, and its compiled modules where this tree has them (`make compile` in each). Rounds are
+interleaved, and the side that goes first changes with each round: what else the machine does meets both sides alike. A path is
+called dearer only when its median lies above everything that the other side needed in any round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measure import SIDES, Terms, measure
+from benchmarks.servers import AbsentError, headgate
+from benchmarks.shapes import SHAPES
+
+BEFORE = "before"
+AFTER = "headgate"
+PATHS = (
+    "remoting-send", "remoting-pull", "remoting-pop", "remoting-timer-insert", "remoting-transaction", "grpc-send",
+    "grpc-receive", "mqtt-qos0", "mqtt-qos1", "mqtt-qos2", "mqtt-fan-out-qos0", "mqtt-fan-out-qos1", "mqtt-fan-in",
+    "mqtt-connect", "coap", "http",
+)  # fmt: skip
+"""Shapes that are counted in CPU, one for each path through a node."""
+HEAD = "| Name | Shape | Before | After | After / before | |\n|---|---|---|---|---|---|"
+
+
+def verdict(before: Sequence[float], after: Sequence[float]) -> str:
+    """`dearer` or `cheaper` when one median lies outside the whole range of the other side, else `same`."""
+    if statistics.median(after) > max(before):
+        return "dearer"
+    return "cheaper" if statistics.median(after) < min(before) else "same"
+
+
+def row(name: str, found: dict[str, list[float]]) -> str:
+    """One row of Markdown: medians with the lowest and highest round, in us of CPU a message or connection."""
+    before, after = found[BEFORE], found[AFTER]
+    cells = [f"{statistics.median(each):.1f} ({min(each):.1f}-{max(each):.1f})" for each in (before, after)]
+    ratio = statistics.median(after) / statistics.median(before)
+    return f"| `{name}` | {SHAPES[name].text} | {cells[0]} | {cells[1]} | {ratio:.2f} | {verdict(before, after)} |"
+
+
+def compare(names: Sequence[str], rounds: int, terms: Terms) -> dict[str, dict[str, list[float]]]:
+    """CPU us by shape and side, a figure a round. A round that comes to nothing is said on stderr and left out on both sides."""
+    found: dict[str, dict[str, list[float]]] = {name: {BEFORE: [], AFTER: []} for name in names}
+    for number in range(rounds):
+        for name in names:
+            order = (BEFORE, AFTER) if number % 2 == 0 else (AFTER, BEFORE)
+            try:
+                figures = {side: measure(side, SHAPES[name], terms)["cpu_us"] for side in order}
+            except (AbsentError, OSError, RuntimeError, subprocess.SubprocessError, ValueError) as error:
+                print(f"{name}, round {number + 1}: {error}", file=sys.stderr, flush=True)
+                continue
+            for side, cpu_us in figures.items():
+                found[name][side].append(cpu_us)
+            print(f"{number + 1} {name}: before {figures[BEFORE]:.1f}, after {figures[AFTER]:.1f}", flush=True)
+    return found
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path, help="the other checkout")
+    parser.add_argument(
+        "shapes", nargs="*", default=PATHS, help=f"shapes counted in CPU; {len(PATHS)} of them when none is named"
+    )
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--scale", type=float, default=0.1, help="share of the usual number of messages")
+    parser.add_argument("--durability", choices=("page", "flushed"), default="page")
+    parser.add_argument("--markdown", type=Path, help="write the table here too")
+    options = parser.parse_args()
+    python = options.checkout.resolve() / ".venv" / "bin" / "python"
+    if not python.exists():
+        parser.error(f"{options.checkout} has no .venv: run './up' or 'make compile' there first")
+    for name in options.shapes:
+        if name not in SHAPES or not SHAPES[name].unit.startswith("CPU"):
+            parser.error(f"{name!r} is no shape that is counted in CPU; 'python -m benchmarks.run --list' names them")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    SIDES[BEFORE] = partial(headgate, root=options.checkout.resolve(), python=str(python))
+    found = compare(options.shapes, options.rounds, Terms(options.durability, options.scale))
+    rows = [row(name, sides) for name, sides in found.items() if sides[BEFORE]]
+    text = "\n".join([HEAD, *rows])
+    print(f"\n{text}", flush=True)
+    if options.markdown is not None:
+        options.markdown.write_text(text + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
