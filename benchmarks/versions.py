@@ -50,7 +50,7 @@ def row(name: str, found: dict[str, list[float]]) -> str:
 
 
 def compare(names: Sequence[str], rounds: int, terms: Terms) -> dict[str, dict[str, list[float]]]:
-    """CPU us by shape and side, a figure a round. A round that comes to nothing is said on stderr and left out on both sides."""
+    """CPU us by shape and side. A round that comes to nothing is said on stderr and left out on both sides."""
     found: dict[str, dict[str, list[float]]] = {name: {BEFORE: [], AFTER: []} for name in names}
     for number in range(rounds):
         for name in names:
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="the other checkout")
     parser.add_argument(
-        "shapes", nargs="*", default=PATHS, help=f"shapes counted in CPU; {len(PATHS)} of them when none is named"
+        "shapes", nargs="*", default=PATHS, help="shapes counted in CPU; else one for each path"
     )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--scale", type=float, default=0.1, help="share of the usual number of messages")

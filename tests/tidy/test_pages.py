@@ -1,0 +1,66 @@
+"""What the pages say of the tree is there: files, folders and functions that they name, and links between them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.source import PACKAGES, ROOT, sources
+
+TOPS = (*PACKAGES, "tests", "docs", "benchmarks", "examples", "scripts")
+PATH = re.compile(rf"`((?:{'|'.join(TOPS)})/[\w./-]*)`")
+DOTTED = re.compile(rf"`((?:{'|'.join(TOPS)})(?:\.[\w]+)+)(?:\(\))?`")
+COMMAND = re.compile(r"-m ((?:gateway|tests|benchmarks|examples)(?:\.\w+)+)")
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+
+
+def pages() -> list[Path]:
+    """Every page of ours; not the changelog, which tells of names as they were."""
+    found = [*ROOT.glob("*.md"), *(path for top in TOPS for path in sorted((ROOT / top).rglob("*.md")))]
+    return [path for path in found if "node_modules" not in path.parts and path.name != "CHANGELOG.md"]
+
+
+def name_of(path: Path) -> str:
+    """The page as a test shows it."""
+    return str(path.relative_to(ROOT))
+
+
+def is_there(dotted: str) -> bool:
+    """True for `package.module`, `package.module.name`, `package.module.Class.method`, entry points and settings."""
+    if f'"{dotted}"' in (ROOT / "pyproject.toml").read_text("utf-8"):
+        return True
+    parts = dotted.split(".")
+    if parts[0] == "store" and len(parts) == 2 and f"    {parts[1]}" in (ROOT / "store" / "config.py").read_text("utf-8"):
+        return True
+    for count in range(len(parts), 0, -1):
+        module = ROOT.joinpath(*parts[:count])
+        if module.is_dir() or module.with_suffix(".py").exists() or module.with_suffix(".pyx").exists():
+            rest = parts[count:]
+            file = module.with_suffix(".py") if module.with_suffix(".py").exists() else module / "__init__.py"
+            text = file.read_text("utf-8") if file.exists() else ""
+            return all(re.search(rf"\b{re.escape(name)}\b", text) for name in rest)
+    return False
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_files_and_names_are_there(page: Path) -> None:
+    text = page.read_text("utf-8")
+    wrong = [path for path in PATH.findall(text) if not (ROOT / path).exists()]
+    wrong += [name for name in (*DOTTED.findall(text), *COMMAND.findall(text)) if not is_there(name)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    wrong = [link for link in LINK.findall(page.read_text("utf-8")) if not (page.parent / link).exists()]
+    assert wrong == []
+
+
+def test_files_that_docstrings_name_are_there() -> None:
+    pattern = re.compile(rf"\b((?:{'|'.join(PACKAGES)}|docs)/[\w./-]+\.(?:py|md|pyx|toml))\b")
+    wrong = [
+        f"{source.path}: {path}" for source in sources() for path in pattern.findall(source.text) if not (ROOT / path).exists()
+    ]
+    assert wrong == []
