@@ -236,7 +236,7 @@ class Core:
         for listener in self.listeners:
             listener.freed(group, topic)
 
-    def move_on(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
+    def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
         """Copy a message to the retry topic of its leases ("") or the one named, and settle it in the same commit."""
         name = retry_topic or table.topic
         if not name.startswith(address.RETRY_PREFIX):
@@ -249,7 +249,7 @@ class Core:
             self.metadata.put_topic(topic, lambda _: None)
         lease = table.leases[offset]
         copy = retry_copy(record, name, table.topic, lease.attempts, lease.first_ms)
-        table.pass_by(offset)
+        table.skip(offset)
         self.appender.add((copy,), (self.ledger.change_of(table),), None, False)
 
     def timer_state(self, key: bytes) -> bytes | None:

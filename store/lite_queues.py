@@ -94,10 +94,10 @@ class StoredLiteQueues:
         found = [
             (at, queue, self._ledger.table(group, queue, False))
             for at, queue in queues
-            if queue is not None and not self._ledger.tables.rests_at((group, queue.name, 0), queue.visible)
+            if queue is not None and not self._ledger.tables.is_idle_at((group, queue.name, 0), queue.visible)
         ]
         for _, _, table in found:
-            call.agree(table)
+            call.raise_pop_ms(table)
         changed = []
         looked = len(names)
         for at, queue, table in found:
@@ -119,7 +119,7 @@ class StoredLiteQueues:
         lease = table.leases.get(offset) if table is not None else None
         if table is not None and lease is not None and lease.attempts > 0:
             lease.attempts -= 1
-            table.changed[offset] = None
+            table.changed_offsets[offset] = None
             self._ledger.changed(table)
 
     def names(self, parent: str) -> Iterator[str]:

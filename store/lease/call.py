@@ -20,20 +20,20 @@ SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
 """What one call looks at at most, messages that are not wanted included."""
 READ_BYTES_MAX: Final = 512 * 1024
-WHOLE: Final = 0
-FRESH: Final = 1
-AGAIN: Final = 2
+EVERYTHING: Final = 0
+NEW: Final = 1
+REDELIVERIES: Final = 2
 """What a call does with a queue: everything, or apart what nobody has had and what comes again."""
-_AT_ONCE: Final = (WHOLE,)
-_FRESH_FIRST: Final = (FRESH, AGAIN)
-_AGAIN_FIRST: Final = (AGAIN, FRESH)
+_ONE_STEP: Final = (EVERYTHING,)
+_NEW_FIRST: Final = (NEW, REDELIVERIES)
+_REDELIVERIES_FIRST: Final = (REDELIVERIES, NEW)
 
 
 def steps(queue_id: int) -> tuple[int, ...]:
     """What is done with all queues, one step after the other; `queue_id` as domain/priority.looking has it, or a queue's."""
     if not by_priority(queue_id):
-        return _AT_ONCE
-    return _AGAIN_FIRST if again_first(queue_id) else _FRESH_FIRST
+        return _ONE_STEP
+    return _REDELIVERIES_FIRST if again_first(queue_id) else _NEW_FIRST
 
 
 class RecordSource(Protocol):
@@ -42,7 +42,7 @@ class RecordSource(Protocol):
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows."""
 
-    def move_on(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
+    def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
         """Copy a message to the retry topic of its leases ("") or the one named, and settle it in the same commit."""
 
 
@@ -51,7 +51,7 @@ class LeaseCall:
 
     __slots__ = (
         "_broker", "_bytes", "_index", "_rows", "_source", "fleeting", "invisible_ms", "limit", "messages", "now", "pop_ms",
-        "rest", "revive_queue", "unfinished", "wanted",
+        "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -74,74 +74,74 @@ class LeaseCall:
         self.fleeting = False
         self.messages: list[Leased] = []
         self.pop_ms = now
-        self.rest = 0
+        self.remaining = 0
         self.unfinished = False
         self._rows = 0
         self._bytes = 0
         self._broker = broker
 
-    def agree(self, table: LeaseTable) -> None:
+    def raise_pop_ms(self, table: LeaseTable) -> None:
         """Choose a pop time that `table` has not used: no queue is passed over for having been leased from this millisecond."""
         if table.pop_ms >= self.pop_ms:
             self.pop_ms = table.pop_ms + 1
 
     def prepare(self, table: LeaseTable, queue: Queue) -> None:
-        """What FRESH and AGAIN want of all tables before the first one is leased from."""
-        self.agree(table)
+        """What NEW and REDELIVERIES want of all tables before the first one is leased from."""
+        self.raise_pop_ms(table)
         table.expire(self.now)
-        self.rest += max(queue.visible - table.head + len(table.returned), 0)
+        self.remaining += max(queue.visible - table.head + len(table.free_heap), 0)
 
     def take(self, step: int, table: LeaseTable, queue: Queue) -> bool:
         """One of `steps` with one queue; True when the table has changed."""
-        if step == WHOLE:
+        if step == EVERYTHING:
             return self.take_from(table, queue)
-        if step == FRESH:
+        if step == NEW:
             before = table.head
-            changed = self._fresh(table, queue)
-            self.rest -= table.head - before
+            changed = self._lease_new(table, queue)
+            self.remaining -= table.head - before
             return changed
-        again = table.free(self.limit - len(self.messages))
-        self.rest -= len(again)
-        return self._again(table, queue, again, True, True)
+        again = table.redeliverable(self.limit - len(self.messages))
+        self.remaining -= len(again)
+        return self._redeliver(table, queue, again, True, True)
 
     def take_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed."""
         table.expire(self.now)
         visible = queue.visible
-        waiting = visible - table.head + len(table.returned)
+        waiting = visible - table.head + len(table.free_heap)
         room = self.limit - len(self.messages)
-        if waiting <= 0 or room == 0 or not self._name(table):
-            self.rest += max(waiting, 0)
+        if waiting <= 0 or room == 0 or not self._choose_pop_ms(table):
+            self.remaining += max(waiting, 0)
             return False
         before = table.head
-        again = table.free(room)
-        changed = self._again(table, queue, again, True, True)
-        changed = self._fresh(table, queue) or changed
-        self.rest += max(waiting - len(again) - (table.head - before), 0)
+        again = table.redeliverable(room)
+        changed = self._redeliver(table, queue, again, True, True)
+        changed = self._lease_new(table, queue) or changed
+        self.remaining += max(waiting - len(again) - (table.head - before), 0)
         return changed
 
-    def would_take(self, table: LeaseTable, queue: Queue) -> bool:
+    def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
         """Whether `take_from` would find something, wanted or not. Changes nothing."""
         if max(table.head, queue.first) < queue.visible:
             return True
         return any(lease.free or lease.end_ms <= self.now for lease in table.leases.values())
 
-    def _again(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
+    def _redeliver(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
         for offset in offsets:
             rows = self._index.rows(queue, offset, 1)
             records = self._source.records(rows)
             if not records or not self._wants(records[0]):
-                table.pass_by(offset)
+                table.skip(offset)
                 continue
-            if may_move and table.overdue(offset, self.now):
-                self._source.move_on(table, offset, records[0])
+            if may_move and table.blocks_floor(offset, self.now):
+                self._source.move_to_retry_topic(table, offset, records[0])
                 continue
-            self._deliver(table, queue, offset, records[0], attempt)
+            self._lease_again(table, queue, offset, records[0], attempt)
         return bool(offsets)
 
-    def _deliver(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
+    def _lease_again(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
         """Lease `offset` once more."""
-        lease = table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
+        lease = table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
         lease.fleeting = self.fleeting
         view = Record(data)
         times = view.reconsume_times + lease.attempts - 1
@@ -149,7 +149,7 @@ class LeaseCall:
             data = with_reconsume_times(data, times)
         self._add(data, queue.id, offset, view.physical_offset, times + 1)
 
-    def _fresh(self, table: LeaseTable, queue: Queue) -> bool:
+    def _lease_new(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from the head on, and settle in passing what is not wanted; `unfinished` when there is too much of it."""
         began = table.head
         while True:
@@ -166,35 +166,35 @@ class LeaseCall:
                 break
             if self.wanted is None:
                 for place, record in enumerate(self._source.records(rows), offset):
-                    self._take(table, queue, place, record)
+                    self._lease_record(table, queue, place, record)
                 self._rows += len(rows)
             else:
-                self._choose(table, queue, rows, room, self.wanted)
+                self._lease_matching(table, queue, rows, room, self.wanted)
         return table.head != began
 
-    def _choose(self, table: LeaseTable, queue: Queue, rows: Sequence[Row], room: int, wanted: Filter) -> None:
+    def _lease_matching(self, table: LeaseTable, queue: Queue, rows: Sequence[Row], room: int, wanted: Filter) -> None:
         """Lease at most `room` of `rows`, and pass by those before and between them."""
         offset = table.head
-        picked, last = self._picked(rows, room, wanted.hashes)
+        picked, last = self._rows_to_read(rows, room, wanted.hashes)
         for at, record in zip(picked, self._source.records([rows[at] for at in picked]), strict=True):
             if room == 0:
                 last = at
                 break
-            table.pass_to(offset + at)
+            table.skip_to(offset + at)
             if wanted.matches(Record(record).properties):
                 room -= 1
-                self._take(table, queue, offset + at, record)
+                self._lease_record(table, queue, offset + at, record)
             else:
                 self._bytes += len(record)
         self._rows += last
-        table.pass_to(offset + last)
+        table.skip_to(offset + last)
 
-    def _take(self, table: LeaseTable, queue: Queue, offset: int, record: bytes) -> None:
-        table.take(offset, self.pop_ms, self.pop_ms + self.invisible_ms).fleeting = self.fleeting
+    def _lease_record(self, table: LeaseTable, queue: Queue, offset: int, record: bytes) -> None:
+        table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms).fleeting = self.fleeting
         view = Record(record)
         self._add(record, queue.id, offset, view.physical_offset, view.reconsume_times + 1)
 
-    def _picked(self, rows: Sequence[Row], room: int, hashes: frozenset[int] | None) -> tuple[Sequence[int], int]:
+    def _rows_to_read(self, rows: Sequence[Row], room: int, hashes: frozenset[int] | None) -> tuple[Sequence[int], int]:
         """Which rows to read, and how many rows that decides on: by tag hash where the filter has them, else all in turn."""
         if hashes is None:
             count = len(within(rows, READ_BYTES_MAX))
@@ -202,7 +202,7 @@ class LeaseCall:
         picked = [at for at, row in enumerate(rows) if row[2] in hashes][:room]
         return picked, picked[-1] + 1 if len(picked) == room else len(rows)
 
-    def _name(self, table: LeaseTable) -> bool:
+    def _choose_pop_ms(self, table: LeaseTable) -> bool:
         """Agree on a pop time with `table`; False when what is leased already carries one that it has used."""
         if table.pop_ms >= self.pop_ms:
             if self.messages:

@@ -12,7 +12,7 @@ from store.lease.table import LeaseTable
 _RECHECK_MS: Final = 1_000
 _TABLES_MAX: Final = 1_024
 """Tables that one turn looks at; the others are looked at in the next one."""
-_WAKES_MIN: Final = 1_024
+_ENTRIES_MIN: Final = 1_024
 """So many entries may be those of tables that wait no more, and as many as wait besides."""
 
 
@@ -24,8 +24,8 @@ class Expiry:
         """`freed(group, topic)` is called when leases have ended."""
         self._clock = clock
         self._freed = freed
-        self._wakes: list[tuple[int, int, LeaseTable]] = []
-        self._bound = _WAKES_MIN
+        self._schedule: list[tuple[int, int, LeaseTable]] = []
+        self._entries_max = _ENTRIES_MIN
         self._serial = 0
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -33,15 +33,15 @@ class Expiry:
 
     def schedule(self, table: LeaseTable) -> None:
         """The leases of `table` have changed."""
-        end = table.next_end()
-        if end and (table.wake_ms == 0 or end < table.wake_ms):
-            table.wake_ms = end
+        end = table.next_end_ms()
+        if end and (table.expiry_ms == 0 or end < table.expiry_ms):
+            table.expiry_ms = end
             self._serial += 1
-            heappush(self._wakes, (end, self._serial, table))
-            if len(self._wakes) > self._bound:
-                self._wakes = [wake for wake in self._wakes if wake[0] == wake[2].wake_ms and not wake[2].dropped]
-                heapify(self._wakes)
-                self._bound = 2 * len(self._wakes) + _WAKES_MIN
+            heappush(self._schedule, (end, self._serial, table))
+            if len(self._schedule) > self._entries_max:
+                self._schedule = [entry for entry in self._schedule if entry[0] == entry[2].expiry_ms and not entry[2].dropped]
+                heapify(self._schedule)
+                self._entries_max = 2 * len(self._schedule) + _ENTRIES_MIN
             if self._timer is None or end < self._timer_ms:
                 self._arm()
 
@@ -53,8 +53,8 @@ class Expiry:
 
     def _arm(self) -> None:
         self.stop()
-        if self._wakes:
-            self._timer_ms = self._wakes[0][0]
+        if self._schedule:
+            self._timer_ms = self._schedule[0][0]
             wait = min(max(self._timer_ms - self._clock.wall_ms(), 0), _RECHECK_MS)
             self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait * 1_000_000, self._fire)
 
@@ -63,12 +63,12 @@ class Expiry:
         now = self._clock.wall_ms()
         freed: dict[tuple[str, str], None] = {}
         looked = 0
-        while self._wakes and self._wakes[0][0] <= now and looked < _TABLES_MAX:
+        while self._schedule and self._schedule[0][0] <= now and looked < _TABLES_MAX:
             looked += 1
-            end, _, table = heappop(self._wakes)
-            if end != table.wake_ms or table.dropped:
+            end, _, table = heappop(self._schedule)
+            if end != table.expiry_ms or table.dropped:
                 continue
-            table.wake_ms = 0
+            table.expiry_ms = 0
             ended = table.expire(now)
             if ended:
                 self.expired += len(ended)

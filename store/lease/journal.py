@@ -17,13 +17,13 @@ from typing import Final
 from store.lease.ranges import Ranges
 from store.lease.table import Lease, LeaseTable
 
-WHOLE: Final = 1
-ORDERED: Final = 2
-_PULLED: Final = 1 << 31
-_FLEETING: Final = 1 << 30
-_ATTEMPTS: Final = _FLEETING - 1
+WHOLE_FLAG: Final = 1
+_ORDERED_FLAG: Final = 2
+_PULLED_BIT: Final = 1 << 31
+_FLEETING_BIT: Final = 1 << 30
+_ATTEMPTS_MASK: Final = _FLEETING_BIT - 1
 
-_FRONT = struct.Struct(">BqqqIIH")
+_HEADER = struct.Struct(">BqqqIIH")
 _LEASE = struct.Struct(">qIqqIq")
 _RANGE = struct.Struct(">qq")
 
@@ -44,27 +44,27 @@ def is_idle(table: LeaseTable) -> bool:
     return not table.leases and not len(table.settled)
 
 
-def whole(table: LeaseTable) -> bytes:
+def whole_value(table: LeaseTable) -> bytes:
     """All of a table. Does not touch what has changed."""
     settled = list(zip(table.settled.starts, table.settled.ends, strict=True))
-    return _encode(table, WHOLE, sorted(table.leases), settled)
+    return _encode(table, WHOLE_FLAG, sorted(table.leases), settled)
 
 
-def idle(floor: int, pop_ms: int, ordered: bool) -> bytes:
+def idle_value(floor: int, pop_ms: int, ordered: bool) -> bytes:
     """All of a table with nothing but these."""
-    return _FRONT.pack(WHOLE | ORDERED if ordered else WHOLE, floor, floor, pop_ms, 0, 0, 0)
+    return _HEADER.pack(WHOLE_FLAG | _ORDERED_FLAG if ordered else WHOLE_FLAG, floor, floor, pop_ms, 0, 0, 0)
 
 
-def changes(table: LeaseTable) -> tuple[bytes, bool]:
+def changed_value(table: LeaseTable) -> tuple[bytes, bool]:
     """What has changed since the last call, and whether that is all of the table."""
-    everything = table.reset_since or is_idle(table) or len(table.changed) >= len(table.leases) + len(table.settled)
-    if everything:
-        value = whole(table)
+    is_whole = table.whole_due or is_idle(table) or len(table.changed_offsets) >= len(table.leases) + len(table.settled)
+    if is_whole:
+        value = whole_value(table)
     else:
         ranges: list[tuple[int, int]] = []
         held: list[int] = []
         settled = table.settled
-        for offset in sorted(table.changed):
+        for offset in sorted(table.changed_offsets):
             if offset in table.leases:
                 held.append(offset)
             elif offset >= table.floor and (not ranges or offset >= ranges[-1][1]):
@@ -72,9 +72,9 @@ def changes(table: LeaseTable) -> tuple[bytes, bool]:
                 if at is not None:
                     ranges.append(at)
         value = _encode(table, 0, held, ranges)
-    table.changed.clear()
-    table.reset_since = False
-    return value, everything
+    table.changed_offsets.clear()
+    table.whole_due = False
+    return value, is_whole
 
 
 def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tuple[int, int]]) -> bytes:
@@ -84,20 +84,20 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
         first = offsets[at]
         lease = table.leases[first]
         run = at + 1
-        while run < len(offsets) and offsets[run] == first + run - at and _alike(lease, table.leases[offsets[run]]):
+        while run < len(offsets) and offsets[run] == first + run - at and _same_run(lease, table.leases[offsets[run]]):
             run += 1
-        attempts = lease.attempts | (_PULLED if lease.pulled else 0) | (_FLEETING if lease.fleeting else 0)
+        attempts = lease.attempts | (_PULLED_BIT if lease.pulled else 0) | (_FLEETING_BIT if lease.fleeting else 0)
         runs.append(_LEASE.pack(first, run - at, lease.pop_ms, lease.end_ms, attempts, lease.first_ms))
         at = run
     attempt = b""
     if table.ordered:
-        flags |= ORDERED
+        flags |= _ORDERED_FLAG
         attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in table.attempts.items()]).encode()
-    front = _FRONT.pack(flags, table.floor, table.head, table.pop_ms, len(runs), len(settled), len(attempt))
+    front = _HEADER.pack(flags, table.floor, table.head, table.pop_ms, len(runs), len(settled), len(attempt))
     return b"".join((front, attempt, *runs, *(_RANGE.pack(start, end) for start, end in settled)))
 
 
-def _alike(one: Lease, other: Lease) -> bool:
+def _same_run(one: Lease, other: Lease) -> bool:
     # A pop time is of one call, so that leases which share it are all pulled, or fleeting, or none of them is.
     return (
         one.pop_ms == other.pop_ms
@@ -108,25 +108,25 @@ def _alike(one: Lease, other: Lease) -> bool:
 
 
 def apply(table: LeaseTable, value: bytes) -> None:
-    """Bring `table` to what `value` says. Call `ready` when the last value has been applied."""
-    flags, floor, head, pop_ms, leases, ranges, length = _FRONT.unpack_from(value)
-    at = _FRONT.size
-    table.ordered = flags & ORDERED != 0
+    """Bring `table` to what `value` says. Call `recovered` when the last value has been applied."""
+    flags, floor, head, pop_ms, leases, ranges, length = _HEADER.unpack_from(value)
+    at = _HEADER.size
+    table.ordered = flags & _ORDERED_FLAG != 0
     table.attempts.clear()
     for line in value[at : at + length].decode().split("\n") if length else ():
         named_ms, name = line.split(" ", 1)
         table.attempts[name] = int(named_ms)
     at += length
-    if flags & WHOLE:
+    if flags & WHOLE_FLAG:
         table.leases.clear()
         table.settled = Ranges()
     for _ in range(leases):
         first, count, pop, end_ms, attempts, first_ms = _LEASE.unpack_from(value, at)
         at += _LEASE.size
         for offset in range(first, first + count):
-            lease = table.leases[offset] = Lease(pop, end_ms, attempts & _ATTEMPTS, first_ms)
-            lease.pulled = attempts & _PULLED != 0
-            lease.fleeting = attempts & _FLEETING != 0
+            lease = table.leases[offset] = Lease(pop, end_ms, attempts & _ATTEMPTS_MASK, first_ms)
+            lease.pulled = attempts & _PULLED_BIT != 0
+            lease.fleeting = attempts & _FLEETING_BIT != 0
     for _ in range(ranges):
         start, end = _RANGE.unpack_from(value, at)
         at += _RANGE.size
@@ -144,11 +144,11 @@ def apply(table: LeaseTable, value: bytes) -> None:
     table.floor, table.head, table.pop_ms = floor, head, pop_ms
 
 
-def ready(table: LeaseTable) -> None:
+def recovered(table: LeaseTable) -> None:
     """All values are applied: leases that have ended meanwhile become free with the next `expire`."""
-    table.changed.clear()
-    table.returned.clear()
-    table.ends = [(lease.end_ms, offset) for offset, lease in table.leases.items()]
-    heapify(table.ends)
-    table.reset_since = False
+    table.changed_offsets.clear()
+    table.free_heap.clear()
+    table.end_heap = [(lease.end_ms, offset) for offset, lease in table.leases.items()]
+    heapify(table.end_heap)
+    table.whole_due = False
     table.shared = not is_idle(table)

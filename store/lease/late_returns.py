@@ -18,13 +18,13 @@ from typing import Final
 
 from store.lease.table import LeaseTable
 
-UNSTEADY: Final = -1
+REPORTS_MOVED_BACK: Final = -1
 """In place of a puller's latest report: it has gone back by itself once."""
 
 
-def behind(table: LeaseTable, offset: int, limit: int) -> list[int]:
+def find(table: LeaseTable, offset: int, limit: int) -> list[int]:
     """At most `limit` offsets below `offset`, lowest first, that are free and that the puller has not in hand."""
-    returned = table.returned
+    returned = table.free_heap
     while returned:
         lease = table.leases.get(returned[0])
         if lease is not None and lease.free:
@@ -36,37 +36,37 @@ def behind(table: LeaseTable, offset: int, limit: int) -> list[int]:
     return sorted(found)[:limit]
 
 
-def given(table: LeaseTable, offsets: list[int]) -> None:
+def record_leased(table: LeaseTable, offsets: list[int]) -> None:
     """The puller has been leased `offsets`, which are before the one that it asked for."""
     # With others out of turn in its hands, what it reports may be about those.
-    before = 0 if table.strays else max(table.reported, 0)
+    before = 0 if table.late_returns else max(table.reported, 0)
     for at in offsets:
         lease = table.leases[at]
         lease.fleeting = True
-        table.strays[at] = (lease.pop_ms, before, table.head)
+        table.late_returns[at] = (lease.pop_ms, before, table.head)
 
 
-def handled(table: LeaseTable, reported: int) -> None:
+def settle_handled(table: LeaseTable, reported: int) -> None:
     """The puller has reported a position: settle what that tells to be handled."""
-    for at, (pop_ms, before, beyond) in list(table.strays.items()):
+    for at, (pop_ms, before, beyond) in list(table.late_returns.items()):
         if reported > beyond or at < reported < before:
             table.settle(at, pop_ms)
-            del table.strays[at]
-    if table.reported != UNSTEADY:
+            del table.late_returns[at]
+    if table.reported != REPORTS_MOVED_BACK:
         table.reported = reported
 
 
-def went_back(table: LeaseTable, now: int) -> bool:
+def puller_moved_back(table: LeaseTable, now: int) -> bool:
     """The puller asks for what is before the offset where it was: it missed an answer, or somebody set it back.
 
     Then what it reports next may be of before that, and no sign of what it has handled. True when something is free again.
     """
-    table.reported = UNSTEADY
-    return take_back(table, now)
+    table.reported = REPORTS_MOVED_BACK
+    return release_leased(table, now)
 
 
-def take_back(table: LeaseTable, now: int) -> bool:
+def release_leased(table: LeaseTable, now: int) -> bool:
     """What the puller was given out of turn may not have arrived: it is free again. True when there was something."""
-    strays, table.strays = table.strays, {}
-    freed = [at for at, (pop_ms, _, _) in strays.items() if table.end(at, pop_ms, now) is not None]
+    late, table.late_returns = table.late_returns, {}
+    freed = [at for at, (pop_ms, _, _) in late.items() if table.release(at, pop_ms, now) is not None]
     return bool(freed)

@@ -46,7 +46,7 @@ class LeaseLedger(TurnJournal):
         self._clock = clock
         self._host = host
         self._broker = broker
-        self.marks = PullProgressTable()
+        self.pull_progress = PullProgressTable()
         self._turns: dict[tuple[str, str], int] = {}
         self._expiry = Expiry(clock, host.freed)
 
@@ -85,14 +85,14 @@ class LeaseLedger(TurnJournal):
         for step in steps(queue_id):
             for queue in queues:
                 table = self.table(group, queue, from_first)
-                table.heard_ms = now
+                table.last_receive_ms = now
                 if not table.shared:
                     self._share(table, queue, now)
                 if call.take(step, table, queue):
                     wrote = True
                     self._touch(table)
                     self._expiry.schedule(table)
-        result = LeaseResult(call.messages, call.pop_ms, max(call.rest, 0), call.unfinished)
+        result = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
         if wrote:
             self._page.append((done, result))
         else:
@@ -121,8 +121,8 @@ class LeaseLedger(TurnJournal):
         table = self.tables.get(key)
         self._index.refresh(queue)
         if table is None:
-            mark = self.marks.get(key)
-            start = self._host.start_of(queue, from_first) if mark is None else mark.start
+            progress = self.pull_progress.get(key)
+            start = self._host.start_of(queue, from_first) if progress is None else progress.start
             table = self.tables[key] = LeaseTable(*key, start)
             self._touch(table)
         if table.floor < queue.first:
@@ -182,7 +182,7 @@ class LeaseLedger(TurnJournal):
                 outcomes.append(Failure(ErrorCode.RECEIPT_INVALID, text))
                 continue
             ordered = receipt.revive_queue == ORDERED_REVIVE_QUEUE
-            pop_ms = receipt.pop_ms if ordered else table.next_pop(now)
+            pop_ms = receipt.pop_ms if ordered else table.next_pop_ms(now)
             moved = table.extend(offset, receipt.pop_ms, pop_ms, now + invisible_ms)
             if moved is not None:
                 outcomes.append(moved)
@@ -238,7 +238,7 @@ class LeaseLedger(TurnJournal):
         """MessageStore.reset."""
         for topic, queue_id, offset in offsets:
             key = (group, topic, queue_id)
-            self.marks.drop(key)
+            self.pull_progress.drop(key)
             table = self.tables.get(key)
             if table is not None and self.broken() is None:
                 table.reset(max(offset, 0))
@@ -249,9 +249,9 @@ class LeaseLedger(TurnJournal):
     def _share(self, table: LeaseTable, queue: Queue, now: int) -> None:
         """A receiver takes part: what a member has pulled is that member's lease from now on."""
         table.shared = True
-        mark = self.marks.drop((table.group, table.topic, table.queue_id))
-        if mark is not None:
-            mark.hand_over(table, queue.visible, now)
+        progress = self.pull_progress.drop((table.group, table.topic, table.queue_id))
+        if progress is not None:
+            progress.become_leases(table, queue.visible, now)
             self._touch(table)
             self._expiry.schedule(table)
 
@@ -288,7 +288,7 @@ class LeaseLedger(TurnJournal):
         changes: list[StateChange] = []
         for key in keys:
             table = self.tables.pop(key)
-            self.marks.drop(key)
+            self.pull_progress.drop(key)
             self._turns.pop((key[0], key[1]), None)
             if table is not None:
                 self._dirty.pop(table, None)
@@ -313,13 +313,13 @@ class LeaseLedger(TurnJournal):
             self.tables.pop(key)
             table = self.tables[key] = LeaseTable(*key, 0)
         journal.apply(table, change.value)
-        if change.value[0] & journal.WHOLE or journal.is_idle(table):
+        if change.value[0] & journal.WHOLE_FLAG or journal.is_idle(table):
             self._anchor(table, base)
 
     def recovered(self) -> None:
         """All changes are applied: leases run on."""
         for table in self.tables.live.values():
-            journal.ready(table)
+            journal.recovered(table)
             self._expiry.schedule(table)
 
     def stop(self) -> None:

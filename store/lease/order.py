@@ -56,8 +56,8 @@ class OrderedCall(LeaseCall):
         table.ordered = True
         if not table.leases and table.head >= queue.visible:
             return False
-        if len(self.messages) >= self.limit or not self._name(table):
-            self.rest += max(queue.visible - table.head, 0)
+        if len(self.messages) >= self.limit or not self._choose_pop_ms(table):
+            self.remaining += max(queue.visible - table.head, 0)
             return False
         named_ms = table.attempts.get(self.attempt_id, -1) if self.attempt_id else -1
         mine: list[int] = []
@@ -74,18 +74,18 @@ class OrderedCall(LeaseCall):
         room = self.limit - len(self.messages)
         mine = [offset for offset in mine if self._key(table, queue, offset) not in out][:room]
         if mine:
-            changed = self._again(table, queue, mine, False, False)
+            changed = self._redeliver(table, queue, mine, False, False)
         else:
             ready = [offset for offset in free if self._key(table, queue, offset) not in out][:room]
-            changed = self._again(table, queue, ready, True, False)
-            changed = self._onward(table, queue, out, len(free) - len(ready)) or changed
+            changed = self._redeliver(table, queue, ready, True, False)
+            changed = self._lease_new_in_order(table, queue, out, len(free) - len(ready)) or changed
         if changed and self.attempt_id and table.pop_ms == self.pop_ms:
-            table.remember(self.attempt_id)
-        table.tidy()
-        self.rest += max(queue.visible - table.head, 0)
+            table.remember_attempt(self.attempt_id)
+        table.prune()
+        self.remaining += max(queue.visible - table.head, 0)
         return changed
 
-    def would_take(self, table: LeaseTable, queue: Queue) -> bool:
+    def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
         """As of any call; what waits for its key is not there, and what this attempt has been given is. Learns keys at most."""
         named_ms = table.attempts.get(self.attempt_id, -1) if self.attempt_id else -1
         out: set[bytes] = set()
@@ -108,7 +108,7 @@ class OrderedCall(LeaseCall):
                 return False
         return False
 
-    def _onward(self, table: LeaseTable, queue: Queue, out: set[bytes], deferred: int) -> bool:
+    def _lease_new_in_order(self, table: LeaseTable, queue: Queue, out: set[bytes], deferred: int) -> bool:
         """Lease from the head on, stepping over messages whose key is in `out`."""
         began = table.head
         most = limits.LEASES_PER_QUEUE_MAX
@@ -127,11 +127,11 @@ class OrderedCall(LeaseCall):
                 self._rows += 1
                 self._bytes += len(record)
                 if not self._wants(record):
-                    table.pass_by(table.head)
+                    table.skip(table.head)
                     continue
                 key = table.keys[table.head] = properties.find(Record(record).properties, _KEY)
                 if key not in out:
-                    self._take(table, queue, table.head, record)
+                    self._lease_record(table, queue, table.head, record)
                 elif key:
                     deferred += 1
                     table.defer()

@@ -47,15 +47,15 @@ class LeasePeek:
         """Outlook.given."""
         place = (group, topic, queue_id)
         table = self._ledger.tables.live.get(place)
-        mark = self._ledger.marks.get(place)
+        progress = self._ledger.pull_progress.get(place)
         queue = self._index.queue(topic, queue_id)
         if queue is None:
             return 0
-        return min(max(0 if table is None else table.head, 0 if mark is None else mark.end), queue.visible)
+        return min(max(0 if table is None else table.head, 0 if progress is None else progress.end), queue.visible)
 
     def _waits(self, group: str, queue: Queue, call: LeaseCall) -> bool:
         self._index.refresh(queue)
         table = self._ledger.tables.live.get((group, queue.name, queue.id))
         if table is None:
             return queue.first < queue.visible
-        return call.would_take(table, queue)
+        return call.would_lease(table, queue)

@@ -8,9 +8,8 @@ from domain import limits
 from domain.filter.filter import Filter
 from domain.ports import ReadResult
 from domain.record import Record, with_reconsume_times
-from store.lease import call
-from store.lease import late_returns as stray
-from store.lease.pull_progress import HOLD_MS
+from store.lease import call, late_returns
+from store.lease.pull_progress import PULL_LEASE_MS
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -58,7 +57,7 @@ class PullCall:
         self._limit = limit
         self._max_bytes = max_bytes
         self._wanted = wanted
-        self._pop_ms = table.next_pop(now)
+        self._pop_ms = table.next_pop_ms(now)
         self._records: list[bytes] = []
         self._size = 0
         self.changed = False
@@ -84,36 +83,36 @@ class PullCall:
             # It was given out before anybody received here, or its reader says that it goes on behind it.
             self._hold(table.head, True)
         if backward:
-            self._behind(offset)
+            self._deliver_late_returns(offset)
             if self._records:
                 return ReadResult("FOUND", self._records, offset, first, end, self._pop_ms)
-        following = self._again(at)
-        if following < 0:
-            following = self._fresh(at)
-        blocked = following < end and not self._records and len(table.leases) >= limits.LEASES_PER_QUEUE_MAX
+        next_offset = self._redeliver(at)
+        if next_offset < 0:
+            next_offset = self._deliver_new(at)
+        blocked = next_offset < end and not self._records and len(table.leases) >= limits.LEASES_PER_QUEUE_MAX
         if self._records:
-            return ReadResult("FOUND", self._records, following, first, end, self._pop_ms)
-        return ReadResult("EMPTY" if blocked or following == offset else "NO_MATCH", [], following, first, end)
+            return ReadResult("FOUND", self._records, next_offset, first, end, self._pop_ms)
+        return ReadResult("EMPTY" if blocked or next_offset == offset else "NO_MATCH", [], next_offset, first, end)
 
-    def _behind(self, offset: int) -> None:
+    def _deliver_late_returns(self, offset: int) -> None:
         """What is free before `offset`, under a pop time of its own."""
         table = self._table
-        strays = stray.behind(table, offset, self._limit)
-        if not strays:
+        late = late_returns.find(table, offset, self._limit)
+        if not late:
             return
-        self._pop_ms = table.next_pop(self._now)
+        self._pop_ms = table.next_pop_ms(self._now)
         taken: list[int] = []
-        for at in strays:
-            record = self._leased(at)
+        for at in late:
+            record = self._record_or_skip(at)
             if record is None:
                 continue
             if not self._add(record, at, True):
                 break
             taken.append(at)
         if taken:
-            stray.given(table, taken)
+            late_returns.record_leased(table, taken)
 
-    def _again(self, at: int) -> int:
+    def _redeliver(self, at: int) -> int:
         """What is below the head, and free or the puller's own. Where to go on when that is enough, else -1."""
         table = self._table
         if at >= table.head:
@@ -121,20 +120,20 @@ class PullCall:
         for offset in sorted([each for each, lease in table.leases.items() if each >= at and (lease.free or lease.pulled)]):
             if len(self._records) >= self._limit:
                 return offset
-            record = self._leased(offset)
+            record = self._record_or_skip(offset)
             if record is not None and not self._add(record, offset, not table.leases[offset].pulled):
                 return offset
         return -1
 
-    def _leased(self, offset: int) -> bytes | None:
+    def _record_or_skip(self, offset: int) -> bytes | None:
         """The message at an offset that was leased before; None, and passed by, when it is gone or not wanted."""
         found = self._source.records(self._index.rows(self._queue, offset, 1))
         if found and self._wants(found[0]):
             return found[0]
-        self._pass_by(offset)
+        self._skip(offset)
         return None
 
-    def _fresh(self, at: int) -> int:
+    def _deliver_new(self, at: int) -> int:
         """From the head on; where to go on."""
         table, queue = self._table, self._queue
         began = table.head
@@ -151,7 +150,7 @@ class PullCall:
                 if len(self._records) >= self._limit:
                     break
                 if not self._wants(record):
-                    self._pass_by(table.head)
+                    self._skip(table.head)
                 elif not self._add(record, table.head, True):
                     return table.head
         return max(table.head, at)
@@ -159,8 +158,8 @@ class PullCall:
     def _wants(self, record: bytes) -> bool:
         return self._wanted is None or self._wanted.matches(Record(record).properties)
 
-    def _pass_by(self, offset: int) -> None:
-        self._table.pass_by(offset)
+    def _skip(self, offset: int) -> None:
+        self._table.skip(offset)
         self.changed = True
 
     def _add(self, record: bytes, offset: int, attempt: bool) -> bool:
@@ -175,7 +174,7 @@ class PullCall:
         return True
 
     def _hold(self, offset: int, attempt: bool) -> int:
-        lease = self._table.take(offset, self._pop_ms, self._now + HOLD_MS, attempt)
+        lease = self._table.lease(offset, self._pop_ms, self._now + PULL_LEASE_MS, attempt)
         lease.pulled = True
         self.changed = True
         return lease.attempts

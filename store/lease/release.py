@@ -32,7 +32,7 @@ class LeaseRelease:
         now = self._clock.wall_ms()
         places: dict[tuple[str, str], None] = {}
         for table, offset, pop_ms in left:
-            if not table.dropped and table.end(offset, pop_ms, now) is not None:
+            if not table.dropped and table.release(offset, pop_ms, now) is not None:
                 places[table.group, table.topic] = None
         for group, topic in places:
             self._freed(group, topic)
@@ -44,7 +44,7 @@ class LeaseRelease:
         now = self._clock.wall_ms()
         for receipt in receipts:
             table = self._ledger.tables.get((group, topic, receipt.queue_id))
-            lease = None if table is None else table.end(receipt.queue_offset, receipt.pop_ms, now)
+            lease = None if table is None else table.release(receipt.queue_offset, receipt.pop_ms, now)
             if table is not None and lease is not None:
                 lease.attempts -= 1
                 self._ledger.changed(table)

@@ -14,21 +14,21 @@ from typing import Final, final
 from domain.errors import Failure
 from domain.filter.filter import Filter
 from domain.ports import Clock, ReadResult
-from store.lease import late_returns as stray
+from store.lease import late_returns
 from store.lease.ledger import LeaseLedger
 from store.lease.pull import PullCall, PullSource
-from store.lease.pull_progress import HOLD_MS, PullProgress
+from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.reading import Reading
 
 RENEW_MS: Final = 30_000
-STRAY_MS: Final = 30_000
+LATE_RETURN_MS: Final = 30_000
 """A message behind a puller that reads the group's retry topic goes there when no receiver has taken it for so long."""
-STRAYS_MAX: Final = 64
+LATE_RETURNS_PER_PULL_MAX: Final = 64
 """How many of those one pull sends there."""
-QUIET_MS: Final = 600_000
+NO_RECEIVER_MS: Final = 600_000
 """A group in which nobody has received for so long is one of pullers."""
 
 
@@ -64,12 +64,12 @@ class Sharing:
         if table is None or not table.shared or queue is None:
             result = self._reading.read(topic, queue_id, offset, limit, max_bytes, wanted)
             if not isinstance(result, Failure):
-                mark = ledger.marks.get(place)
-                if mark is None or mark.member != member:
-                    ledger.marks.put(place, PullProgress(member, offset, result.next_offset))
+                progress = ledger.pull_progress.get(place)
+                if progress is None or progress.member != member:
+                    ledger.pull_progress.put(place, PullProgress(member, offset, result.next_offset))
                 else:
-                    mark.start = min(mark.start, offset)
-                    mark.end = result.next_offset
+                    progress.start = min(progress.start, offset)
+                    progress.end = result.next_offset
             done(result)
             return
         failure = ledger.broken()
@@ -78,20 +78,20 @@ class Sharing:
             return
         ledger.table(group, queue, True)
         now = self._clock.wall_ms()
-        freed = table.puller not in ("", member) and table.let_go(now)
+        freed = table.puller not in ("", member) and table.release_puller(now)
         if table.puller != member:
             table.puller = member
-            table.asked = table.reported = 0
+            table.pull_offset = table.reported = 0
             table.renewed_ms = now
-            ledger.marks.hold(member, place)
-        elif offset < table.asked:
-            freed = stray.went_back(table, now)
+            ledger.pull_progress.add_queue(member, place)
+        elif offset < table.pull_offset:
+            freed = late_returns.puller_moved_back(table, now)
         elif now - table.renewed_ms >= RENEW_MS:
-            table.renew(now, now + HOLD_MS)
-        moved = bool(retry_topic) and self._move_strays(table, queue, offset, retry_topic, now)
+            table.renew(now, now + PULL_LEASE_MS)
+        moved = bool(retry_topic) and self._move_late_returns(table, queue, offset, retry_topic, now)
         call = PullCall(self._index, self._source, table, queue, now, limit, max_bytes, wanted)
         result = call.run(offset, not retry_topic)
-        table.asked = result.next_offset
+        table.pull_offset = result.next_offset
         if call.changed or freed or moved or result.pop_ms:
             ledger.changed(table, done, result)
         else:
@@ -99,19 +99,20 @@ class Sharing:
         if freed:
             self._source.freed(group, topic)
 
-    def _move_strays(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
+    def _move_late_returns(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
         """Messages that came back behind the puller, and that no receiver wants, go on in the group's retry topic."""
         table.expire(now)
-        if table.heard_ms + STRAY_MS > now or not self._source.has_topic(retry_topic):
+        if table.last_receive_ms + LATE_RETURN_MS > now or not self._source.has_topic(retry_topic):
             return False
-        strays = [at for at in stray.behind(table, offset, STRAYS_MAX) if table.leases[at].end_ms + STRAY_MS <= now]
-        for at in strays:
+        found = late_returns.find(table, offset, LATE_RETURNS_PER_PULL_MAX)
+        late = [at for at in found if table.leases[at].end_ms + LATE_RETURN_MS <= now]
+        for at in late:
             records = self._source.records(self._index.rows(queue, at, 1))
             if records:
-                self._source.move_on(table, at, records[0], retry_topic)
+                self._source.move_to_retry_topic(table, at, records[0], retry_topic)
             else:
-                table.pass_by(at)
-        return bool(strays)
+                table.skip(at)
+        return bool(late)
 
     def report(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
@@ -136,27 +137,27 @@ class Sharing:
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)
-        stray.handled(table, offset)
-        quiet = now - table.heard_ms >= QUIET_MS and not len(table.settled) and not table.strays
+        late_returns.settle_handled(table, offset)
+        quiet = now - table.last_receive_ms >= NO_RECEIVER_MS and not len(table.settled) and not table.late_returns
         if quiet and all(lease.pulled for lease in table.leases.values()):
             place = (table.group, table.topic, table.queue_id)
-            mark = PullProgress(table.puller, table.floor, table.head)
-            table.forget()
-            if mark.member:
-                self._ledger.marks.put(place, mark)
+            progress = PullProgress(table.puller, table.floor, table.head)
+            table.end_sharing()
+            if progress.member:
+                self._ledger.pull_progress.put(place, progress)
         self._ledger.changed(table)
 
     def renew(self, group: str, member: str, anew: bool) -> None:
         """MessageStore.renew."""
         now = self._clock.wall_ms()
-        for place in self._ledger.marks.held_by(group, member):
+        for place in self._ledger.pull_progress.queues_of(group, member):
             table = self._ledger.tables.get(place)
             if table is None or not table.shared or table.puller != member:
                 continue
-            freed = anew and stray.take_back(table, now)
+            freed = anew and late_returns.release_leased(table, now)
             due = now - table.renewed_ms >= RENEW_MS
             if due:
-                table.renew(now, now + HOLD_MS)
+                table.renew(now, now + PULL_LEASE_MS)
             if due or freed:
                 self._ledger.changed(table)
             if freed:
@@ -166,11 +167,11 @@ class Sharing:
         """MessageStore.release."""
         ledger = self._ledger
         now = self._clock.wall_ms()
-        for place in ledger.marks.held_by(group, member):
+        for place in ledger.pull_progress.queues_of(group, member):
             if place[1] in kept:
                 continue
-            ledger.marks.let_go(member, place)
+            ledger.pull_progress.remove_queue(member, place)
             table = ledger.tables.get(place)
-            if table is not None and table.puller == member and table.let_go(now):
+            if table is not None and table.puller == member and table.release_puller(now):
                 ledger.changed(table)
                 self._source.freed(group, place[1])

@@ -46,14 +46,14 @@ class LeaseTable:
     ordered    messages of one key are given out one after the other; `keys`: the keys of leased offsets that are known
     attempts   the pop times of the latest attempts that had a name, oldest first
     shared     receivers take part: members that pull lease what they read. `puller` is the one that pulls, "" unknown;
-               `heard_ms`: when a receiver last asked; `renewed_ms`: when the puller last showed that it lives
+               `last_receive_ms`: when a receiver last asked; `renewed_ms`: when the puller last showed that it lives
     strays     what the puller was given out of turn (stray.py); `asked`: where it goes on; `reported`: its latest report
     """
 
     __slots__ = (
-        "asked", "attempts", "changed", "dropped", "ends", "floor", "group", "head", "heard_ms", "keys", "leases", "ordered",
-        "pop_ms", "puller", "queue_id", "renewed_ms", "reported", "reset_since", "returned", "settled", "shared", "strays",
-        "topic", "wake_ms",
+        "attempts", "changed_offsets", "dropped", "end_heap", "expiry_ms", "floor", "free_heap", "group", "head", "keys",
+        "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms", "pull_offset", "puller", "queue_id", "renewed_ms",
+        "reported", "settled", "shared", "topic", "whole_due",
     )  # fmt: skip
 
     def __init__(self, group: str, topic: str, queue_id: int, floor: int) -> None:
@@ -68,45 +68,45 @@ class LeaseTable:
         self.keys: dict[int, bytes] = {}
         self.shared = False
         self.puller = ""
-        self.heard_ms = 0
+        self.last_receive_ms = 0
         self.renewed_ms = 0
-        self.asked = 0
+        self.pull_offset = 0
         self.reported = 0
-        self.strays: dict[int, tuple[int, int, int]] = {}
+        self.late_returns: dict[int, tuple[int, int, int]] = {}
         self.leases: dict[int, Lease] = {}
         self.settled = Ranges()
-        self.ends: list[tuple[int, int]] = []
-        self.returned: list[int] = []
-        self.changed: dict[int, None] = {}
-        self.reset_since = True
-        self.wake_ms = 0
+        self.end_heap: list[tuple[int, int]] = []
+        self.free_heap: list[int] = []
+        self.changed_offsets: dict[int, None] = {}
+        self.whole_due = True
+        self.expiry_ms = 0
         self.dropped = False
 
-    def next_pop(self, now: int) -> int:
+    def next_pop_ms(self, now: int) -> int:
         """The time that the next lease would carry."""
         return now if now > self.pop_ms else self.pop_ms + 1
 
     def expire(self, now: int) -> list[int]:
         """Leases that have ended become free; their offsets."""
         ended: list[int] = []
-        ends = self.ends
+        ends = self.end_heap
         while ends and ends[0][0] <= now:
             end_ms, offset = heappop(ends)
             lease = self.leases.get(offset)
             if lease is not None and not lease.free and lease.end_ms == end_ms:
                 lease.free = True
-                heappush(self.returned, offset)
+                heappush(self.free_heap, offset)
                 ended.append(offset)
         return ended
 
-    def next_end(self) -> int:
+    def next_end_ms(self) -> int:
         """When the next lease may end; 0 when none is held."""
-        return self.ends[0][0] if self.ends else 0
+        return self.end_heap[0][0] if self.end_heap else 0
 
-    def free(self, limit: int) -> list[int]:
+    def redeliverable(self, limit: int) -> list[int]:
         """At most `limit` offsets that wait for another delivery, lowest first. They stay free until they are taken."""
         found: list[int] = []
-        returned = self.returned
+        returned = self.free_heap
         while returned and len(found) < limit:
             offset = heappop(returned)
             lease = self.leases.get(offset)
@@ -116,8 +116,8 @@ class LeaseTable:
             heappush(returned, offset)
         return found
 
-    def take(self, offset: int, pop_ms: int, end_ms: int, attempt: bool = True) -> Lease:
-        """Lease a free offset again, or `head`; `pop_ms` is from `next_pop`. `attempt`: it counts as another delivery."""
+    def lease(self, offset: int, pop_ms: int, end_ms: int, attempt: bool = True) -> Lease:
+        """Lease a free offset again, or `head`; `pop_ms` is from `next_pop_ms`. `attempt`: it counts as another delivery."""
         lease = self.leases.get(offset)
         if lease is None:
             assert offset == self.head
@@ -135,7 +135,7 @@ class LeaseTable:
                     lease.first_ms = pop_ms
         self.pop_ms = pop_ms
         self._schedule(end_ms, offset)
-        self.changed[offset] = None
+        self.changed_offsets[offset] = None
         return lease
 
     def defer(self) -> None:
@@ -143,17 +143,17 @@ class LeaseTable:
         offset = self.head
         lease = self.leases[offset] = Lease(0, 0, 0, 0)
         lease.free = True
-        heappush(self.returned, offset)
+        heappush(self.free_heap, offset)
         self.head = offset + 1
-        self.changed[offset] = None
+        self.changed_offsets[offset] = None
 
-    def pass_by(self, offset: int) -> None:
+    def skip(self, offset: int) -> None:
         """Settle `offset`, free or `head`, without a delivery: nobody in this group wants it."""
         if offset == self.head:
             self.head = offset + 1
         self._retire(offset)
 
-    def pass_to(self, offset: int) -> None:
+    def skip_to(self, offset: int) -> None:
         """Settle all from `head` up to `offset`."""
         if offset > self.head:
             start, self.head = self.head, offset
@@ -161,8 +161,8 @@ class LeaseTable:
                 self._advance(offset)
             else:
                 self.settled.add(start, offset)
-                self.changed[start] = None
-                self.changed[offset - 1] = None
+                self.changed_offsets[start] = None
+                self.changed_offsets[offset - 1] = None
 
     def settle(self, offset: int, pop_ms: int) -> Failure | None:
         """Retire one lease. Settling twice is harmless; RECEIPT_EXPIRED when the lease is another's now."""
@@ -177,7 +177,7 @@ class LeaseTable:
         return Failure(ErrorCode.RECEIPT_EXPIRED, f"offset {offset} is not leased")
 
     def extend(self, offset: int, pop_ms: int, new_pop_ms: int, end_ms: int) -> Failure | None:
-        """Move the end of one lease, which is then called `new_pop_ms` (from `next_pop`, or the old one)."""
+        """Move the end of one lease, which is then called `new_pop_ms` (from `next_pop_ms`, or the old one)."""
         lease = self.leases.get(offset)
         if lease is None or lease.pop_ms != pop_ms:
             return Failure(ErrorCode.RECEIPT_EXPIRED, f"offset {offset} is settled, or has been leased again since")
@@ -186,25 +186,25 @@ class LeaseTable:
         lease.free = False
         self.pop_ms = max(self.pop_ms, new_pop_ms)
         self._schedule(end_ms, offset)
-        self.changed[offset] = None
+        self.changed_offsets[offset] = None
         return None
 
-    def remember(self, attempt_id: str) -> None:
+    def remember_attempt(self, attempt_id: str) -> None:
         """The leases that carry the newest pop time were given to this attempt."""
         self.attempts.pop(attempt_id, None)
         if len(self.attempts) >= ATTEMPTS_MAX:
             del self.attempts[next(iter(self.attempts))]
         self.attempts[attempt_id] = self.pop_ms
 
-    def tidy(self) -> None:
+    def prune(self) -> None:
         """Forget keys and returns of messages that are settled; an ordered table takes nothing from `returned`."""
         bound = 2 * len(self.leases) + 64
         if len(self.keys) > bound:
             self.keys = {offset: key for offset, key in self.keys.items() if offset in self.leases}
-        if len(self.returned) > bound:
-            self.returned = sorted([offset for offset, lease in self.leases.items() if lease.free])
+        if len(self.free_heap) > bound:
+            self.free_heap = sorted([offset for offset, lease in self.leases.items() if lease.free])
 
-    def end(self, offset: int, pop_ms: int, now: int) -> Lease | None:
+    def release(self, offset: int, pop_ms: int, now: int) -> Lease | None:
         """End a lease before its time; None when it is another one by now, or none."""
         lease = self.leases.get(offset)
         if lease is None or lease.free or lease.pop_ms != pop_ms:
@@ -212,11 +212,11 @@ class LeaseTable:
         lease.free = True
         lease.pulled = False
         lease.end_ms = now
-        heappush(self.returned, offset)
-        self.changed[offset] = None
+        heappush(self.free_heap, offset)
+        self.changed_offsets[offset] = None
         return lease
 
-    def let_go(self, now: int) -> bool:
+    def release_puller(self, now: int) -> bool:
         """The puller has gone: what it holds is free. True when there was something."""
         found = [offset for offset, lease in self.leases.items() if lease.pulled]
         for offset in found:
@@ -224,11 +224,11 @@ class LeaseTable:
             lease.pulled = False
             lease.free = True
             lease.end_ms = now
-            heappush(self.returned, offset)
-            self.changed[offset] = None
+            heappush(self.free_heap, offset)
+            self.changed_offsets[offset] = None
         self.puller = ""
         self.reported = 0
-        self.strays.clear()
+        self.late_returns.clear()
         return bool(found)
 
     def renew(self, now: int, end_ms: int) -> None:
@@ -238,7 +238,7 @@ class LeaseTable:
             if lease.pulled and not lease.free:
                 lease.end_ms = end_ms
                 self._schedule(end_ms, offset)
-                self.changed[offset] = None
+                self.changed_offsets[offset] = None
 
     def report(self, offset: int) -> None:
         """The puller has handled everything below `offset` that it was given in turn; what others hold is not settled.
@@ -247,16 +247,16 @@ class LeaseTable:
         """
         for at in [at for at, lease in self.leases.items() if lease.pulled and not lease.fleeting and at < offset]:
             self._retire(at)
-        self.pass_to(offset)
+        self.skip_to(offset)
 
-    def forget(self) -> None:
+    def end_sharing(self) -> None:
         """Nobody but the puller has anything here: the table is one number again."""
         self.head = self.floor
         self.leases.clear()
         self._clear()
         self.shared = False
 
-    def overdue(self, offset: int, now: int) -> bool:
+    def blocks_floor(self, offset: int, now: int) -> bool:
         """True when `offset`, free again, holds the floor too far back and has to go on elsewhere."""
         lease = self.leases[offset]
         if not lease.attempts:
@@ -283,21 +283,21 @@ class LeaseTable:
 
     def _clear(self) -> None:
         self.settled = Ranges()
-        self.ends.clear()
-        self.returned.clear()
+        self.end_heap.clear()
+        self.free_heap.clear()
         self.attempts.clear()
         self.keys.clear()
-        self.strays.clear()
-        self.asked = self.reported = 0
-        self.changed.clear()
-        self.reset_since = True
+        self.late_returns.clear()
+        self.pull_offset = self.reported = 0
+        self.changed_offsets.clear()
+        self.whole_due = True
 
     def _schedule(self, end_ms: int, offset: int) -> None:
-        if len(self.ends) > 2 * len(self.leases) + 64:
-            self.ends = [(lease.end_ms, at) for at, lease in self.leases.items() if not lease.free]
-            heapify(self.ends)
+        if len(self.end_heap) > 2 * len(self.leases) + 64:
+            self.end_heap = [(lease.end_ms, at) for at, lease in self.leases.items() if not lease.free]
+            heapify(self.end_heap)
         else:
-            heappush(self.ends, (end_ms, offset))
+            heappush(self.end_heap, (end_ms, offset))
 
     def _retire(self, offset: int) -> None:
         self.leases.pop(offset, None)
@@ -305,13 +305,13 @@ class LeaseTable:
             self._advance(offset + 1)
         else:
             self.settled.add(offset, offset + 1)
-            self.changed[offset] = None
+            self.changed_offsets[offset] = None
 
     def _advance(self, floor: int) -> None:
         self.floor = self.settled.pop_from(floor) if len(self.settled) else floor
         if not self.leases:
-            self.returned.clear()
-            self.ends.clear()
+            self.free_heap.clear()
+            self.end_heap.clear()
             if self.ordered:
                 self.keys.clear()
                 self.attempts.clear()

@@ -25,22 +25,22 @@ _POP: Final = 129
 
 
 @final
-class Tables:
+class LeaseTables:
     """All of them. Invariant: a place is live or rests, never both; those that rest are in the order of their bases."""
 
-    __slots__ = ("_rest", "_woken", "live")
+    __slots__ = ("_activated", "_idle", "live")
 
-    def __init__(self, woken: Callable[[LeaseTable], None]) -> None:
-        """`woken`: a table rests no more, and has to be written again in this turn."""
-        self._woken = woken
-        self._rest: dict[bytes, int] = {}
+    def __init__(self, activated: Callable[[LeaseTable], None]) -> None:
+        """`activated`: a table rests no more, and has to be written again in this turn."""
+        self._activated = activated
+        self._idle: dict[bytes, int] = {}
         self.live: dict[Place, LeaseTable] = {}
 
     def __len__(self) -> int:
-        return len(self.live) + len(self._rest)
+        return len(self.live) + len(self._idle)
 
     def __contains__(self, place: Place) -> bool:
-        return place in self.live or self._number(place) >= 0
+        return place in self.live or self._packed(place) >= 0
 
     def __getitem__(self, place: Place) -> LeaseTable:
         return self.live[place]
@@ -51,39 +51,39 @@ class Tables:
     def get(self, place: Place) -> LeaseTable | None:
         """The table of a place, live from now on."""
         table = self.live.get(place)
-        if table is None and self._rest and place[1].startswith(lite.PREFIX):
-            number = self._rest.pop(journal.key(*place), -1)
-            if number >= 0:
-                table = self.live[place] = LeaseTable(*place, number >> _FLOOR & _MASK)
-                table.ordered = number & 1 != 0
-                table.pop_ms = number >> _POP
-                self._woken(table)
+        if table is None and self._idle and place[1].startswith(lite.PREFIX):
+            packed = self._idle.pop(journal.key(*place), -1)
+            if packed >= 0:
+                table = self.live[place] = LeaseTable(*place, packed >> _FLOOR & _MASK)
+                table.ordered = packed & 1 != 0
+                table.pop_ms = packed >> _POP
+                self._activated(table)
         return table
 
     def pop(self, place: Place) -> LeaseTable | None:
         """Forget what is at a place; the table, when it was live."""
         if place[1].startswith(lite.PREFIX):
-            self._rest.pop(journal.key(*place), None)
+            self._idle.pop(journal.key(*place), None)
         return self.live.pop(place, None)
 
     def places(self) -> list[Place]:
         """Where there are tables. Reads all of them."""
-        return [*self.live, *map(journal.parse_key, self._rest)]
+        return [*self.live, *map(journal.parse_key, self._idle)]
 
     def floor(self, place: Place) -> int:
         """The position at a place, -1 for none. Wakes nobody."""
         table = self.live.get(place)
         if table is not None:
             return table.floor
-        number = self._number(place)
-        return -1 if number < 0 else number >> _FLOOR & _MASK
+        packed = self._packed(place)
+        return -1 if packed < 0 else packed >> _FLOOR & _MASK
 
-    def rests_at(self, place: Place, end: int) -> bool:
+    def is_idle_at(self, place: Place, end: int) -> bool:
         """True when a table rests there, and all below `end` is settled."""
-        number = self._number(place) if self._rest else -1
-        return number >= 0 and number >> _FLOOR & _MASK == end
+        packed = self._packed(place) if self._idle else -1
+        return packed >= 0 and packed >> _FLOOR & _MASK == end
 
-    def rest(self, table: LeaseTable, base: int) -> bool:
+    def make_idle(self, table: LeaseTable, base: int) -> bool:
         """Let a table rest whose newest value is whole, and in the segment at `base`, the newest one; False when it may not."""
         if not table.topic.startswith(lite.PREFIX) or table.shared or table.head != table.floor:
             return False
@@ -91,31 +91,31 @@ class Tables:
             return False
         del self.live[table.group, table.topic, table.queue_id]
         key = journal.key(table.group, table.topic, table.queue_id)
-        self._rest[key] = table.pop_ms << _POP | table.floor << _FLOOR | base << _BASE | table.ordered
+        self._idle[key] = table.pop_ms << _POP | table.floor << _FLOOR | base << _BASE | table.ordered
         table.dropped = True
         return True
 
-    def carry(self, before: int, base: int) -> list[StateChange]:
+    def rewrite_idle(self, before: int, base: int) -> list[StateChange]:
         """The values that rest in segments before the one at `before`, to be written into the one at `base`, the newest."""
         old: list[tuple[bytes, int]] = []
-        for key, number in self._rest.items():
-            if number >> _BASE & _MASK >= before:
+        for key, packed in self._idle.items():
+            if packed >> _BASE & _MASK >= before:
                 break
-            old.append((key, number))
-        for key, number in old:
-            del self._rest[key]
-            self._rest[key] = number >> _FLOOR << _FLOOR | base << _BASE | number & 1
-        return [_change(key, number) for key, number in old]
+            old.append((key, packed))
+        for key, packed in old:
+            del self._idle[key]
+            self._idle[key] = packed >> _FLOOR << _FLOOR | base << _BASE | packed & 1
+        return [_change(key, packed) for key, packed in old]
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
         """(base of the segment of the newest value, that value) of the tables that rest, oldest first."""
-        for key, number in list(self._rest.items()):
-            yield number >> _BASE & _MASK, _change(key, number)
+        for key, packed in list(self._idle.items()):
+            yield packed >> _BASE & _MASK, _change(key, packed)
 
-    def _number(self, place: Place) -> int:
-        return self._rest.get(journal.key(*place), -1) if place[1].startswith(lite.PREFIX) else -1
+    def _packed(self, place: Place) -> int:
+        return self._idle.get(journal.key(*place), -1) if place[1].startswith(lite.PREFIX) else -1
 
 
-def _change(key: bytes, number: int) -> StateChange:
-    value = journal.idle(number >> _FLOOR & _MASK, number >> _POP, number & 1 != 0)
+def _change(key: bytes, packed: int) -> StateChange:
+    value = journal.idle_value(packed >> _FLOOR & _MASK, packed >> _POP, packed & 1 != 0)
     return StateChange(LEASE, key, value)

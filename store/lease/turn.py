@@ -12,7 +12,7 @@ from domain.message import Placed
 from domain.ports import StateChange
 from store.lease import journal
 from store.lease.table import LeaseTable
-from store.lease.tables import Tables
+from store.lease.tables import LeaseTables
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.state.anchors import Anchors
@@ -36,7 +36,7 @@ class TurnJournal:
         self._index = index
         self._paper = paper
         self.anchors: Anchors[LeaseTable] = Anchors()
-        self.tables = Tables(self._touch)
+        self.tables = LeaseTables(self._touch)
         self._dirty: dict[LeaseTable, None] = {}
         self._page: list[tuple[Callable[[Any], None], Any]] = []
         self._flushed: list[tuple[Callable[[Any], None], Any]] = []
@@ -47,9 +47,9 @@ class TurnJournal:
             return
         changes: list[StateChange] = []
         for table in self._dirty:
-            value, everything = journal.changes(table)
+            value, is_whole = journal.changed_value(table)
             changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
-            if everything:
+            if is_whole:
                 self._anchor(table, base)
         self._dirty.clear()
         page, self._page = self._page, []
@@ -59,12 +59,12 @@ class TurnJournal:
     def change_of(self, table: LeaseTable) -> StateChange:
         """What has changed in `table`, to go into the log with something else; the turn's journal then leaves it out."""
         self._dirty.pop(table, None)
-        value, _ = journal.changes(table)
+        value, _ = journal.changed_value(table)
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
 
     def _anchor(self, table: LeaseTable, base: int) -> None:
         """The newest value of a table is whole, and in the segment at `base`."""
-        if self.tables.rest(table, base):
+        if self.tables.make_idle(table, base):
             self.anchors.forget(table)
         else:
             self.anchors.touch(table, base)
@@ -75,14 +75,14 @@ class TurnJournal:
         Tables that are live are marked for this turn's journal.
         """
         for table in self.anchors.below(base):
-            table.reset_since = True
+            table.whole_due = True
             self._touch(table)
-        return self.tables.carry(base, newest)
+        return self.tables.rewrite_idle(base, newest)
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
         """(base of the segment of the newest value, all of the table), oldest first."""
         live = (
-            (base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole(table)))
+            (base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole_value(table)))
             for base, table in self.anchors.items()
         )
         yield from merge(live, self.tables.snapshot(), key=itemgetter(0))

@@ -86,10 +86,10 @@ STEPS = st.lists(
 def take(table: LeaseTable, limit: int, pop: int, end: int, now: int) -> list[tuple[int, int]]:
     """Lease as the ledger does: what came back first, then new."""
     table.expire(now)
-    taken = [(offset, table.take(offset, pop, end).attempts) for offset in table.free(limit)]
+    taken = [(offset, table.lease(offset, pop, end).attempts) for offset in table.redeliverable(limit)]
     while len(taken) < limit:
         offset = table.head
-        taken.append((offset, table.take(offset, pop, end).attempts))
+        taken.append((offset, table.lease(offset, pop, end).attempts))
     return taken
 
 
@@ -102,24 +102,24 @@ def test_table_and_its_journal_do_what_the_naive_one_does(steps: list[tuple[str,
     for verb, one, two in steps:
         known = naive.leases.get(one, (0, 0, 0))[0]
         if verb == "lease":
-            pop = table.next_pop(now)
+            pop = table.next_pop_ms(now)
             assert take(table, one, pop, pop + two, now) == naive.lease(one, pop, pop + two, now)
         elif verb == "settle":
             pop = known if two else known - 1
             assert (table.settle(one, pop) is None) == naive.settle(one, pop)
         elif verb == "extend":
-            pop = table.next_pop(now)
+            pop = table.next_pop_ms(now)
             assert (table.extend(one, known, pop, now + two) is None) == naive.extend(one, known, pop, now + two)
         elif verb == "commit":
             table.commit(one)
             naive.commit(one)
         elif verb == "wait":
             now += one
-        journal.apply(copy, journal.changes(table)[0])
+        journal.apply(copy, journal.changed_value(table)[0])
         if verb == "crash":
-            journal.ready(copy)
+            journal.recovered(copy)
             table, copy = copy, LeaseTable("g", "t", 0, 0)
-            journal.apply(copy, journal.whole(table))
+            journal.apply(copy, journal.whole_value(table))
         assert table.floor == naive.floor()
         assert table.head == max(naive.head, naive.floor())
         assert {at: (lease.pop_ms, lease.end_ms, lease.attempts) for at, lease in table.leases.items()} == naive.leases
@@ -135,7 +135,7 @@ def test_reading_the_journal_from_an_older_point_again_does_no_harm(steps: list[
     middle = b""
     for number, (verb, one, two) in enumerate(steps):
         if verb == "lease":
-            pop = table.next_pop(now)
+            pop = table.next_pop_ms(now)
             take(table, one, pop, pop + two, now)
         elif verb == "settle" and one in table.leases:
             table.settle(one, table.leases[one].pop_ms)
@@ -143,14 +143,14 @@ def test_reading_the_journal_from_an_older_point_again_does_no_harm(steps: list[
             table.commit(one)
         elif verb == "wait":
             now += one
-        values.append(journal.changes(table)[0])
+        values.append(journal.changed_value(table)[0])
         if number == cut:
-            middle = journal.whole(table)
+            middle = journal.whole_value(table)
     copy = LeaseTable("g", "t", 0, 0)
     for value in [middle, *values] if middle else values:
         journal.apply(copy, value)
-    journal.ready(copy)
-    assert journal.whole(copy) == journal.whole(table)
+    journal.recovered(copy)
+    assert journal.whole_value(copy) == journal.whole_value(table)
 
 
 @settings(max_examples=100, deadline=None)
@@ -248,8 +248,8 @@ def test_many_turns_of_lease_and_settle_leave_no_trace_but_the_floor() -> None:
     table = driver.store._core.ledger.tables["g", "t", 0]
     assert (table.floor, table.head) == (1_600, 1_600)
     assert not table.leases
-    assert not table.ends
-    assert not table.returned
+    assert not table.end_heap
+    assert not table.free_heap
 
 
 def test_a_receipt_of_before_a_reset_is_no_more_and_one_of_nothing_is_wrong() -> None:

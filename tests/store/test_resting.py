@@ -9,14 +9,14 @@ import pytest
 
 from domain import lite
 from store.config import StoreConfig
-from store.lease.tables import Tables
+from store.lease.tables import LeaseTables
 from tests.store.driver import Driver, sure
 from tests.store.test_lite_queues import SMALL, driver, lease, send, settle, told
 
 __all__ = ["driver"]
 
 
-def tables(driver: Driver) -> Tables:
+def tables(driver: Driver) -> LeaseTables:
     return driver.store._core.ledger.tables
 
 
@@ -130,5 +130,5 @@ def test_a_table_that_rests_costs_next_to_nothing() -> None:
     found = tables(driver)
     assert not found.live
     assert len(driver.store._core.ledger.anchors) == 0
-    keys = sum(sys.getsizeof(key) + sys.getsizeof(number) for key, number in found._rest.items())
-    assert (keys + sys.getsizeof(found._rest)) / count <= 300
+    keys = sum(sys.getsizeof(key) + sys.getsizeof(number) for key, number in found._idle.items())
+    assert (keys + sys.getsizeof(found._idle)) / count <= 300
