@@ -58,7 +58,7 @@ FOLDERS = {
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("groups", "placement", "topics"),
-    "gateway/usecase/consume": ("parking", "receive", "settle"),
+    "gateway/usecase/consume": ("long_polls", "receive", "settle"),
     "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
         "catchup", "claims", "group_dispatcher", "inflow", "mqtt_session", "outflow", "sessions", "shares", "snapshot",

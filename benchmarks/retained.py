@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.inside import Node, resident, run, table
 from domain.errors import Failure
 from domain.message import LOCAL_HOST, RETAIN_SET, Message, Placed
-from gateway.usecase.publish.latest import Walk
+from gateway.usecase.publish.latest import LatestScan
 
 BATCH = 1_000
 RARE = 1_000
@@ -71,7 +71,7 @@ async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
     gc.collect()
     each = (resident() - before) / count
     began, longest, found = time.monotonic(), 0.0, 0
-    walk = Walk(node.parts.store.state, "+/+/x")
+    walk = LatestScan(node.parts.store.state, "+/+/x")
     while walk.next_key is not None:
         at = time.monotonic()
         found += len(walk.slice(SLICE))

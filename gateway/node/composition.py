@@ -33,10 +33,10 @@ from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, Node
 from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
-from gateway.usecase.lite.parts import lite_use_cases
+from gateway.usecase.lite.use_cases import lite_use_cases
 from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.publish.recall import Recalling
-from gateway.usecase.publish.transaction import Deciding, Resuming
+from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
 from gateway.usecase.sessions.sessions import Sessions
 from gateway.usecase.tools.inspect import Inspecting
 from gateway.usecase.tools.nameserver import NameServer
@@ -112,8 +112,8 @@ def compose(
         policy=policy,
         questions=store.transactions.questions,
     )
-    handler.tally.follow("parked", lambda: store.timed()[0])
-    handler.tally.follow("due", lambda: store.timed()[1])
+    handler.counters.follow("parked", lambda: store.timed()[0])
+    handler.counters.follow("due", lambda: store.timed()[1])
     routes, keys = RouteTable(), StoredSettings(store.state)
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock, policy),
@@ -122,7 +122,7 @@ def compose(
         Querying(store, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
-        deciding := Deciding(store.transactions, handler.registry),
+        deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(
             store,
@@ -137,7 +137,7 @@ def compose(
             policy,
         ),
         LatestValues(store.state, clock),
-        Resuming(store, handler.topics),
+        TransactionResuming(store, handler.topics),
         *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
         channels := Channels((ledger := CounterRegistry()).of(MQTT)),
     )
@@ -154,7 +154,7 @@ def compose(
 
 
 def _figures(store: LogStore, handler: Dispatcher) -> Callable[[], dict[str, float]]:
-    return lambda: {**store.figures(), **handler.tally.figures()}
+    return lambda: {**store.figures(), **handler.counters.figures()}
 
 
 def _storing(config: Config, store_host: bytes, hot_bytes: int) -> StoreConfig:

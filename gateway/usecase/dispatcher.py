@@ -17,24 +17,24 @@ from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.attempt_limit import AttemptLimit
 from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.consume.limited import Limited
 from gateway.usecase.consume.locks import Locks
-from gateway.usecase.consume.parking import Judge
+from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.consume.settle import Settling
 from gateway.usecase.handler import UseCase, Verb
-from gateway.usecase.membership.connections import Connecting
+from gateway.usecase.membership.connections import ConnectionQueries
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.offsets import Offsets
-from gateway.usecase.membership.progress import Progressing
+from gateway.usecase.membership.pending_resets import PendingResets
+from gateway.usecase.membership.progress import ProgressQueries
 from gateway.usecase.membership.reset import Resetting
-from gateway.usecase.membership.resets import Resets
 from gateway.usecase.publish import latest
 from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.send import Sending
-from gateway.usecase.tools.governing import Governing
+from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.relay import Relaying
 
 PERM_INHERIT = 1
@@ -59,21 +59,23 @@ class Dispatcher:
         policy: NodePolicy,
         questions: Questions,
     ) -> None:
-        self.tally = MessageCounters(clock)
-        store.listen(self.tally)
+        self.counters = MessageCounters(clock)
+        store.listen(self.counters)
         self.topics = Topics(metadata, clock, policy)
         self.rights = Rights(metadata, state, policy)
         self.groups = Groups(metadata, store, clock, policy, self.rights)
-        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.Retaining(state, policy).change, policy)
+        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.LatestQuota(state, policy).change, policy)
         self.dead_letters = DeadLetters(store, self.sending)
-        self.receiving = Receiving(store, self.topics, self.groups, self.dead_letters, clock, self.tally, policy, self.rights)
+        self.receiving = Receiving(
+            store, self.topics, self.groups, self.dead_letters, clock, self.counters, policy, self.rights
+        )
         self.registry = Registry(self.topics, self.groups, store, clock)
-        resets = Resets(clock)
-        limited = Limited(self.groups, self.dead_letters)
-        self.pulling = Pulling(store, self.topics, self.registry, self.rights, resets, limited, clock, self.tally)
+        resets = PendingResets(clock)
+        attempt_limit = AttemptLimit(self.groups, self.dead_letters)
+        self.pulling = Pulling(store, self.topics, self.registry, self.rights, resets, attempt_limit, clock, self.counters)
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
-        self.reviews: list[Callable[[Judge], None]] = []
+        self.reviews: list[Callable[[RightsCheck], None]] = []
         self.add(
             self.topics,
             self.groups,
@@ -86,10 +88,10 @@ class Dispatcher:
             Offsets(store, self.topics, self.groups, self.registry, resets),
             self.registry,
             Relaying(self.registry, self.topics, store, self.sending, clock),
-            Connecting(store, metadata, self.registry),
-            Progressing(store, metadata, self.tally, self.rights),
-            Governing(policy, questions, metadata),
-            self.tally,
+            ConnectionQueries(store, metadata, self.registry),
+            ProgressQueries(store, metadata, self.counters, self.rights),
+            PolicyChanging(policy, questions, metadata),
+            self.counters,
             Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
             locks,
         )

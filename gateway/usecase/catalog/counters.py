@@ -145,7 +145,7 @@ class MessageCounters:
         self._all_got = Counter()
         self._full_at = -1
         self._day = clock.wall_ms() // DAY_MS
-        self._mornings = {"put": (0, 0), "got": (0, 0)}
+        self._totals_at_midnight = {"put": (0, 0), "got": (0, 0)}
         self._followed: dict[str, tuple[Callable[[], int], Counter]] = {}
         clock.call_at(self._began_ns + TICK_NS, self._next)
 
@@ -206,7 +206,7 @@ class MessageCounters:
         """Totals, and messages a second over 10 s, a minute and ten minutes, for both directions."""
         found: dict[str, float] = {}
         for name, counter in (("put", self._all_put), ("got", self._all_got)):
-            yesterday, today = self._mornings[name]
+            yesterday, today = self._totals_at_midnight[name]
             found[f"{name}_total"] = counter.total()
             found[f"{name}_before_yesterday_total"] = yesterday
             found[f"{name}_before_today_total"] = today
@@ -266,8 +266,8 @@ class MessageCounters:
         day = self._clock.wall_ms() // DAY_MS
         if day != self._day:
             self._day = day
-            self._mornings = {
-                "put": (self._mornings["put"][1], self._all_put.total()),
-                "got": (self._mornings["got"][1], self._all_got.total()),
+            self._totals_at_midnight = {
+                "put": (self._totals_at_midnight["put"][1], self._all_put.total()),
+                "got": (self._totals_at_midnight["got"][1], self._all_got.total()),
             }
         self._clock.call_at(self._began_ns + (self._tick + 1) * TICK_NS, self._next)

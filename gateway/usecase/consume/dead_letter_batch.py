@@ -13,30 +13,33 @@ from domain.record import Record
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.fan_in import FanIn
 
-Letter = tuple[str, Receipt, bytes]
+ExhaustedMessage = tuple[str, Receipt, bytes]
 """A message whose attempts are used up: the topic that was asked for, its lease, its record."""
 
 _KEY: Final = b"__SHARDINGKEY"
 
 
-def lane(record: bytes) -> bytes:
+def ordering_key(record: bytes) -> bytes:
     """What a record has its place in: its lite topic, and its message group there; b"" for none."""
     stored = Record(record).properties
     return lite.name_in(stored).encode() + b"\x00" + properties.find(stored, _KEY)
 
 
-def bury_all(dead_letters: DeadLetters, group: str, letters: Sequence[Letter], done: Callable[[set[bytes]], None]) -> None:
-    """Bury `letters`; `done` gets, once, the lanes of those that could not be stored: nothing may overtake them.
+def store_dead_letters(
+    dead_letters: DeadLetters, group: str, messages: Sequence[ExhaustedMessage], done: Callable[[set[bytes]], None]
+) -> None:
+    """Move `messages` to the dead-letter topic of `group`; `done` gets, once, the ordering keys of those that failed.
 
-    Their leases end in their own time; then they come again, and what is left out for their sake behind them.
+    A message that could not be stored keeps its lease until that ends, and is then delivered again. Messages that share its
+    ordering key must wait for it.
     """
 
-    def bury(at: int, buried: Callable[[None | Failure], None]) -> None:
-        topic, receipt, record = letters[at]
-        dead_letters.bury(group, topic, receipt, record, buried)
+    def move(at: int, done_one: Callable[[None | Failure], None]) -> None:
+        topic, receipt, record = messages[at]
+        dead_letters.move(group, topic, receipt, record, done_one)
 
-    def over(buried: dict[tuple[int], None], failure: Failure | None) -> None:
-        stuck = range(len(letters)) if failure is not None else ()
-        done({lane(letters[at][2]) for at in stuck if (at,) not in buried})
+    def moved(found: dict[tuple[int], None], failure: Failure | None) -> None:
+        failed = range(len(messages)) if failure is not None else ()
+        done({ordering_key(messages[at][2]) for at in failed if (at,) not in found})
 
-    FanIn(bury, over).start([(at,) for at in range(len(letters))])
+    FanIn(move, moved).start([(at,) for at in range(len(messages))])

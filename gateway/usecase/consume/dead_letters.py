@@ -38,7 +38,7 @@ def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mappin
     )
 
 
-def bury(group: str, message: Message) -> None:
+def make_dead_letter(group: str, message: Message) -> None:
     """Make a message that was meant for the retry topic of `group` one for its dead-letter topic."""
     stored = properties.without(message.properties, _PARKED)
     origin = properties.text(stored, properties.RETRY_TOPIC) or message.topic
@@ -63,7 +63,7 @@ def _offset(queue: str, record: bytes) -> int:
 
 
 class DeadLetters:
-    """The DeadLetter verb, and `bury` for messages that the gateway itself gives up."""
+    """The DeadLetter verb, and `move` for messages that the gateway itself gives up."""
 
     def __init__(self, store: MessageStore, sending: Sending) -> None:
         self._store = store
@@ -73,7 +73,7 @@ class DeadLetters:
         """DeadLetter."""
         return {DeadLetter: self._dead_letter}
 
-    def bury(
+    def move(
         self,
         group: str,
         topic: str,
@@ -86,7 +86,7 @@ class DeadLetters:
         stored = view.properties
         message_id = properties.text(stored, properties.UNIQ_KEY)
         origin = properties.text(stored, properties.DLQ_ORIGIN_TOPIC) or lite.topic_of(topic)
-        letter = copy_of(
+        copy = copy_of(
             view,
             address.dead_letter_topic(group),
             reconsume_times=view.reconsume_times,
@@ -104,15 +104,15 @@ class DeadLetters:
             if done is not None:
                 done(result if isinstance(result, Failure) else None)
 
-        self._sending.submit([letter], stored_copy)
+        self._sending.submit([copy], stored_copy)
 
     def _dead_letter(self, connection: ClientConnection, command: DeadLetter) -> None:
         def answer(result: None | Failure) -> None:
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
-        self.give_up(command.group, command.topic, command.receipt, answer)
+        self.move_leased(command.group, command.topic, command.receipt, answer)
 
-    def give_up(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
+    def move_leased(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
         """Bury the message that a receipt names; harmless when it is settled already."""
         leased = leased_topic(group, topic, receipt)
 
@@ -122,7 +122,7 @@ class DeadLetters:
             elif not result.records or _offset(leased, result.records[0]) != receipt.queue_offset:
                 answer(Failure(ErrorCode.RECEIPT_INVALID, "the receipt names no message that is still there"))
             else:
-                self.bury(group, topic, receipt, result.records[0], answer)
+                self.move(group, topic, receipt, result.records[0], answer)
 
         def position(result: int | Failure) -> None:
             if not isinstance(result, Failure) and result > receipt.queue_offset:

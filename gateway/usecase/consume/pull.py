@@ -17,11 +17,11 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.limited import Limited, leased
-from gateway.usecase.consume.parking import Judge, Parking, Waiter
+from gateway.usecase.consume.attempt_limit import AttemptLimit, leased
+from gateway.usecase.consume.long_polls import LongPoll, LongPolls, RightsCheck
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
-from gateway.usecase.membership.resets import Resets
+from gateway.usecase.membership.pending_resets import PendingResets
 
 
 class Pulling:
@@ -33,23 +33,23 @@ class Pulling:
         topics: Topics,
         registry: Registry,
         rights: Rights,
-        resets: Resets,
-        limited: Limited,
+        resets: PendingResets,
+        attempt_limit: AttemptLimit,
         clock: Clock,
-        tally: MessageCounters,
+        counters: MessageCounters,
     ) -> None:
         self._store = store
         self._topics = topics
         self._registry = registry
         self._rights = rights
-        self._resets = resets
-        self.tally = tally
+        self._pending_resets = resets
+        self.counters = counters
         self._expressions = Expressions()
-        self._limited = limited
-        self._parking = Parking(clock)
+        self._attempt_limit = attempt_limit
+        self._long_polls = LongPolls(clock)
         self._polls = 0
         self._lights = 0
-        self._members: dict[tuple[str, str], dict[Waiter, None]] = {}
+        self._members: dict[tuple[str, str], dict[LongPoll, None]] = {}
         store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -58,25 +58,25 @@ class Pulling:
 
     def waiting(self) -> int:
         """Pulls parked now."""
-        return len(self._parking)
+        return len(self._long_polls)
 
-    def review(self, judge: Judge) -> None:
+    def review(self, judge: RightsCheck) -> None:
         """Rights have changed."""
-        self._parking.review(judge)
+        self._long_polls.review(judge)
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake whoever waits at the end of that queue."""
-        self._parking.wake(topic, queue_id)
+        self._long_polls.wake(topic, queue_id)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases are no matter of a reader by offset, but of members that pull."""
         for waiter in list(self._members.get((group, topic), ())):
-            self._parking.wake_one(waiter)
+            self._long_polls.wake_one(waiter)
 
     def light_arrived(self, parent: str, lite: str) -> None:
         """LightListener: wake whoever waits at the end of that light queue."""
         if self._lights:
-            self._parking.wake(queue_name(parent, lite), 0)
+            self._long_polls.wake(queue_name(parent, lite), 0)
 
     def light_freed(self, group: str, parent: str, lite: str) -> None:
         """LightListener: of no interest to readers by offset."""
@@ -114,7 +114,7 @@ class Pulling:
 
     def instead(self, command: Pull) -> int | None:
         """Where the reader has to go on, when somebody has set its group's position; None: where it wants to."""
-        return self._resets.instead(command.group, command.topic, command.queue_id, command.offset)
+        return self._pending_resets.instead(command.group, command.topic, command.queue_id, command.offset)
 
     def moved(self, poll: _PullPoll, instead: int) -> None:
         """Send the reader of a parked poll elsewhere."""
@@ -158,7 +158,7 @@ class Pulling:
 
     def deliver(self, command: Pull, result: ReadResult, then: Callable[[ReadResult], None]) -> None:
         """`then` gets what may still be delivered of leased messages."""
-        self._limited.pulled(command, result, then)
+        self._attempt_limit.pulled(command, result, then)
 
     def withdraw(self, command: Pull, result: ReadResult) -> None:
         """What was found comes too late for an answer: if it was leased, the leases are over."""
@@ -166,12 +166,12 @@ class Pulling:
             receipts = [leased(command, result, Record(data)) for data in result.records]
             self._store.withdraw(command.group, command.topic, receipts)
 
-    def park(self, poll: _PullPoll) -> Waiter | None:
+    def park(self, poll: _PullPoll) -> LongPoll | None:
         """Park one poll under a key of its own, so that one reader never waits behind another."""
         self._polls += 1
         command = poll.command
         key = (f"\x00{self._polls}", command.topic, command.queue_id)
-        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up, poll)
+        waiter = self._long_polls.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), poll.retry, poll.give_up, poll)
         if waiter is not None:
             poll.connection.on_close.append(poll.abandon)
             self._lights += command.topic.startswith(lite.PREFIX)
@@ -179,9 +179,9 @@ class Pulling:
                 self._members.setdefault((command.group, command.topic), {})[waiter] = None
         return waiter
 
-    def leave(self, command: Pull, waiter: Waiter) -> None:
+    def leave(self, command: Pull, waiter: LongPoll) -> None:
         """Take a parked poll out, or what is left of it."""
-        self._parking.leave(waiter)
+        self._long_polls.leave(waiter)
         self._lights -= command.topic.startswith(lite.PREFIX)
         place = (command.group, command.topic)
         waiting = self._members.get(place)
@@ -219,7 +219,7 @@ class _PullPoll:
         self._pulling = pulling
         self.connection = connection
         self.command = command
-        self._waiter: Waiter | None = None
+        self._waiter: LongPoll | None = None
         self._answered = False
         self._reading = False
         self._missed = False
@@ -296,7 +296,7 @@ class _PullPoll:
     def answer(self, event: Pulled | Refused) -> None:
         self._answered = True
         if isinstance(event, Pulled) and event.records:
-            self._pulling.tally.pulled(self.command.group, self.command.topic, event.records)
+            self._pulling.counters.pulled(self.command.group, self.command.topic, event.records)
         if self._waiter is not None:
             self._pulling.leave(self.command, self._waiter)
             if self.abandon in self.connection.on_close:

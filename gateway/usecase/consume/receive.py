@@ -21,9 +21,9 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import PriorityReads
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.dead_letter_batch import Letter, bury_all, lane
+from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
-from gateway.usecase.consume.parking import Judge, Parking, Waiter
+from gateway.usecase.consume.long_polls import LongPoll, LongPolls, RightsCheck
 from gateway.usecase.handler import Verb
 
 
@@ -36,7 +36,7 @@ class Receiving:
 
     def __init__(
         self, store: MessageStore, topics: Topics, groups: Groups, dead_letters: DeadLetters, clock: Clock,
-        tally: MessageCounters, policy: NodePolicy, rights: Rights,
+        counters: MessageCounters, policy: NodePolicy, rights: Rights,
     ) -> None:  # fmt: skip
         self._store = store
         self._topics = topics
@@ -44,9 +44,9 @@ class Receiving:
         self._rights = rights
         self._dead_letters = dead_letters
         self._clock = clock
-        self._parking = Parking(clock)
+        self._long_polls = LongPolls(clock)
         self._priorities = PriorityReads(policy)
-        self.tally = tally
+        self.counters = counters
         self.expired = 0
         self.wakes = 0
         store.listen(self)
@@ -60,26 +60,26 @@ class Receiving:
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
             return
-        count = self._parking.waiting((command.group, command.topic, command.queue_id))
+        count = self._long_polls.waiting((command.group, command.topic, command.queue_id))
         connection.answer(WaitingCount(command.ticket, count))
 
     def waiting(self) -> int:
         """Receives parked now."""
-        return len(self._parking)
+        return len(self._long_polls)
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake the members that wait for `topic`; for a retry topic, those that wait for what it retries."""
         self.wakes += 1
-        self._parking.wake(topic, queue_id)
+        self._long_polls.wake(topic, queue_id)
         for group, origin in address.retried_by_pop(topic):
-            self._parking.wake_group(group, origin)
+            self._long_polls.wake_group(group, origin)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases of `group` have ended."""
         self.wakes += 1
-        self._parking.wake_group(group, topic)
+        self._long_polls.wake_group(group, topic)
         for _, origin in address.retried_by_pop(topic):
-            self._parking.wake_group(group, origin)
+            self._long_polls.wake_group(group, origin)
 
     def _receive(self, connection: ClientConnection, command: Receive) -> None:
         failure = self._topics.unreadable(command.topic, command.queue_id) or _illegal(command)
@@ -132,29 +132,31 @@ class Receiving:
         # A call may have waited while a tool changed its group.
         most = (self._groups.find(command.group) or group).retry_max + 1
         kept: list[Leased] = []
-        letters: list[Letter] = []
+        exhausted: list[ExhaustedMessage] = []
         expired: dict[str, list[Receipt]] = {}
         for message in messages:
             if has_expired(message.record, now):
                 topic = leased_topic(command.group, command.topic, message.receipt)
                 expired.setdefault(topic, []).append(message.receipt)
             elif message.attempt > most:
-                letters.append((command.topic, message.receipt, message.record))
+                exhausted.append((command.topic, message.receipt, message.record))
             else:
                 kept.append(message)
         for topic, receipts in expired.items():
             self.expired += len(receipts)
             self._store.settle(command.group, topic, receipts, _settled)
-        if letters and command.ordered and kept:
-            bury_all(self._dead_letters, command.group, letters, partial(self._free, command, kept, then))
+        if exhausted and command.ordered and kept:
+            store_dead_letters(self._dead_letters, command.group, exhausted, partial(self._free, command, kept, then))
             return
-        for topic, receipt, record in letters:
-            self._dead_letters.bury(command.group, topic, receipt, record, None)
+        for topic, receipt, record in exhausted:
+            self._dead_letters.move(command.group, topic, receipt, record, None)
         then(kept)
 
-    def _free(self, command: Receive, kept: list[Leased], then: Callable[[list[Leased]], None], stuck: set[bytes]) -> None:
-        """Dead letters are stored, except those of the lanes `stuck`."""
-        held = [message for message in kept if lane(message.record) in stuck] if stuck else []
+    def _free(
+        self, command: Receive, kept: list[Leased], then: Callable[[list[Leased]], None], blocked_keys: set[bytes]
+    ) -> None:
+        """Dead letters are stored, except those of the ordering keys `blocked_keys`."""
+        held = [message for message in kept if ordering_key(message.record) in blocked_keys] if blocked_keys else []
         if held:
             self._store.withdraw(command.group, command.topic, [message.receipt for message in held])
         then([message for message in kept if message not in held] if held else kept)
@@ -163,20 +165,20 @@ class Receiving:
         """When a call that begins now and may wait `wait_ms` has to be answered."""
         return self._clock.monotonic_ns() + min(wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
 
-    def park(self, call: _Call, due_ns: int) -> Waiter | None:
+    def park(self, call: _Call, due_ns: int) -> LongPoll | None:
         """Park one call until `due_ns`, behind the other members of its group."""
         command = call.command
         key = (command.group, command.topic, command.queue_id)
         left_ms = max((due_ns - self._clock.monotonic_ns()) // limits.MILLISECOND_NS, 0)
-        return self._parking.park(key, left_ms, call.retry, call.give_up, call)
+        return self._long_polls.park(key, left_ms, call.retry, call.give_up, call)
 
-    def review(self, judge: Judge) -> None:
+    def review(self, judge: RightsCheck) -> None:
         """Rights have changed."""
-        self._parking.review(judge)
+        self._long_polls.review(judge)
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: LongPoll) -> None:
         """Take a parked call out."""
-        self._parking.leave(waiter)
+        self._long_polls.leave(waiter)
 
     def later(self, attempt: Callable[[], None]) -> None:
         """Run `attempt` after what is handled in this turn."""
@@ -226,8 +228,8 @@ class _Call:
         self.command = command
         self.group = group
         self._due_ns = receiving.due_ns(command.wait_ms)
-        self._waiter: Waiter | None = None
-        self._place: Waiter | None = None
+        self._waiter: LongPoll | None = None
+        self._place: LongPoll | None = None
         self._known = False
         self._answered = False
         self._wakes = 0
@@ -325,7 +327,7 @@ class _Call:
     def _answer(self, event: Received | Refused) -> None:
         self._answered = True
         if isinstance(event, Received) and event.messages:
-            self._receiving.tally.received(self.command.group, self.command.topic, event.messages)
+            self._receiving.counters.received(self.command.group, self.command.topic, event.messages)
         if self._known and self.abandon in self.connection.on_close:
             self.connection.on_close.remove(self.abandon)
         self.connection.answer(event)

@@ -20,7 +20,7 @@ from domain.topic import PERM_WRITE, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
-from gateway.usecase.consume.dead_letters import bury, copy_of, leased_topic
+from gateway.usecase.consume.dead_letters import copy_of, leased_topic, make_dead_letter
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
@@ -158,7 +158,7 @@ class Settling:
             ordered = self._locks.is_locked(group.name)
             for message in command.messages:
                 if ordered or message.reconsume_times > most:
-                    bury(group.name, message)
+                    make_dead_letter(group.name, message)
             self._sending.submit(command.messages, stored if command.wait else None)
 
         self._groups.ensure(command.group, ready)

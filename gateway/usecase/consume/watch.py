@@ -15,7 +15,7 @@ from domain.ports import Clock
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import SubscriberRoutes
-from gateway.usecase.consume.parking import Judge
+from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.handler import Verb
 
 PENDING_MAX: Final = 4_096
@@ -84,7 +84,7 @@ class Watches:
         """End one watch; harmless when there is none."""
         self._end(connection, command.ticket)
 
-    def review(self, judge: Judge) -> None:
+    def review(self, judge: RightsCheck) -> None:
         """Rights have changed: who may not hear what it watches is refused, and hears no more."""
         for connection, watchers in list(self._of_connection.items()):
             for watcher in list(watchers):

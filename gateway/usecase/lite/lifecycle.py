@@ -11,7 +11,7 @@ from domain.errors import Failure
 from domain.lite import LiteQueues
 from domain.ports import Clock, Metadata
 from domain.topic import Topic
-from gateway.usecase.lite import terms
+from gateway.usecase.lite import configuration
 
 SWEEP_NS: Final = 120 * limits.SECOND_NS
 IDLE_MS_MIN: Final = 15 * 60 * 1000
@@ -31,7 +31,7 @@ class LiteLifecycle:
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def _sweep(self) -> None:
-        topics = [each for each in self._metadata.topics() if each.type == "LITE" and terms.expiration_ms(each)]
+        topics = [each for each in self._metadata.topics() if each.type == "LITE" and configuration.expiration_ms(each)]
         self._slice(iter([(topic, self._lights.names(topic.name)) for topic in topics]), None)
 
     def _slice(self, topics: Iterator[tuple[Topic, Iterator[str]]], current: tuple[Topic, Iterator[str]] | None) -> None:
@@ -57,4 +57,4 @@ class LiteLifecycle:
     def _is_over(self, topic: Topic, name: str) -> bool:
         """True when the newest message is too old, or gone already."""
         idle_ms = self._clock.wall_ms() - self._lights.newest_ms(topic.name, name)
-        return idle_ms > max(terms.expiration_ms(topic), IDLE_MS_MIN)
+        return idle_ms > max(configuration.expiration_ms(topic), IDLE_MS_MIN)

@@ -14,15 +14,15 @@ from gateway.connection.client_connection import ClientConnection
 class LiteSubscriber:
     """One client of one group on one parent topic.
 
-    names     lite topics; wild: it has all of them, and shares `ready` with the other members of its group
+    names     lite topics; wildcard: it has all of them, and shares `ready` with the other members of its group
     ready     lite topics that may have messages for it, longest first
     seen_ns   monotonic, when it last said what it has; times in ms are of the wall clock, 0: never
     """
 
-    __slots__ = ("client_id", "connection", "group", "names", "ready", "received_ms", "seen_ms", "seen_ns", "topic", "wild")
+    __slots__ = ("client_id", "connection", "group", "names", "ready", "received_ms", "seen_ms", "seen_ns", "topic", "wildcard")
 
     def __init__(
-        self, connection: ClientConnection, client_id: str, group: str, topic: str, ready: dict[str, None], wild: bool
+        self, connection: ClientConnection, client_id: str, group: str, topic: str, ready: dict[str, None], wildcard: bool
     ) -> None:
         self.connection = connection
         self.client_id = client_id
@@ -30,7 +30,7 @@ class LiteSubscriber:
         self.topic = topic
         self.names: dict[str, None] = {}
         self.ready = ready
-        self.wild = wild
+        self.wildcard = wildcard
         self.seen_ns = 0
         self.seen_ms = 0
         self.received_ms = 0
@@ -40,13 +40,13 @@ class LiteSubscriber:
 class Subscriptions:
     """All subscribers. Nothing of this is kept: clients say it again, every 30 s and after each reconnect.
 
-    Invariant: `count` is the sum of all names; a subscriber is under each of its names in `_by_name`, or in `_wild`.
+    Invariant: `count` is the sum of all names; a subscriber is under each of its names in `_by_name`, or in `_wildcard`.
     """
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], LiteSubscriber] = {}
         self._by_name: dict[tuple[str, str], dict[tuple[str, str], LiteSubscriber]] = {}
-        self._wild: dict[str, dict[tuple[str, str], LiteSubscriber]] = {}
+        self._wildcard: dict[str, dict[tuple[str, str], LiteSubscriber]] = {}
         self.count = 0
 
     def find(self, group: str, client_id: str) -> LiteSubscriber | None:
@@ -63,24 +63,24 @@ class Subscriptions:
 
     def of(self, topic: str, lite: str, group: str = "") -> list[LiteSubscriber]:
         """Subscribers of one lite topic, those that have all among them; of one group unless that is ""."""
-        found = [*self._by_name.get((topic, lite), {}).values(), *self._wild.get(topic, {}).values()]
+        found = [*self._by_name.get((topic, lite), {}).values(), *self._wildcard.get(topic, {}).values()]
         return found if group == "" else [each for each in found if each.group == group]
 
-    def enter(self, connection: ClientConnection, client_id: str, group: str, topic: str, wild: bool) -> LiteSubscriber:
+    def enter(self, connection: ClientConnection, client_id: str, group: str, topic: str, wildcard: bool) -> LiteSubscriber:
         """The subscriber, made when there is none, or when it had another topic or was of the other kind."""
         key = (group, client_id)
         known = self._clients.get(key)
-        if known is not None and (known.topic != topic or known.wild != wild):
+        if known is not None and (known.topic != topic or known.wildcard != wildcard):
             self.leave(known)
             known = None
         if known is None:
-            wilds = self._wild.get(topic, {}) if wild else {}
-            shared = next((each.ready for each in wilds.values() if each.group == group), None)
+            wildcards = self._wildcard.get(topic, {}) if wildcard else {}
+            shared = next((each.ready for each in wildcards.values() if each.group == group), None)
             known = self._clients[key] = LiteSubscriber(
-                connection, client_id, group, topic, {} if shared is None else shared, wild
+                connection, client_id, group, topic, {} if shared is None else shared, wildcard
             )
-            if wild:
-                self._wild.setdefault(topic, {})[key] = known
+            if wildcard:
+                self._wildcard.setdefault(topic, {})[key] = known
                 self.count += 1
         known.connection = connection
         return known
@@ -115,9 +115,9 @@ class Subscriptions:
             return
         for lite in list(subscriber.names):
             self.remove(subscriber, lite)
-        if subscriber.wild:
+        if subscriber.wildcard:
             self.count -= 1
-            left = self._wild[subscriber.topic]
+            left = self._wildcard[subscriber.topic]
             del left[key]
             if not left:
-                del self._wild[subscriber.topic]
+                del self._wildcard[subscriber.topic]

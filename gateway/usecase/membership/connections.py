@@ -26,7 +26,7 @@ from gateway.usecase.membership.members import Registry
 POSITIONS_MAX: Final = 65_536
 
 
-class Connecting:
+class ConnectionQueries:
     """QueryConnections, QueryProducers, QueryConsumed."""
 
     def __init__(self, store: MessageStore, metadata: Metadata, registry: Registry) -> None:
@@ -76,9 +76,9 @@ class Connecting:
     def _seen(self, client_ids: Iterable[str]) -> list[ClientSeen]:
         found: list[ClientSeen] = []
         for client_id in sorted(client_ids):
-            speaker = self._registry.speaker(client_id)
-            if speaker is not None:
-                found.append(ClientSeen(client_id, speaker.address, speaker.language, speaker.version, speaker.seen_ms))
+            client = self._registry.client(client_id)
+            if client is not None:
+                found.append(ClientSeen(client_id, client.address, client.language, client.version, client.seen_ms))
         return found
 
     def _consumed(self, connection: ClientConnection, command: QueryConsumed) -> None:

@@ -43,7 +43,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Speaker:
+class ConnectedClient:
     """One client as its last heartbeat told of it: `address` is "host:port", "" unknown; `seen_ms` wall clock."""
 
     connection: ClientConnection
@@ -66,7 +66,7 @@ class Registry:
         self._clock = clock
         self._members: dict[str, dict[str, Member]] = {}
         self._producers: dict[str, dict[str, ClientConnection]] = {}
-        self._speakers: dict[str, Speaker] = {}
+        self._clients: dict[str, ConnectedClient] = {}
         self._watched: dict[ClientConnection, set[str]] = {}
         self.on_producer: list[Callable[[str], None]] = []
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
@@ -97,9 +97,9 @@ class Registry:
         """Producer groups with at least one client, sorted."""
         return sorted(self._producers)
 
-    def speaker(self, client_id: str) -> Speaker | None:
+    def client(self, client_id: str) -> ConnectedClient | None:
         """A client that is connected."""
-        return self._speakers.get(client_id)
+        return self._clients.get(client_id)
 
     def groups(self) -> list[str]:
         """Groups with at least one member, sorted."""
@@ -183,7 +183,7 @@ class Registry:
 
     def _follow(self, connection: ClientConnection, command: Heartbeat) -> None:
         client_id = command.client_id
-        self._speakers[client_id] = Speaker(
+        self._clients[client_id] = ConnectedClient(
             connection, command.language, command.version, command.address, self._clock.wall_ms()
         )  # fmt: skip
         clients = self._watched.get(connection)
@@ -202,9 +202,9 @@ class Registry:
             for name in sorted(self._producers):
                 if self._producers[name].get(client_id) is connection:
                     self._drop_producer(name, client_id)
-            speaker = self._speakers.get(client_id)
-            if speaker is not None and speaker.connection is connection:
-                del self._speakers[client_id]
+            client = self._clients.get(client_id)
+            if client is not None and client.connection is connection:
+                del self._clients[client_id]
 
     def _drop(self, group: str, client_id: str) -> None:
         members = self._members.get(group)

@@ -16,18 +16,18 @@ from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
-from gateway.usecase.membership.resets import Resets
+from gateway.usecase.membership.pending_resets import PendingResets
 
 
 class Offsets:
     """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
 
-    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, registry: Registry, resets: Resets) -> None:
+    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, registry: Registry, resets: PendingResets) -> None:
         self._store = store
         self._topics = topics
         self._groups = groups
         self._registry = registry
-        self._resets = resets
+        self._pending_resets = resets
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The four of them."""
@@ -67,7 +67,7 @@ class Offsets:
 
     def _current(self, command: CommitOffsets) -> list[tuple[str, int, int]]:
         """What is to be stored of a member's report: not what somebody has set to another position meanwhile."""
-        return [each for each in command.offsets if not self._resets.is_stale(command.group, *each)]
+        return [each for each in command.offsets if not self._pending_resets.is_stale(command.group, *each)]
 
     def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:
         known = self._topics.to_read(topic)

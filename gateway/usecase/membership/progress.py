@@ -46,13 +46,13 @@ Position = tuple[str, str, int, int, int]
 """(group, topic, queue id, next offset of the queue, the group's position)."""
 
 
-class Progressing:
+class ProgressQueries:
     """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, tally: MessageCounters, rights: Rights) -> None:
+    def __init__(self, store: MessageStore, metadata: Metadata, counters: MessageCounters, rights: Rights) -> None:
         self._store = store
         self._metadata = metadata
-        self._tally = tally
+        self._counters = counters
         self._rights = rights
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -124,7 +124,7 @@ class Progressing:
         def looked(found: list[Position]) -> None:
             queues = [each[1:] for each in found]
             given = self._given(found).get(command.group, {})
-            rate = self._tally.per_second(command.group)
+            rate = self._counters.per_second(command.group)
             if not command.times:
                 connection.answer(Progress(command.ticket, queues, rate, given=given))
                 return
@@ -194,7 +194,7 @@ class Progressing:
         def bounded(found: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
             def timed(times: dict[Spot, int]) -> None:
                 rows = [(queue[1], first, end, times.get((*queue, end - 1), -1)) for queue, (first, end) in found.items()]
-                connection.answer(TopicState(command.ticket, rows, self._tally.put_per_second(command.topic)))
+                connection.answer(TopicState(command.ticket, rows, self._counters.put_per_second(command.topic)))
 
             self._times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
 

@@ -17,7 +17,7 @@ from gateway.usecase.consume.receive import Receiving
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
-from gateway.usecase.membership.resets import Resets
+from gateway.usecase.membership.pending_resets import PendingResets
 
 END: Final = -1
 """The timestamp that stands for the end of a queue."""
@@ -36,14 +36,14 @@ class Resetting:
         store: MessageStore,
         metadata: Metadata,
         registry: Registry,
-        resets: Resets,
+        resets: PendingResets,
         pulling: Pulling,
         receiving: Receiving,
     ) -> None:
         self._store = store
         self._metadata = metadata
         self._registry = registry
-        self._resets = resets
+        self._pending_resets = resets
         self._pulling = pulling
         self._receiving = receiving
 
@@ -94,7 +94,7 @@ class Resetting:
             return
         members = self._registry.members(group)
         for topic, queue_id, offset in offsets if members else ():
-            self._resets.put(group, topic, queue_id, offset)
+            self._pending_resets.put(group, topic, queue_id, offset)
         self._store.reset(group, offsets, stored)
 
     def _tell(self, group: str, offsets: Offsets, timestamp_ms: int) -> None:

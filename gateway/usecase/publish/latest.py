@@ -37,7 +37,7 @@ def retain(message: Message) -> StateChange:
     return StateChange(SPACE, path.encode(), value)
 
 
-class Retaining:
+class LatestQuota:
     """`retain` within the bounds of the policy. What is not stored yet does not count, so they may be passed by a little."""
 
     def __init__(self, state: State, policy: NodePolicy) -> None:
@@ -68,7 +68,7 @@ def value_at(state: State, path: str, wall_ms: int) -> bytes | None:
 
 
 @final
-class Walk:
+class LatestScan:
     """A walk through the paths that have a latest value, for those that the filter `pattern` matches, in key order.
 
     It is made in slices, since there may be a million of them; what is set or removed meanwhile may or may not be seen.

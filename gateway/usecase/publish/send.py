@@ -19,7 +19,7 @@ from gateway.usecase.catalog.priority import prioritize
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.identity import MessageIds
-from gateway.usecase.publish.lite_accepting import accept as accept_lite
+from gateway.usecase.publish.lite_message import accept as accept_lite
 
 Retain = Callable[[Message], StateChange | Failure]
 

@@ -24,7 +24,7 @@ from gateway.usecase.membership.members import Registry
 _HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)
 
 
-class Deciding:
+class TransactionEnding:
     """The EndTransaction verb; as a TransactionListener it asks the producers of a group in turn, another one each time."""
 
     def __init__(self, transactions: Transactions, registry: Registry) -> None:
@@ -60,7 +60,7 @@ class Deciding:
         return True
 
 
-class Resuming:
+class TransactionResuming:
     """The ResumeTransaction verb."""
 
     def __init__(self, store: MessageStore, topics: Topics) -> None:

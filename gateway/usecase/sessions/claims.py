@@ -64,7 +64,7 @@ class Claims:
     def bury(self, claim: Claim) -> None:
         """Nobody else may have it, and its client will not come back for it: to the dead-letter topic."""
         if self._ends(claim, BURIED):
-            self._dead_letters.give_up(claim.group, claim.topic, claim.receipt, _ignore)
+            self._dead_letters.move_leased(claim.group, claim.topic, claim.receipt, _ignore)
 
     def _ends(self, claim: Claim, fate: int) -> bool:
         """Note what becomes of it; True when that can be done now."""

@@ -11,7 +11,7 @@ from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Delivery, Interest, Parc
 from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
-from gateway.usecase.publish.latest import Walk
+from gateway.usecase.publish.latest import LatestScan
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """Record bytes that may be on their way to one client unconfirmed; one message always may."""
@@ -107,7 +107,7 @@ class Show:
 
     __slots__ = ("interest", "ready", "walk")
 
-    def __init__(self, interest: Interest, walk: Walk, ready: list[str]) -> None:
+    def __init__(self, interest: Interest, walk: LatestScan, ready: list[str]) -> None:
         self.interest = interest
         self.walk = walk
         self.ready = ready

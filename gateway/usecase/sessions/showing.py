@@ -9,7 +9,7 @@ from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, Delivery, Interest, Parcel
 from domain.ports import Clock, State
 from domain.record import Record
-from gateway.usecase.publish.latest import Walk, value_at
+from gateway.usecase.publish.latest import LatestScan, value_at
 from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.mqtt_session import Flight, MqttSession, Show
 from gateway.usecase.sessions.outflow import Outflow, level_of
@@ -40,7 +40,7 @@ class Showing:
         """Show it what `interest` matches."""
         ready = list(self._facts.paths_under(interest.pattern))
         ready.reverse()
-        session.latest.append(Show(interest, Walk(self._state, interest.pattern), ready))
+        session.latest.append(Show(interest, LatestScan(self._state, interest.pattern), ready))
 
     def step(self, session: MqttSession) -> None:
         """One turn's worth, as far as the window and the connection let it."""

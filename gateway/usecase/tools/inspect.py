@@ -21,7 +21,7 @@ from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
-from gateway.usecase.consume.parking import Judge, Parking, Waiter
+from gateway.usecase.consume.long_polls import LongPoll, LongPolls, RightsCheck
 from gateway.usecase.handler import Verb
 
 
@@ -38,7 +38,7 @@ class Inspecting:
         self._rights = rights
         self._figures = figures
         self._started_ms = clock.wall_ms()
-        self._parking = Parking(clock)
+        self._long_polls = LongPolls(clock)
         store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -51,15 +51,15 @@ class Inspecting:
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """Wake whoever waits for the topic, or for what it retries."""
-        self._parking.wake(topic, queue_id)
+        self._long_polls.wake(topic, queue_id)
         for group, origin in address.retried_by_pop(topic):
-            self._parking.wake_group(group, origin)
+            self._long_polls.wake_group(group, origin)
 
     def freed(self, group: str, topic: str) -> None:
         """Leases have ended: there is something again."""
-        self._parking.wake_group(group, topic)
+        self._long_polls.wake_group(group, topic)
         for _, origin in address.retried_by_pop(topic):
-            self._parking.wake_group(group, origin)
+            self._long_polls.wake_group(group, origin)
 
     def _query(self, connection: ClientConnection, command: QueryNodeCounters) -> None:
         connection.answer(NodeCounters(command.ticket, self._started_ms, self._figures()))
@@ -114,22 +114,22 @@ class Inspecting:
         retry_topic = address.pop_retry_topic(command.group, command.topic)
         return self._store.outlook.waits(command.group, retry_topic, -1, False, "")
 
-    def park(self, watch: _Watch) -> Waiter | None:
+    def park(self, watch: _Watch) -> LongPoll | None:
         """Hold one watch."""
         command = watch.command
         key = (command.group, command.topic, command.queue_id)
-        waiter = self._parking.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), watch.wake, watch.give_up, watch)
+        waiter = self._long_polls.park(key, min(command.wait_ms, limits.WAIT_MS_MAX), watch.wake, watch.give_up, watch)
         if waiter is not None:
             watch.connection.on_close.append(watch.abandon)
         return waiter
 
-    def review(self, judge: Judge) -> None:
+    def review(self, judge: RightsCheck) -> None:
         """Rights have changed."""
-        self._parking.review(judge)
+        self._long_polls.review(judge)
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: LongPoll) -> None:
         """Take a watch out."""
-        self._parking.leave(waiter)
+        self._long_polls.leave(waiter)
 
 
 class _Watch:
@@ -141,7 +141,7 @@ class _Watch:
         self._inspecting = inspecting
         self.connection = connection
         self.command = command
-        self._waiter: Waiter | None = None
+        self._waiter: LongPoll | None = None
 
     def start(self) -> None:
         if self._inspecting.waits(self.command):

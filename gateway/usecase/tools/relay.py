@@ -175,15 +175,15 @@ class Relaying:
     def _reply(self, connection: ClientConnection, command: SendReply) -> None:
         message = command.message
         client_id = properties.text(message.properties, "REPLY_TO_CLIENT")
-        speaker = self._registry.speaker(client_id)
+        client = self._registry.client(client_id)
         failure: Failure | None = None
         if not client_id:
             failure = Failure(ErrorCode.MESSAGE_ILLEGAL, "a reply names the client that it is for in REPLY_TO_CLIENT")
         elif self._topics.find(message.topic) is None:
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {message.topic} does not exist")
-        elif speaker is None:
+        elif client is None:
             failure = Failure(ErrorCode.CLIENT_UNKNOWN, f"push reply message fail, <{client_id}> is not connected here")
-        if failure is not None or speaker is None:
+        if failure is not None or client is None:
             if command.wait and failure is not None:
                 connection.answer(Refused(command.ticket, failure))
             return
@@ -197,7 +197,7 @@ class Relaying:
         def stored(result: list[Placed] | Failure) -> None:
             connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
 
-        self._ask(speaker.connection, client_id, TakeReply(message, self._clock.wall_ms()), REPLY_NS, taken)
+        self._ask(client.connection, client_id, TakeReply(message, self._clock.wall_ms()), REPLY_NS, taken)
 
 
 def _tell(connection: ClientConnection, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:

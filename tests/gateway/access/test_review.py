@@ -11,7 +11,7 @@ from domain.message import LOCAL_HOST, Message
 from domain.record import encode
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.consume.parking import REVIEWED_PER_TURN, Parking
+from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, LongPolls
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bench
@@ -58,7 +58,7 @@ class Asker:
 
 def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer_parked() -> None:
     clock = VirtualClock()
-    parking = Parking(clock)
+    parking = LongPolls(clock)
     askers = [Asker(number) for number in range(2 * REVIEWED_PER_TURN)]
     for number, asker in enumerate(askers):
         assert parking.park(("g", f"t{number % 7}", -1), 1000, lambda: False, lambda: None, asker) is not None
@@ -72,7 +72,7 @@ def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer
 
 def test_who_has_left_meanwhile_is_not_asked_about() -> None:
     clock = VirtualClock()
-    parking = Parking(clock)
+    parking = LongPolls(clock)
     first, second = Asker(1), Asker(2)
     for asker in (first, second):
         parking.park(("g", "t", -1), 1000, lambda: False, lambda: None, asker)

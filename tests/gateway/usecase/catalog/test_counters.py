@@ -7,7 +7,7 @@ import pytest
 from domain.errors import ErrorCode
 from domain.event import Refused
 from domain.statistics import QueryRates, Rates
-from gateway.usecase.catalog import counters as tally
+from gateway.usecase.catalog import counters
 from gateway.usecase.catalog.counters import CountWindow, MessageCounters
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
@@ -71,17 +71,17 @@ def test_yesterday_and_today() -> None:
     clock = VirtualClock()
     place = MessageCounters(clock)
     place.arrived("T", 0, [b"1"] * 5)
-    clock.run_for(tally.DAY_MS)
+    clock.run_for(counters.DAY_MS)
     place.arrived("T", 0, [b"1"] * 7)
     figures = place.figures()
     assert (figures["put_before_yesterday_total"], figures["put_before_today_total"], figures["put_total"]) == (0, 5, 12)
-    clock.run_for(tally.DAY_MS)
+    clock.run_for(counters.DAY_MS)
     figures = place.figures()
     assert (figures["put_before_yesterday_total"], figures["put_before_today_total"], figures["put_total"]) == (5, 12, 12)
 
 
 def test_counters_are_bounded_and_idle_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "COUNTERS_MAX", 2)
+    monkeypatch.setattr(counters, "COUNTERS_MAX", 2)
     clock = VirtualClock()
     place = MessageCounters(clock)
     for topic in ("A", "B", "C"):
@@ -99,7 +99,7 @@ def test_what_a_group_is_given_is_counted(bench: Bench) -> None:
     bench.send("T", "a", "b")
     bench.receive("g", "T")
     bench.clock.run_for(5_000)
-    place = bench.handler.tally
+    place = bench.handler.counters
     found = ask(place, "GROUP_GET_NUMS", "T@g")
     assert isinstance(found, Rates)
     assert found.minute.sum == 2

@@ -19,7 +19,7 @@ from domain.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
-from gateway.usecase.lite.parts import lite_use_cases
+from gateway.usecase.lite.use_cases import lite_use_cases
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 

@@ -25,7 +25,7 @@ from domain.lite import (
 )
 from domain.message import Message
 from domain.topic import Group, Topic
-from gateway.usecase.lite.lagging import SLICE
+from gateway.usecase.lite.backlog import SLICE
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear
 from tests.gateway.usecase.lite.stage import (

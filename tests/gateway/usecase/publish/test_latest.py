@@ -15,7 +15,7 @@ from domain.message import RETAIN_DELETE, RETAIN_SET, Message
 from domain.ports import StateChange, Timer
 from domain.record import Record, check
 from gateway.connection.client_connection import ClientConnection
-from gateway.usecase.publish.latest import LatestValues, Walk, retain, value_at
+from gateway.usecase.publish.latest import LatestScan, LatestValues, retain, value_at
 from tests.shell import Shell
 
 
@@ -125,7 +125,7 @@ def test_an_expired_value_is_absent() -> None:
 
 
 def paths(state: Memory, pattern: str, most: int = 1) -> list[str]:
-    walk = Walk(state, pattern)
+    walk = LatestScan(state, pattern)
     found: list[str] = []
     while walk.next_key is not None:
         found += walk.slice(most)
@@ -149,7 +149,7 @@ def test_a_walk_leaves_out_what_cannot_match() -> None:
     state = Memory()
     names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqstuvx"]
     state.put([StateChange("latest", name.encode(), b"v") for name in names], None)
-    walk = Walk(state, "a/+/q")
+    walk = LatestScan(state, "a/+/q")
     turns = 0
     while walk.next_key is not None:
         walk.slice(2)

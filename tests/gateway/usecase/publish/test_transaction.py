@@ -22,7 +22,7 @@ from domain.transaction import (
     ResumeTransaction,
 )
 from gateway.usecase.publish.recall import Recalling
-from gateway.usecase.publish.transaction import Deciding, Resuming
+from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear
 
@@ -31,9 +31,9 @@ __all__ = ["bench"]
 
 @pytest.fixture
 def stage(bench: Bench) -> Bench:
-    deciding = Deciding(bench.store.transactions, bench.handler.registry)
+    deciding = TransactionEnding(bench.store.transactions, bench.handler.registry)
     bench.store.transactions.listen(deciding)
-    bench.handler.add(Resuming(bench.store, bench.handler.topics))
+    bench.handler.add(TransactionResuming(bench.store, bench.handler.topics))
     bench.handler.add(deciding, Recalling(bench.store.timers, bench.handler.topics, "broker-a", bench.clock))
     bench.ask(PutTopic(1, Topic("t", 1, 1, type="MIXED")))
     return bench

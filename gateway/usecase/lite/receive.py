@@ -19,11 +19,11 @@ from domain.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
-from gateway.usecase.consume.dead_letter_batch import Letter, bury_all, lane
+from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters
-from gateway.usecase.consume.parking import REVIEWED_PER_TURN, Judge
+from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, RightsCheck
 from gateway.usecase.handler import Verb
-from gateway.usecase.lite import terms
+from gateway.usecase.lite import configuration
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 
 LOOKS_MAX = 256
@@ -43,7 +43,7 @@ class LiteReceiving:
         subscriptions: Subscriptions,
         dead_letters: DeadLetters,
         clock: Clock,
-        tally: MessageCounters,
+        counters: MessageCounters,
         rights: Rights,
     ) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class LiteReceiving:
         self.subscriptions = subscriptions
         self._dead_letters = dead_letters
         self._clock = clock
-        self._tally = tally
+        self._counters = counters
         self._rights = rights
         self._polls: dict[tuple[str, str], list[_LitePoll]] = {}
         lights.listen(self)
@@ -80,7 +80,7 @@ class LiteReceiving:
 
     def look_again(self, subscriber: LiteSubscriber) -> int:
         """Everything that the subscriber has and that is not consumed is ready; how much that is."""
-        names = self.lights.names(subscriber.topic) if subscriber.wild else iter(list(subscriber.names))
+        names = self.lights.names(subscriber.topic) if subscriber.wildcard else iter(list(subscriber.names))
         found = [name for name in names if self._is_behind(subscriber.group, lite.queue_name(subscriber.topic, name))]
         for name in found:
             subscriber.ready[name] = None
@@ -101,7 +101,7 @@ class LiteReceiving:
 
     def _serve(self, subscriber: LiteSubscriber) -> None:
         """Let polls that wait look at what is ready; where a group has everything, those of all its members."""
-        clients = self.subscriptions.of_group(subscriber.group) if subscriber.wild else [subscriber]
+        clients = self.subscriptions.of_group(subscriber.group) if subscriber.wildcard else [subscriber]
         for each in clients:
             for poll in list(self._polls.get((each.group, each.client_id), ())):
                 if not subscriber.ready:
@@ -118,12 +118,12 @@ class LiteReceiving:
             _LitePoll(self, connection, command, group).attempt()
 
     def _checked(self, command: ReceiveLite) -> Group | Failure:
-        topic = terms.topic_of(self._metadata, command.topic)
+        topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             return topic
         if not topic.perm & PERM_READ:
             return Failure(ErrorCode.NOT_ALLOWED, f"topic {command.topic} cannot be read")
-        group = terms.group_of(self._metadata, command.group, command.topic)
+        group = configuration.group_of(self._metadata, command.group, command.topic)
         if isinstance(group, Failure):
             return group
         failure = self._rights.refusal(command.group, command.topic)
@@ -152,11 +152,11 @@ class LiteReceiving:
         if not waiting:
             self._polls.pop(key, None)
 
-    def review(self, judge: Judge) -> None:
+    def review(self, judge: RightsCheck) -> None:
         """Rights have changed: refuse the polls of those who may not have what they wait for, so many a turn."""
         self._review(judge, [poll for waiting in self._polls.values() for poll in waiting])
 
-    def _review(self, judge: Judge, polls: list[_LitePoll]) -> None:
+    def _review(self, judge: RightsCheck, polls: list[_LitePoll]) -> None:
         for poll in polls[:REVIEWED_PER_TURN]:
             failure = None if poll.answered else judge(poll.connection, poll.command)
             if failure is not None:
@@ -192,31 +192,31 @@ class LiteReceiving:
         command, now = poll.command, self._clock.wall_ms()
         group = self._metadata.group(command.group) or poll.group
         kept: list[Leased] = []
-        letters: list[Letter] = []
+        exhausted: list[ExhaustedMessage] = []
         expired: dict[str, list[Receipt]] = {}
         for message in messages:
             queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
             if has_expired(message.record, now):
                 expired.setdefault(queue, []).append(message.receipt)
             elif message.attempt > group.retry_max + 1:
-                letters.append((queue, message.receipt, message.record))
+                exhausted.append((queue, message.receipt, message.record))
             else:
                 kept.append(message)
         for queue, receipts in expired.items():
             self._store.settle(command.group, queue, receipts, _nobody)
 
-        def settled(stuck: set[bytes]) -> None:
-            found = [message for message in kept if lane(message.record) not in stuck] if stuck else kept
-            for message in kept if stuck else ():
+        def settled(blocked_keys: set[bytes]) -> None:
+            found = [message for message in kept if ordering_key(message.record) not in blocked_keys] if blocked_keys else kept
+            for message in kept if blocked_keys else ():
                 if message not in found:
                     queue = lite.queue_name(command.topic, lite.name_in(Record(message.record).properties))
                     self._store.withdraw(command.group, queue, [message.receipt])
             if found:
-                self._tally.received(command.group, command.topic, found)
+                self._counters.received(command.group, command.topic, found)
             then(found)
 
-        if letters:
-            bury_all(self._dead_letters, command.group, letters, settled)
+        if exhausted:
+            store_dead_letters(self._dead_letters, command.group, exhausted, settled)
         else:
             settled(set())
 

@@ -15,12 +15,12 @@ from gateway.connection.client_connection import ClientConnection
 Key = tuple[str, str, int]
 """(consumer group, topic, queue id); queue id -1 waits for any queue. Pulls wait with a group of their own each."""
 
-Judge = Callable[[ClientConnection, Command], Failure | None]
+RightsCheck = Callable[[ClientConnection, Command], Failure | None]
 """Why a session may not have what it has asked for any more, None: it may."""
 REVIEWED_PER_TURN: Final = 1_000
 
 
-class Asker(Protocol):
+class WaitingCall(Protocol):
     """Whose request is parked."""
 
     connection: ClientConnection
@@ -34,12 +34,14 @@ class Asker(Protocol):
 
 
 @final
-class Waiter:
+class LongPoll:
     """One parked request. `attempt` tries again and says whether the request was answered."""
 
     __slots__ = ("asker", "attempt", "done", "expire", "key", "timer")
 
-    def __init__(self, key: Key, attempt: Callable[[], bool], expire: Callable[[], None], asker: Asker | None = None) -> None:
+    def __init__(
+        self, key: Key, attempt: Callable[[], bool], expire: Callable[[], None], asker: WaitingCall | None = None
+    ) -> None:
         self.asker = asker
         self.key = key
         self.attempt = attempt
@@ -48,7 +50,7 @@ class Waiter:
         self.timer: Timer | None = None
 
 
-class Parking:
+class LongPolls:
     """All parked requests of the gateway.
 
     Waiters of one key are served in the order of their coming, and only as long as an attempt succeeds: one message
@@ -57,7 +59,7 @@ class Parking:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._by_key: dict[Key, deque[Waiter]] = {}
+        self._by_key: dict[Key, deque[LongPoll]] = {}
         self._by_topic: dict[str, dict[Key, None]] = {}
         self._count = 0
 
@@ -70,16 +72,16 @@ class Parking:
         wait_ms: int,
         attempt: Callable[[], bool],
         expire: Callable[[], None],
-        asker: Asker | None = None,
-    ) -> Waiter | None:
-        """Hold a request for `wait_ms`; `expire` answers it then. None when the parking is full. An `asker` is reviewed."""
+        asker: WaitingCall | None = None,
+    ) -> LongPoll | None:
+        """Hold a request for `wait_ms`; `expire` answers it then. None when too many calls wait. An `asker` is reviewed."""
         waiters = self._by_key.get(key)
         if self._count >= limits.WAITERS_MAX or (waiters is not None and len(waiters) >= limits.WAITERS_PER_KEY_MAX):
             return None
         if waiters is None:
             waiters = self._by_key[key] = deque()
             self._by_topic.setdefault(key[1], {})[key] = None
-        waiter = Waiter(key, attempt, expire, asker)
+        waiter = LongPoll(key, attempt, expire, asker)
         waiters.append(waiter)
         self._count += 1
         due = self._clock.monotonic_ns() + wait_ms * limits.MILLISECOND_NS
@@ -90,18 +92,18 @@ class Parking:
         """Requests parked under one key."""
         return len(self._by_key.get(key, ()))
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: LongPoll) -> None:
         """The request is no longer wanted: its client has gone."""
         if not waiter.done:
             self._forget(waiter)
             self._by_key[waiter.key].remove(waiter)
             self._tidy(waiter.key)
 
-    def review(self, judge: Judge) -> None:
+    def review(self, judge: RightsCheck) -> None:
         """Rights have changed: refuse those who may not have what they wait for, so many a turn."""
         self._review(judge, [waiter for waiters in self._by_key.values() for waiter in waiters if waiter.asker is not None])
 
-    def _review(self, judge: Judge, waiters: list[Waiter]) -> None:
+    def _review(self, judge: RightsCheck, waiters: list[LongPoll]) -> None:
         for waiter in waiters[:REVIEWED_PER_TURN]:
             asker = waiter.asker
             failure = judge(asker.connection, asker.command) if asker is not None and not waiter.done else None
@@ -121,7 +123,7 @@ class Parking:
             if key[2] < 0 or queue_id < 0 or key[2] == queue_id:
                 self._serve(key)
 
-    def wake_one(self, waiter: Waiter) -> None:
+    def wake_one(self, waiter: LongPoll) -> None:
         """There may be something for this one."""
         if not waiter.done:
             self._serve(waiter.key)
@@ -146,12 +148,12 @@ class Parking:
                 waiters.remove(waiter)
         self._tidy(key)
 
-    def _expired(self, waiter: Waiter) -> None:
+    def _expired(self, waiter: LongPoll) -> None:
         if not waiter.done:
             self.leave(waiter)
             waiter.expire()
 
-    def _forget(self, waiter: Waiter) -> None:
+    def _forget(self, waiter: LongPoll) -> None:
         waiter.done = True
         self._count -= 1
         if waiter.timer is not None:

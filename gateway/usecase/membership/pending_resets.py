@@ -16,7 +16,7 @@ Place = tuple[str, str, int]
 
 
 @final
-class Resets:
+class PendingResets:
     """Where members are to go on. One stands until a member reads from there, or for a minute.
 
     Until then a member that reads elsewhere is sent there, and positions that members report are not taken: they are of before.

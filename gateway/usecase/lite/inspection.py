@@ -28,21 +28,21 @@ from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
-from gateway.usecase.lite import terms
-from gateway.usecase.lite.lagging import LiteLagging
-from gateway.usecase.lite.receiving import LiteReceiving
+from gateway.usecase.lite import configuration
+from gateway.usecase.lite.backlog import LiteBacklog
+from gateway.usecase.lite.receive import LiteReceiving
 
 NAMES_MAX: Final = 10_000
 
 
-class LiteInspecting:
+class LiteInspection:
     """Five questions, and DispatchLite."""
 
     def __init__(
         self, store: MessageStore, lights: LiteQueues, metadata: Metadata, receiving: LiteReceiving, clock: Clock
     ) -> None:
         self._store = store
-        self._lagging = LiteLagging(store, lights, clock)
+        self._backlog = LiteBacklog(store, lights, clock)
         self._lights = lights
         self._metadata = metadata
         self._receiving = receiving
@@ -65,21 +65,21 @@ class LiteInspecting:
         connection.answer(
             LiteNode(
                 command.ticket, self._lights.count(""), subscriptions.count, self._lights.positions(), ready, topics,
-                terms.bound_groups(self._metadata),
+                configuration.bound_groups(self._metadata),
             )
         )  # fmt: skip
 
     def _parent(self, connection: ClientConnection, command: QueryLiteParent) -> None:
-        topic = terms.topic_of(self._metadata, command.topic)
+        topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             connection.answer(Refused(command.ticket, topic))
             return
-        groups = terms.bound_groups(self._metadata).get(topic.name, [])
+        groups = configuration.bound_groups(self._metadata).get(topic.name, [])
         count = self._lights.count(topic.name)
         connection.answer(LiteParent(command.ticket, topic.name, _minutes(topic), groups, count, self._lights.count("")))
 
     def _topic(self, connection: ClientConnection, command: QueryLiteTopic) -> None:
-        topic = terms.topic_of(self._metadata, command.topic)
+        topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             connection.answer(Refused(command.ticket, topic))
             return
@@ -98,8 +98,8 @@ class LiteInspecting:
         self._store.bounds(lite.queue_name(topic.name, command.lite), 0, bounded)
 
     def _client(self, connection: ClientConnection, command: QueryLiteClient) -> None:
-        topic = terms.topic_of(self._metadata, command.topic)
-        group = terms.group_of(self._metadata, command.group, command.topic)
+        topic = configuration.topic_of(self._metadata, command.topic)
+        group = configuration.group_of(self._metadata, command.group, command.topic)
         for each in (topic, group):
             if isinstance(each, Failure):
                 connection.answer(Refused(command.ticket, each))
@@ -108,8 +108,8 @@ class LiteInspecting:
         names: list[str] = []
         count = -1
         if known is not None:
-            count = self._lights.count(command.topic) if known.wild else len(known.names)
-            every = self._lights.names(command.topic) if known.wild else iter(known.names)
+            count = self._lights.count(command.topic) if known.wildcard else len(known.names)
+            every = self._lights.names(command.topic) if known.wildcard else iter(known.names)
             names = list(islice(every, max(0, min(command.limit, NAMES_MAX))))
         seen_ms, received_ms = (0, 0) if known is None else (known.seen_ms, known.received_ms)
         connection.answer(
@@ -117,20 +117,20 @@ class LiteInspecting:
         )
 
     def _group(self, connection: ClientConnection, command: QueryLiteGroup) -> None:
-        group = terms.group_of(self._metadata, command.group, "")
+        group = configuration.group_of(self._metadata, command.group, "")
         if isinstance(group, Failure):
             connection.answer(Refused(command.ticket, group))
             return
         topic = group.attributes[attribute.BIND_TOPIC]
         answer = LiteGroup(command.ticket, group.name, topic, command.lite, -1, -1, [], [], None)
         if command.lite:
-            self._lagging.one(answer)
+            self._backlog.one(answer)
             connection.answer(answer)
         else:
-            self._lagging.all(answer, command.top, connection.answer)
+            self._backlog.all(answer, command.top, connection.answer)
 
     def _dispatch(self, connection: ClientConnection, command: DispatchLite) -> None:
-        group = terms.group_of(self._metadata, command.group, "")
+        group = configuration.group_of(self._metadata, command.group, "")
         if isinstance(group, Failure):
             connection.answer(Refused(command.ticket, group))
             return

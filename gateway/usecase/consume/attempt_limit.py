@@ -11,11 +11,11 @@ from domain.ports import ReadResult
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
 from gateway.usecase.catalog.groups import Groups
-from gateway.usecase.consume.dead_letter_batch import Letter, bury_all, lane
+from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters
 
 
-class Limited:
+class AttemptLimit:
     """Looks at what a pull has leased; what was only read is never leased, and never looked at."""
 
     def __init__(self, groups: Groups, dead_letters: DeadLetters) -> None:
@@ -33,26 +33,26 @@ class Limited:
             then(result)
             return
         kept: list[bytes] = []
-        letters: list[Letter] = []
+        exhausted: list[ExhaustedMessage] = []
         for data in result.records:
             record = Record(data)
             if record.reconsume_times <= group.retry_max:
                 kept.append(data)
                 continue
-            letters.append((command.topic, leased(command, result, record), data))
-        if not letters:
+            exhausted.append((command.topic, leased(command, result, record), data))
+        if not exhausted:
             then(result)
             return
         left = replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
 
         def buried(stuck: set[bytes]) -> None:
-            then(_before(left, [letter for letter in letters if lane(letter[2]) in stuck]) if stuck else left)
+            then(_before(left, [message for message in exhausted if ordering_key(message[2]) in stuck]) if stuck else left)
 
-        bury_all(self._dead_letters, command.group, letters, buried)
+        store_dead_letters(self._dead_letters, command.group, exhausted, buried)
 
 
-def _before(left: ReadResult, stuck: list[Letter]) -> ReadResult:
-    """What stands before the first letter that is stuck; the member asks for that one again."""
+def _before(left: ReadResult, stuck: list[ExhaustedMessage]) -> ReadResult:
+    """What stands before the first message that is stuck; the member asks for that one again."""
     offset = stuck[0][1].queue_offset
     records = [data for data in left.records if Record(data).queue_offset < offset]
     return replace(left, records=records, status="FOUND" if records else "EMPTY", next_offset=offset)

@@ -30,7 +30,7 @@ QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
-class Governing:
+class PolicyChanging:
     """ChangePolicy, QueryPolicy."""
 
     def __init__(self, policy: NodePolicy, questions: Questions, metadata: Metadata) -> None:

@@ -9,12 +9,12 @@ from domain.ports import Clock, MessageStore, Metadata
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import UseCase
-from gateway.usecase.lite.inspecting import LiteInspecting
+from gateway.usecase.lite.inspection import LiteInspection
 from gateway.usecase.lite.lifecycle import LiteLifecycle
-from gateway.usecase.lite.receiving import LiteReceiving
+from gateway.usecase.lite.receive import LiteReceiving
+from gateway.usecase.lite.subscription_sync import LiteSubscriptionSync
 from gateway.usecase.lite.subscriptions import Subscriptions
-from gateway.usecase.lite.suspending import LiteSuspending
-from gateway.usecase.lite.syncing import LiteSyncing
+from gateway.usecase.lite.suspension import LiteSuspension
 
 
 def lite_use_cases(
@@ -23,12 +23,12 @@ def lite_use_cases(
     """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
     subscriptions = Subscriptions()
     rights = handler.rights
-    receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.tally, rights)
+    receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.counters, rights)
     LiteLifecycle(lights, metadata, clock)
     lights.listen(handler.pulling)
     return (
-        LiteSyncing(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
+        LiteSubscriptionSync(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,
-        LiteSuspending(store, lights),
-        LiteInspecting(store, lights, metadata, receiving, clock),
+        LiteSuspension(store, lights),
+        LiteInspection(store, lights, metadata, receiving, clock),
     )

@@ -18,7 +18,7 @@ TOP_MAX: Final = 1_000
 """Lite topics that an answer names, the farthest behind and the oldest each."""
 
 
-class LiteLagging:
+class LiteBacklog:
     """Questions about positions. The node's own queues answer at once."""
 
     def __init__(self, store: MessageStore, lights: LiteQueues, clock: Clock) -> None:

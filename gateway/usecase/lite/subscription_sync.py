@@ -14,8 +14,8 @@ from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.handler import Verb
-from gateway.usecase.lite import terms
-from gateway.usecase.lite.receiving import LiteReceiving
+from gateway.usecase.lite import configuration
+from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 from gateway.usecase.membership.members import Registry
 
@@ -24,7 +24,7 @@ SWEEP_NS = 120 * limits.SECOND_NS
 _FIRST = StartAt(Start.MIN)
 
 
-class LiteSyncing:
+class LiteSubscriptionSync:
     """SyncSubscription. A subscriber goes with its session, by its own word, or after three minutes without a word."""
 
     def __init__(
@@ -67,12 +67,12 @@ class LiteSyncing:
             connection.answer(Refused(command.ticket, group))
             return
         subscriber = self._subscriptions.enter(
-            connection, command.client_id, command.group, command.topic, terms.is_wild(group)
+            connection, command.client_id, command.group, command.topic, configuration.is_wildcard(group)
         )
         subscriber.seen_ns = self._clock.monotonic_ns()
         subscriber.seen_ms = self._clock.wall_ms()
         self._follow(connection)
-        if subscriber.wild:
+        if subscriber.wildcard:
             self._receiving.look_again(subscriber)
             connection.answer(Done(command.ticket))
             return
@@ -108,17 +108,17 @@ class LiteSyncing:
 
     def _checked(self, command: SyncSubscription) -> Group | Failure:
         """The group, when it may do this."""
-        topic = terms.topic_of(self._metadata, command.topic)
+        topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             return topic
-        group = terms.group_of(self._metadata, command.group, command.topic)
+        group = configuration.group_of(self._metadata, command.group, command.topic)
         if isinstance(group, Failure):
             return group
         if command.action is Action.PARTIAL_REMOVE:
             return group
         if not group.consume_enable:
             return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
-        if terms.is_wild(group):
+        if configuration.is_wildcard(group):
             if command.action is Action.PARTIAL_ADD:
                 return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} has all lite topics: there is nothing to add")
             return group
@@ -134,7 +134,7 @@ class LiteSyncing:
         have = known.names if known is not None and known.topic == command.topic else {}
         new = sum(name not in have for name in dict.fromkeys(command.names))
         after = new + (len(have) if command.action is Action.PARTIAL_ADD else len(set(command.names) & have.keys()))
-        most = terms.quota(group)
+        most = configuration.quota(group)
         if new and 0 <= most < after:
             return Failure(ErrorCode.QUOTA, f"client {command.client_id} would have {after} lite topics, {most} are allowed")
         most = self._policy.lite_subscriptions_max
@@ -144,7 +144,7 @@ class LiteSyncing:
 
     def _add(self, subscriber: LiteSubscriber, group: Group, name: str, start: StartAt | None, moves: _Moves) -> None:
         new = self._subscriptions.add(subscriber, name)
-        if terms.is_exclusive(group):
+        if configuration.is_exclusive(group):
             for other in self._subscriptions.of(subscriber.topic, name, group.name):
                 if other is not subscriber:
                     self._take_away(other, name)
@@ -160,7 +160,7 @@ class LiteSyncing:
         wanted = dict.fromkeys(names)
         for name in [name for name in subscriber.names if name not in wanted]:
             self._subscriptions.remove(subscriber, name)
-        exclusive = terms.is_exclusive(group)
+        exclusive = configuration.is_exclusive(group)
         for name in wanted:
             if name in subscriber.names:
                 continue
@@ -205,7 +205,7 @@ class LiteSyncing:
 
     def _leave(self, subscriber: LiteSubscriber) -> None:
         """What was ready for it is ready for the others that have it."""
-        ready = [] if subscriber.wild else list(subscriber.ready)
+        ready = [] if subscriber.wildcard else list(subscriber.ready)
         self._subscriptions.leave(subscriber)
         for name in ready:
             for other in self._subscriptions.of(subscriber.topic, name, subscriber.group):

@@ -15,7 +15,7 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
 
-class LiteSuspending:
+class LiteSuspension:
     """SuspendLite."""
 
     def __init__(self, store: MessageStore, lights: LiteQueues) -> None:

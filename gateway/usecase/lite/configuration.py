@@ -41,7 +41,7 @@ def bound_groups(metadata: Metadata) -> dict[str, list[str]]:
     return found
 
 
-def is_wild(group: Group) -> bool:
+def is_wildcard(group: Group) -> bool:
     """True when every member of the group has all lite topics (SubscriptionGroupConfig.isWildcardLiteGroup)."""
     return attribute.WILDCARD in group.attributes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain import limits
-from gateway.usecase.consume.parking import Key, Parking
+from gateway.usecase.consume.long_polls import Key, LongPolls
 from tests.store.clock import VirtualClock
 
 KEY: Key = ("g", "t", -1)
@@ -28,36 +28,36 @@ class Request:
         self.log.append(f"{self.name} expired")
 
 
-def parked(count: int) -> tuple[Parking, VirtualClock, list[int], list[str]]:
+def parked(count: int) -> tuple[LongPolls, VirtualClock, list[int], list[str]]:
     stock: list[int] = []
     log: list[str] = []
     clock = VirtualClock()
-    parking = Parking(clock)
+    long_polls = LongPolls(clock)
     for number in range(count):
         request = Request(str(number), stock, log)
-        assert parking.park(KEY, 1000 + number, request.attempt, request.expire) is not None
-    return parking, clock, stock, log
+        assert long_polls.park(KEY, 1000 + number, request.attempt, request.expire) is not None
+    return long_polls, clock, stock, log
 
 
 def test_one_message_wakes_the_first_waiter_only() -> None:
-    parking, _, stock, log = parked(3)
+    long_polls, _, stock, log = parked(3)
     stock.append(1)
-    parking.wake("t", 5)
+    long_polls.wake("t", 5)
     assert log == ["0 served"]
     stock += [1, 1]
-    parking.wake("t", 5)
+    long_polls.wake("t", 5)
     assert log == ["0 served", "1 served", "2 served"]
-    assert len(parking) == 0
+    assert len(long_polls) == 0
 
 
 def test_waiters_expire_at_their_time_and_not_after_being_served() -> None:
-    parking, clock, stock, log = parked(2)
+    long_polls, clock, stock, log = parked(2)
     clock.run_for(999)
     assert log == []
     clock.run_for(1)
     assert log == ["0 expired"]
     stock.append(1)
-    parking.wake("t", 0)
+    long_polls.wake("t", 0)
     clock.run_for(5000)
     assert log == ["0 expired", "1 served"]
 
@@ -65,40 +65,40 @@ def test_waiters_expire_at_their_time_and_not_after_being_served() -> None:
 def test_a_waiter_for_one_queue_sleeps_through_the_others() -> None:
     log: list[str] = []
     clock = VirtualClock()
-    parking = Parking(clock)
+    long_polls = LongPolls(clock)
     request = Request("q1", [1], log)
-    parking.park(("g", "t", 1), 1000, request.attempt, request.expire)
-    parking.wake("t", 0)
-    parking.wake("other", 1)
+    long_polls.park(("g", "t", 1), 1000, request.attempt, request.expire)
+    long_polls.wake("t", 0)
+    long_polls.wake("other", 1)
     assert log == []
-    parking.wake("t", 1)
+    long_polls.wake("t", 1)
     assert log == ["q1 served"]
 
 
 def test_freed_leases_wake_their_own_group_only() -> None:
-    parking, _, stock, log = parked(1)
+    long_polls, _, stock, log = parked(1)
     stock.append(1)
-    parking.wake_group("h", "t")
+    long_polls.wake_group("h", "t")
     assert log == []
-    parking.wake_group("g", "t")
+    long_polls.wake_group("g", "t")
     assert log == ["0 served"]
 
 
 def test_leaving_forgets_the_waiter() -> None:
     log: list[str] = []
     clock = VirtualClock()
-    parking = Parking(clock)
+    long_polls = LongPolls(clock)
     request = Request("gone", [1], log)
-    waiter = parking.park(KEY, 1000, request.attempt, request.expire)
+    waiter = long_polls.park(KEY, 1000, request.attempt, request.expire)
     assert waiter is not None
-    parking.leave(waiter)
-    parking.wake("t", 0)
+    long_polls.leave(waiter)
+    long_polls.wake("t", 0)
     clock.run_for(2000)
     assert log == []
-    assert len(parking) == 0
+    assert len(long_polls) == 0
 
 
 def test_the_parking_is_bounded() -> None:
-    parking, _, _, _ = parked(limits.WAITERS_PER_KEY_MAX)
-    assert parking.park(KEY, 1, lambda: True, lambda: None) is None
-    assert parking.park(("g2", "t", -1), 1, lambda: True, lambda: None) is not None
+    long_polls, _, _, _ = parked(limits.WAITERS_PER_KEY_MAX)
+    assert long_polls.park(KEY, 1, lambda: True, lambda: None) is None
+    assert long_polls.park(("g2", "t", -1), 1, lambda: True, lambda: None) is not None
