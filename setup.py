@@ -31,19 +31,19 @@ FOLDERS = {
     "domain/filter": ("tag",),
     "protocols/cloudevents": ("event", "http", "instant", "json", "message"),
     "protocols/coap": (
-        "blockwise", "connection", "dedup", "exchange", "media", "message", "observe", "option", "outcome", "peers",
+        "blockwise", "dedup", "endpoint", "exchange", "media", "message", "observe", "option", "outcome", "peers",
         "replier", "resource", "responder", "status", "translate", "transmitter", "upload", "wellknown",
     ),
     "protocols/grpc": (
-        "application", "call", "consume", "framing", "produce", "settle", "translate_in", "translate_out", "wire",
+        "application", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out", "wire",
     ),
     "protocols/http": (
-        "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "produce", "pull",
-        "reader", "receive", "request", "response", "router", "settle", "status", "topics",
+        "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "pull",
+        "reader", "receive", "request", "response", "router", "send", "settle", "status", "topics",
     ),
     "protocols/http2": ("connection", "frame"),
     "protocols/mqtt": (
-        "connect", "connection", "entrance", "handshake", "inbound", "output", "packet", "property", "publish",
+        "access", "connect", "connection", "handshake", "output", "packet", "property", "publish", "send",
         "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),

@@ -35,7 +35,7 @@ from gateway.runtime.stream import StreamListener, hang_up
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.publish.latest import SPACE
 from protocols.adapter import Adapter, Peer
-from protocols.mqtt.connection import MqttAdapter
+from protocols.mqtt.adapter import MqttAdapter
 from protocols.proxy.connection import Fronted
 from protocols.registry import HTTP1, MQTT, WEBSOCKET, Opening
 

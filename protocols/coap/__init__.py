@@ -7,6 +7,6 @@ from protocols.adapter import DatagramAdapter, Setting
 
 def create(setting: Setting) -> DatagramAdapter:
     """The adapter, by entry point. Raises ConfigError for a setting that is none."""
-    from protocols.coap.connection import CoapAdapter
+    from protocols.coap.adapter import CoapAdapter
 
     return CoapAdapter(setting)

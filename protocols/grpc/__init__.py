@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocols.adapter import Setting
-from protocols.grpc.application import GrpcFactory
+from protocols.grpc.adapter import GrpcFactory
 
 
 def create_application(setting: Setting) -> GrpcFactory:

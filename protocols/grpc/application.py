@@ -16,7 +16,7 @@ from domain.principal import GATEWAY
 from domain.relay import ClientAnswered, Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer, Setting
-from protocols.grpc import client, consume, framing, lite, produce, route, settle, status, transaction
+from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
 from protocols.grpc.access import Caller
 from protocols.grpc.call import Call, Verb
 from protocols.grpc.framing import FramingError, Messages
@@ -33,7 +33,7 @@ CLIENT_ID_BYTES_MAX: Final = 1024
 VERBS: Final[dict[bytes, Verb]] = {
     f"/apache.rocketmq.v2.MessagingService/{verb.name}".encode(): verb
     for verb in (
-        produce.SEND_MESSAGE, consume.RECEIVE_MESSAGE, settle.ACK_MESSAGE, settle.CHANGE_INVISIBLE_DURATION,
+        send.SEND_MESSAGE, receive.RECEIVE_MESSAGE, settle.ACK_MESSAGE, settle.CHANGE_INVISIBLE_DURATION,
         settle.FORWARD_MESSAGE, transaction.END_TRANSACTION, transaction.RECALL_MESSAGE, route.QUERY_ROUTE,
         route.QUERY_ASSIGNMENT, client.TELEMETRY, client.HEARTBEAT, client.NOTIFY_CLIENT_TERMINATION,
         lite.SYNC_LITE_SUBSCRIPTION,
@@ -193,7 +193,7 @@ class GrpcApplication:
             return
         subject = ticket[1]
         if type(subject) is Call:
-            if self._calls.get(subject.stream_id) is subject or subject.verb is consume.RECEIVE_MESSAGE:
+            if self._calls.get(subject.stream_id) is subject or subject.verb is receive.RECEIVE_MESSAGE:
                 subject.verb.finish(self, subject, event, now)
         else:
             self.renewals.extended(subject, event, now)
@@ -327,18 +327,3 @@ def _signed(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
 
 def _trailers(grpc_status: int, text: str) -> Headers:
     return [(b"grpc-status", b"%d" % grpc_status), (b"grpc-message", framing.percent_encode(text))]
-
-
-@final
-class GrpcFactory:
-    """The service as the node knows it. Clients are shared over all connections."""
-
-    name = "grpc"
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self._sessions = Sessions()
-
-    def open(self, reply: Reply, peer: Peer, now: int) -> GrpcApplication:
-        """The service for a new connection."""
-        return GrpcApplication(self._setting, self._sessions, reply, peer)

@@ -11,8 +11,8 @@ from domain.event import Done, Event, GroupFound, Refused
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
 from protocols.grpc.call import Call, Desk, Verb
-from protocols.grpc.consume import filter_of
 from protocols.grpc.messages import messaging_pb2 as pb
+from protocols.grpc.receive import filter_of
 from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from protocols.adapter import Setting
-from protocols.http.adapter import HttpAdapter
-from protocols.http.application import HttpApplicationFactory
+from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 
 
 def create(setting: Setting) -> HttpAdapter:

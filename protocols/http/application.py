@@ -9,8 +9,7 @@ from domain import limits
 from domain.command import Command
 from domain.event import Event
 from domain.principal import GATEWAY
-from protocols.adapter import Peer, Setting, unheard
-from protocols.http.config import desk
+from protocols.adapter import Peer, unheard
 from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem, unread
@@ -228,20 +227,3 @@ class HttpApplication:
                 self._respond(stream_id, stream.refusal or late, stream.head_only)
         undone, self._undone = self._undone, []
         return undone
-
-
-@final
-class HttpApplicationFactory:
-    """`protocols.http2.application.ApplicationFactory`."""
-
-    name = "http"
-
-    def __init__(self, setting: Setting) -> None:
-        self._wall_ms = setting.wall_ms
-        self._refused = setting.refused
-        self._router = Router(desk(setting))
-        self._date = DateLine()
-
-    def open(self, reply: Reply, peer: Peer, now: int) -> HttpApplication:
-        """The application of a new connection."""
-        return HttpApplication(self._router, self._date, self._wall_ms, reply, peer, self._refused)

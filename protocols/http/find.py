@@ -14,11 +14,11 @@ from domain.query import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.record import Record
 from protocols.cloudevents.instant import rfc3339_ms
 from protocols.http.argument import number, parameters
-from protocols.http.delivery import document
 from protocols.http.handler import Handler, Outcome
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
+from protocols.http.translate_out import document
 
 MAX: Final = 32
 

@@ -9,11 +9,11 @@ from domain.event import Done, Event, Value
 from domain.record import Record
 from protocols.cloudevents.http import STRUCTURED_JSON
 from protocols.http.argument import parameters
-from protocols.http.delivery import bare, structured
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import problem
 from protocols.http.request import Request
 from protocols.http.response import Response
+from protocols.http.translate_out import bare, structured
 
 
 @final

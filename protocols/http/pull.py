@@ -12,10 +12,10 @@ from domain.event import Event, Pulled
 from domain.record import Record
 from protocols.cloudevents.http import BATCH_JSON
 from protocols.http.argument import number, parameters, topic, wanted
-from protocols.http.delivery import document, structured
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
+from protocols.http.translate_out import document, structured
 
 OFFSET_MAX: Final = (1 << 63) - 1
 

@@ -11,11 +11,11 @@ from domain.command import Command, Extend, Receive
 from domain.errors import ErrorCode
 from domain.event import Event, Received
 from protocols.http.argument import flag, group, number, parameters, topic, wanted
-from protocols.http.delivery import bare_leased, leased_document
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
+from protocols.http.translate_out import bare_leased, leased_document
 
 INVISIBLE_MS = 30_000
 INVISIBLE_MS_MIN = 10

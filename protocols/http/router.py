@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.http import events, find, latest, produce, pull, receive, settle, topics
+from protocols.http import events, find, latest, pull, receive, send, settle, topics
 from protocols.http.handler import Desk, Handler, Match, Route
 from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
@@ -20,8 +20,8 @@ ROUTES: Final = (
     Route("v1/topics/{topic}", {b"GET": topics.Describe}),
     Route("v1/topics/{topic}/queues", {b"GET": topics.Queues}),
     Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.Pulling}),
-    Route("v1/topics/{path…}/messages", {b"GET": find.Finding, b"POST": produce.Produce}),
-    Route("v1/topics/{path…}/messages:batch", {b"POST": produce.ProduceBatch}),
+    Route("v1/topics/{path…}/messages", {b"GET": find.Finding, b"POST": send.Produce}),
+    Route("v1/topics/{path…}/messages:batch", {b"POST": send.ProduceBatch}),
     Route("v1/groups/{group}/topics/{topic}:receive", {b"POST": receive.Receiving}),
     Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.Acknowledging}),
     Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.GivingBack}),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from protocols.adapter import Setting
+from protocols.mqtt.adapter import MqttAdapter
 from protocols.mqtt.config import read
-from protocols.mqtt.connection import MqttAdapter
 
 
 def create(setting: Setting) -> MqttAdapter:

@@ -33,14 +33,14 @@ from domain.mqtt_session import (
 )
 from protocols.adapter import Peer, Setting
 from protocols.mqtt import handshake, status, subscribe, subscriptions
+from protocols.mqtt.access import Entrance, farewell
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
-from protocols.mqtt.entrance import Entrance, farewell
 from protocols.mqtt.handshake import Terms
-from protocols.mqtt.inbound import PUBREC, Inbound, Releases, Run
-from protocols.mqtt.output import LOSSES, Output
+from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
+from protocols.mqtt.send import PUBREC, Inbound, Releases, Run
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
 
@@ -354,22 +354,3 @@ class MqttConnection:
     def _throttle(self, inbound: Inbound) -> None:
         """Read no more while too much of this client is waiting for the store, or the session is not there yet."""
         self.reading = self._state != ATTACHING and inbound.pending_bytes <= self._config.unanswered_bytes_max
-
-
-@final
-class MqttAdapter:
-    """The stream adapter. `lost` counts messages that came to nothing, by reason (`output.LOSSES`)."""
-
-    name = "mqtt"
-
-    def __init__(self, setting: Setting, config: MqttConfig) -> None:
-        self._setting = setting
-        self._config = config
-        self.lost = dict.fromkeys(LOSSES, 0)
-
-    def connect(self, peer: Peer, now: int) -> MqttConnection:
-        """A new connection."""
-        return MqttConnection(self._setting, self._config, peer, now, self._count_lost)
-
-    def _count_lost(self, reason: str, number: int) -> None:
-        self.lost[reason] += number

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from protocols.adapter import Setting
-    from protocols.remoting.connection import RemotingAdapter
+    from protocols.remoting.adapter import RemotingAdapter
 
 
 def create(setting: Setting) -> RemotingAdapter:
@@ -14,8 +14,8 @@ def create(setting: Setting) -> RemotingAdapter:
 
     Imported here and not above: clients of a broker use this package's frames alone.
     """
+    from protocols.remoting.adapter import RemotingAdapter
     from protocols.remoting.client import Facts
     from protocols.remoting.config import read
-    from protocols.remoting.connection import RemotingAdapter
 
     return RemotingAdapter(Facts(setting, read(setting.options)))

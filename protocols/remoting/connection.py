@@ -240,17 +240,3 @@ class RemotingConnection:
         self.reading = False
         self._client.stand("")
         return (Disconnected(reason),)
-
-
-@final
-class RemotingAdapter:
-    """The protocol, for any number of connections."""
-
-    def __init__(self, facts: Facts) -> None:
-        self.name = "remoting"
-        self._facts = facts
-        self._shapes = Shapes()
-
-    def connect(self, peer: Peer, now: int) -> RemotingConnection:
-        """A new connection. There is no handshake: the first frame says whether it is one of ours."""
-        return RemotingConnection(self._facts, peer, self._shapes, now)

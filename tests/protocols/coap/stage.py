@@ -25,7 +25,7 @@ from domain.message import RETAIN_SET, Message, Placed
 from domain.receipt import Receipt
 from protocols.adapter import Peer, Setting
 from protocols.coap import message, option
-from protocols.coap.connection import CoapAdapter
+from protocols.coap.adapter import CoapAdapter
 from protocols.coap.message import Packet, Pairs
 
 SECOND = 1_000_000_000

@@ -12,8 +12,7 @@ from domain.message import Message, Placed
 from domain.record import encode
 from protocols.adapter import Peer, Setting
 from protocols.http import create, create_application
-from protocols.http.adapter import HttpAdapter
-from protocols.http.application import HttpApplicationFactory
+from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")

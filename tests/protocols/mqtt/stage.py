@@ -17,9 +17,9 @@ from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.sessions.sessions import Sessions
 from protocols.adapter import Peer, Setting
 from protocols.mqtt import property as props
+from protocols.mqtt.adapter import MqttAdapter
 from protocols.mqtt.config import read
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
-from protocols.mqtt.connection import MqttAdapter
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish

@@ -15,9 +15,9 @@ from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from protocols.mqtt import property as props
+from protocols.mqtt.adapter import MqttAdapter
 from protocols.mqtt.config import read
 from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect
-from protocols.mqtt.connection import MqttAdapter
 from protocols.mqtt.packet import Ping
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish

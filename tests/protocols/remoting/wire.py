@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from domain.command import Command
 from protocols.adapter import Peer, Setting
 from protocols.remoting import create
-from protocols.remoting.connection import RemotingAdapter, RemotingConnection
+from protocols.remoting.adapter import RemotingAdapter
+from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import JSON
 

@@ -15,13 +15,13 @@ from domain.event import Event, Sent
 from domain.message import RETAIN_NONE, RETAIN_SET, Message
 from protocols.cloudevents.instant import instant_ms
 from protocols.http.argument import flag, number, parameters
-from protocols.http.draft import Draft
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.path import decode
 from protocols.http.place import due_of, place
 from protocols.http.problem import RefusalError, refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response, field_value
+from protocols.http.translate_in import Draft
 
 _KNOWN_FIELDS: Final = frozenset(
     (b"mq-key", b"mq-tag", b"mq-message-group", b"mq-properties", b"mq-deliver-at", b"mq-retain", b"mq-queue")

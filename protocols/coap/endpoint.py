@@ -286,18 +286,3 @@ class CoapEndpoint:
         self.silence_ns = now + SILENCE_NS
         silent = self.observations.silent(now - observe.CHECK_NS, now)
         return [Latest(Check(observation), observation.path) for observation in silent]
-
-
-@final
-class CoapAdapter:
-    """CoAP over UDP."""
-
-    name = "coap"
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-        self.config = CoapConfig.of(setting.options)
-
-    def bind(self, now: int) -> CoapEndpoint:
-        """State for one bound socket."""
-        return CoapEndpoint(self.setting, self.config, now)

@@ -1,0 +1,29 @@
+"""MQTT as the gateway knows it: a stream protocol."""
+
+from __future__ import annotations
+
+from typing import final
+
+from protocols.adapter import Peer, Setting
+from protocols.mqtt.config import MqttConfig
+from protocols.mqtt.connection import MqttConnection
+from protocols.mqtt.output import LOSSES
+
+
+@final
+class MqttAdapter:
+    """The stream adapter. `lost` counts messages that came to nothing, by reason (`output.LOSSES`)."""
+
+    name = "mqtt"
+
+    def __init__(self, setting: Setting, config: MqttConfig) -> None:
+        self._setting = setting
+        self._config = config
+        self.lost = dict.fromkeys(LOSSES, 0)
+
+    def connect(self, peer: Peer, now: int) -> MqttConnection:
+        """A new connection."""
+        return MqttConnection(self._setting, self._config, peer, now, self._count_lost)
+
+    def _count_lost(self, reason: str, number: int) -> None:
+        self.lost[reason] += number
