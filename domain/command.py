@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from domain.filter.filter import Filter
 from domain.message import Message
 from domain.receipt import Receipt
-from domain.topic import Group, Topic
 
 if TYPE_CHECKING:
     from domain.principal import Principal
@@ -48,6 +47,21 @@ class Send(Command):
         self.wait = wait
         self.typed = typed
         self.queues = queues
+
+
+class SendRetry(Send):
+    """A queue-level consumer sends a message to its group's retry topic itself (RocketMQ's orderly consumers) -> Sent.
+
+    Beyond `retry_max` redeliveries (-1: the group's own limit), or while members of the group hold queue locks, it goes to the
+    dead-letter topic: what is kept in order is retried where it is, and comes here only when that is over.
+    """
+
+    __slots__ = ("group", "retry_max")
+
+    def __init__(self, ticket: object, messages: list[Message], group: str, retry_max: int = -1, wait: bool = True) -> None:
+        super().__init__(ticket, messages, wait)
+        self.group = group
+        self.retry_max = retry_max
 
 
 @dataclass(slots=True)
@@ -99,6 +113,24 @@ class Receive(Command):
     attempt_id: str = ""
     client_id: str = ""
     fleeting: bool = False
+
+
+@dataclass(slots=True)
+class AwaitMessages(Command):
+    """Hold until the group has something to receive from a topic, at most `wait_ms`, leasing nothing -> MessagesWait.
+
+    `queue_id` -1: any queue. "Something" is a message that nobody holds on lease and, with `ordered`, that does not wait for
+    another one of its message group. With an `attempt_id` also what a Receive of that attempt has been given. TOPIC_NOT_FOUND,
+    QUEUE_ILLEGAL, NOT_ALLOWED.
+    """
+
+    ticket: object
+    group: str
+    topic: str
+    queue_id: int = -1
+    wait_ms: int = 0
+    ordered: bool = False
+    attempt_id: str = ""
 
 
 @dataclass(slots=True)
@@ -172,103 +204,6 @@ class QueryOffset(Command):
     topic: str
     queue_id: int
     zero_if_absent: bool = True
-
-
-@dataclass(slots=True)
-class QueryBounds(Command):
-    """First and next offset of queues -> Bounds. `queue_id` -1: all queues of the topic."""
-
-    ticket: object
-    topic: str
-    queue_id: int = -1
-
-
-@dataclass(slots=True)
-class SearchOffset(Command):
-    """First offset stored at or after `timestamp_ms` (upper=True: last at or before) -> Offset."""
-
-    ticket: object
-    topic: str
-    queue_id: int
-    timestamp_ms: int
-    upper: bool = False
-
-
-@dataclass(slots=True)
-class ViewMessage(Command):
-    """One record by physical offset -> Viewed; Refused MESSAGE_NOT_FOUND."""
-
-    ticket: object
-    physical_offset: int
-
-
-@dataclass(slots=True)
-class QueryTopic(Command):
-    """Configuration and route of a topic -> TopicFound; Refused TOPIC_NOT_FOUND.
-
-    create=True: make it first by the node's policy (what a protocol does whose clients do not ask for topics beforehand).
-    """
-
-    ticket: object
-    topic: str
-    create: bool = False
-
-
-@dataclass(slots=True)
-class ListTopics(Command):
-    """All topics -> TopicList."""
-
-    ticket: object
-
-
-@dataclass(slots=True)
-class PutTopic(Command):
-    """Create or change a topic -> Done. Refused TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
-
-    ticket: object
-    topic: Topic
-
-
-@dataclass(slots=True)
-class DeleteTopic(Command):
-    """Delete a topic and its messages -> Done; Refused TOPIC_NOT_FOUND."""
-
-    ticket: object
-    topic: str
-
-
-@dataclass(slots=True)
-class QueryGroup(Command):
-    """Configuration of a group, created by policy -> GroupFound."""
-
-    ticket: object
-    group: str
-
-
-@dataclass(slots=True)
-class ListGroups(Command):
-    """All groups -> GroupList."""
-
-    ticket: object
-
-
-@dataclass(slots=True)
-class PutGroup(Command):
-    """Create or change a group -> Done. Refused GROUP_ILLEGAL, ARGUMENT_ILLEGAL.
-
-    Attributes that the group has and the command does not name stay; `-key` drops one (domain.attribute).
-    """
-
-    ticket: object
-    group: Group
-
-
-@dataclass(slots=True)
-class DeleteGroup(Command):
-    """Delete a group, its positions and its leases -> Done."""
-
-    ticket: object
-    group: str
 
 
 @dataclass(slots=True)

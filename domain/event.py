@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.errors import Failure
 from domain.message import Placed
 from domain.receipt import Receipt
-from domain.topic import Group, Topic
 
 
 class Event:
@@ -79,6 +77,15 @@ class Received(Event):
 
 
 @dataclass(slots=True)
+class MessagesWait(Event):
+    """`there`: a Receive is worth while. `full`: too many wait already, this one was not held."""
+
+    ticket: object
+    there: bool
+    full: bool = False
+
+
+@dataclass(slots=True)
 class Settled(Event):
     """One outcome a receipt, in order; None is success (an already settled lease among them)."""
 
@@ -103,55 +110,6 @@ class Offset(Event):
 
 
 @dataclass(slots=True)
-class Bounds(Event):
-    """(queue id, first offset, next offset) a queue."""
-
-    ticket: object
-    queues: list[tuple[int, int, int]]
-
-
-@dataclass(slots=True)
-class Viewed(Event):
-    """One record."""
-
-    ticket: object
-    record: bytes
-
-
-@dataclass(slots=True)
-class TopicFound(Event):
-    """A topic and the broker that serves it."""
-
-    ticket: object
-    topic: Topic
-
-
-@dataclass(slots=True)
-class TopicList(Event):
-    """All topics, by name."""
-
-    ticket: object
-    topics: list[Topic]
-
-
-@dataclass(slots=True)
-class GroupFound(Event):
-    """A consumer group."""
-
-    ticket: object
-    group: Group
-
-
-@dataclass(slots=True)
-class GroupList(Event):
-    """All consumer groups, by name; `forbidden`: group -> topics that it may not read."""
-
-    ticket: object
-    groups: list[Group]
-    forbidden: Mapping[str, list[str]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class Members(Event):
     """Client ids of a consumer group, sorted."""
 
@@ -165,15 +123,6 @@ class Locked(Event):
 
     ticket: object
     queues: list[tuple[str, str, int]]
-
-
-@dataclass(slots=True)
-class RequestMode(Event):
-    """PULL or POP, and over how many neighbours POP queues are shared."""
-
-    ticket: object
-    mode: str
-    pop_share_queues: int
 
 
 @dataclass(slots=True)

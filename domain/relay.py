@@ -15,46 +15,6 @@ from domain.message import Message
 
 
 @dataclass(slots=True)
-class AskRunningInfo(Command):
-    """How a member of a consumer group is doing -> RunningInfo. GROUP_OFFLINE when it is not there, CLIENT_UNKNOWN.
-
-    `stacks`: with the stacks of its threads. CLIENT_UNKNOWN is a client that does not answer in time, or hangs up.
-    """
-
-    ticket: object
-    group: str
-    client_id: str
-    stacks: bool = False
-
-
-@dataclass(slots=True)
-class AskConsumption(Command):
-    """Have a member of a group, "" any, consume one stored message now -> Consumption. Positions and leases stay.
-
-    GROUP_OFFLINE, MESSAGE_NOT_FOUND, CLIENT_UNKNOWN. `message_id` is passed on to the client as it came.
-    """
-
-    ticket: object
-    group: str
-    client_id: str
-    physical_offset: int
-    message_id: str = ""
-
-
-@dataclass(slots=True)
-class AskPositions(Command):
-    """Positions that the members of a group, or one of them, have in memory on a topic -> Positions.
-
-    A member that does not answer is left out. GROUP_OFFLINE; CLIENT_UNKNOWN when none answers.
-    """
-
-    ticket: object
-    topic: str
-    group: str
-    client_id: str = ""
-
-
-@dataclass(slots=True)
 class SendReply(Command):
     """The reply to a request: handed to the client named in REPLY_TO_CLIENT, and stored -> Sent.
 
@@ -65,30 +25,6 @@ class SendReply(Command):
     ticket: object
     message: Message
     wait: bool = True
-
-
-@dataclass(slots=True)
-class RunningInfo(Event):
-    """The client's account of itself: RocketMQ's ConsumerRunningInfo, JSON."""
-
-    ticket: object
-    text: bytes
-
-
-@dataclass(slots=True)
-class Consumption(Event):
-    """What came of consuming one message: RocketMQ's ConsumeMessageDirectlyResult, JSON."""
-
-    ticket: object
-    text: bytes
-
-
-@dataclass(slots=True)
-class Positions(Event):
-    """Client id -> (broker, topic, queue id, offset) a queue that it consumes."""
-
-    ticket: object
-    members: dict[str, list[tuple[str, str, int, int]]]
 
 
 @dataclass(slots=True)

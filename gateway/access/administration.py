@@ -6,18 +6,16 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
-from domain.access import (
-    AccessPolicy,
+from domain.access import AccessPolicy, Grant, User
+from domain.admin.user import (
     CreateUser,
     DeletePolicies,
     DeleteUser,
-    Grant,
     GrantList,
     ListPolicies,
     ListUsers,
     PutPolicies,
     UpdateUser,
-    User,
     UserList,
 )
 from domain.command import Command

@@ -9,25 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import (
-    access,
-    admin,
-    channel,
-    command,
-    inspect,
-    inventory,
-    lite,
-    mqtt_session,
-    query,
-    relay,
-    resend,
-    reset,
-    route,
-    statistics,
-    transaction,
-)
+from domain import access, channel, command, lite, mqtt_session, relay, route, transaction
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
+from domain.admin import broker as broker_admin
+from domain.admin import client as client_admin
+from domain.admin import group as group_admin
+from domain.admin import lite as lite_admin
+from domain.admin import message as message_admin
+from domain.admin import position as position_admin
+from domain.admin import topic as topic_admin
+from domain.admin import user as user_admin
 from domain.command import Command
 from domain.filter.path import path_of
 
@@ -135,7 +127,7 @@ def _left(found: command.Leave) -> Iterable[Need]:
     return (Need(GROUP, found.consumer_group, SUBSCRIBE),) if found.consumer_group else ()
 
 
-def _known(found: command.QueryTopic | route.QueryRoute) -> Iterable[Need]:
+def _known(found: topic_admin.QueryTopic | route.QueryRoute) -> Iterable[Need]:
     """RocketMQ's producers look up the template topic before they send to one that is not there yet."""
     return () if found.topic == TEMPLATE_TOPIC else (of_topic(found.topic, KNOW),)
 
@@ -147,19 +139,19 @@ def _attached(found: mqtt_session.Attach) -> Iterable[PathNeed]:
     return (publish(path_of(message.topic, message.properties), message.topic),)
 
 
-def _progress(found: inspect.QueryProgress) -> Iterable[Need]:
+def _progress(found: position_admin.QueryProgress) -> Iterable[Need]:
     yield Need(GROUP, found.group, READ)
     if found.topic:
         yield of_topic(found.topic, READ, found.group)
 
 
-def _cloned(found: reset.ClonePositions) -> Iterable[Need]:
+def _cloned(found: position_admin.ClonePositions) -> Iterable[Need]:
     yield Need(GROUP, found.source, READ)
     yield Need(GROUP, found.target, (UPDATE,))
     yield of_topic(found.topic or EVERY, MOVE)
 
 
-def _reset(found: reset.ResetPositions) -> Iterable[Need]:
+def _reset(found: position_admin.ResetPositions) -> Iterable[Need]:
     return Need(GROUP, found.group, (UPDATE,)), of_topic(found.topic, MOVE, found.group)
 
 
@@ -168,7 +160,7 @@ def _anywhere(found: Any) -> Sequence[Need]:
     return (Need(TOPIC, EVERY, READ),)
 
 
-def _one_consumed(found: relay.AskConsumption) -> Iterable[Need]:
+def _one_consumed(found: client_admin.AskConsumption) -> Iterable[Need]:
     return Need(GROUP, found.group, READ), *_anywhere(found)
 
 
@@ -179,43 +171,43 @@ TABLE: Final[dict[type[Command], Needs]] = {
     command.Extend: _group(SUB),
     command.DeadLetter: _both(SUB),
     command.SendBack: _group(SUB),
-    resend.SendRetry: _group(SUB),
+    command.SendRetry: _group(SUB),
     command.CommitOffsets: _moved,
     command.QueryOffset: _both(SUB, GET),
-    command.QueryBounds: _topic(*KNOW),
-    command.SearchOffset: _topic(*KNOW),
-    command.ViewMessage: _anywhere,
-    command.QueryTopic: _known,
-    command.ListTopics: _cluster(LIST),
-    command.PutTopic: _named(TOPIC, CREATE),
-    command.DeleteTopic: _topic(DELETE),
-    command.QueryGroup: _group(SUB, GET),
-    command.ListGroups: _cluster(LIST),
-    command.PutGroup: _named(GROUP, CREATE),
-    command.DeleteGroup: _group(DELETE),
+    topic_admin.QueryBounds: _topic(*KNOW),
+    topic_admin.SearchOffset: _topic(*KNOW),
+    message_admin.ViewMessage: _anywhere,
+    topic_admin.QueryTopic: _known,
+    topic_admin.ListTopics: _cluster(LIST),
+    topic_admin.PutTopic: _named(TOPIC, CREATE),
+    topic_admin.DeleteTopic: _topic(DELETE),
+    group_admin.QueryGroup: _group(SUB, GET),
+    group_admin.ListGroups: _cluster(LIST),
+    group_admin.PutGroup: _named(GROUP, CREATE),
+    group_admin.DeleteGroup: _group(DELETE),
     command.Heartbeat: _beat,
     command.Leave: _left,
     command.QueryMembers: _group(SUB, GET),
     command.LockQueues: _locked,
-    inventory.SetRequestMode: _group(UPDATE),
-    inventory.QueryRequestMode: _group(SUB, GET),
+    group_admin.SetRequestMode: _group(UPDATE),
+    group_admin.QueryRequestMode: _group(SUB, GET),
     command.Watch: lambda found: (listen(found.pattern),),
     command.Latest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),
-    admin.SetReadable: _both(UPDATE),
-    admin.ChangeTopic: lambda found: (Need(TOPIC, found.change.name, (CREATE,)),),
-    inspect.QueryEarliest: _topic(SUB, GET),
-    inspect.AwaitMessages: _both(SUB),
-    inspect.QueryProgress: _progress,
-    inspect.QueryNodeCounters: _cluster(GET),
-    query.QueryMessages: _topic(SUB, GET),
-    query.QueryConsumers: _topic(GET),
-    relay.AskRunningInfo: _group(GET),
-    relay.AskConsumption: _one_consumed,
-    relay.AskPositions: _both(GET),
+    group_admin.SetReadable: _both(UPDATE),
+    topic_admin.ChangeTopic: lambda found: (Need(TOPIC, found.change.name, (CREATE,)),),
+    topic_admin.QueryEarliest: _topic(SUB, GET),
+    command.AwaitMessages: _both(SUB),
+    position_admin.QueryProgress: _progress,
+    broker_admin.QueryNodeCounters: _cluster(GET),
+    message_admin.QueryMessages: _topic(SUB, GET),
+    topic_admin.QueryConsumers: _topic(GET),
+    client_admin.AskRunningInfo: _group(GET),
+    client_admin.AskConsumption: _one_consumed,
+    client_admin.AskPositions: _both(GET),
     relay.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
-    reset.ResetPositions: _reset,
-    reset.ClonePositions: _cloned,
+    position_admin.ResetPositions: _reset,
+    position_admin.ClonePositions: _cloned,
     route.QueryRoute: _known,
     route.QueryCluster: _cluster(GET),
     route.ListRoutes: _cluster(LIST),
@@ -226,41 +218,41 @@ TABLE: Final[dict[type[Command], Needs]] = {
     route.SetWritable: _cluster(UPDATE),
     route.PutSetting: _cluster(UPDATE),
     route.QuerySettings: _cluster(GET),
-    statistics.QueryConnections: _group(GET),
-    statistics.QueryProducers: _cluster(GET),
-    statistics.QueryConsumed: _group(GET),
-    statistics.QuerySpans: _both(GET),
-    statistics.QueryTopicState: _topic(*KNOW),
-    statistics.QueryBacklog: _cluster(GET),
-    statistics.QueryRates: _cluster(GET),
-    statistics.Peek: _both(SUB, GET),
-    inventory.CountWaitingMessages: _both(SUB, GET),
-    inventory.ListModes: _cluster(LIST),
-    statistics.ChangePolicy: _cluster(UPDATE),
-    statistics.QueryPolicy: _cluster(GET),
+    client_admin.QueryConnections: _group(GET),
+    client_admin.QueryProducers: _cluster(GET),
+    group_admin.QueryConsumed: _group(GET),
+    position_admin.QuerySpans: _both(GET),
+    topic_admin.QueryTopicState: _topic(*KNOW),
+    position_admin.QueryBacklog: _cluster(GET),
+    broker_admin.QueryRates: _cluster(GET),
+    message_admin.Peek: _both(SUB, GET),
+    group_admin.CountWaitingMessages: _both(SUB, GET),
+    group_admin.ListModes: _cluster(LIST),
+    broker_admin.ChangePolicy: _cluster(UPDATE),
+    broker_admin.QueryPolicy: _cluster(GET),
     mqtt_session.Attach: _attached,
     mqtt_session.Unsubscribe: _nothing,
     mqtt_session.Release: _nothing,
     lite.SyncSubscription: _both(SUB),
     lite.ReceiveLite: _both(SUB),
     lite.SuspendLite: _group(SUB),
-    lite.QueryLiteNode: _cluster(GET),
-    lite.QueryLiteParent: _topic(GET),
-    lite.QueryLiteTopic: _topic(GET),
-    lite.QueryLiteClient: _both(GET),
-    lite.QueryLiteGroup: _group(GET),
-    lite.DispatchLite: _group(UPDATE),
+    lite_admin.QueryLiteNode: _cluster(GET),
+    lite_admin.QueryLiteParent: _topic(GET),
+    lite_admin.QueryLiteTopic: _topic(GET),
+    lite_admin.QueryLiteClient: _both(GET),
+    lite_admin.QueryLiteGroup: _group(GET),
+    lite_admin.DispatchLite: _group(UPDATE),
     transaction.RecallMessage: _topic(PUB),
     transaction.ResumeTransaction: _cluster(UPDATE),
     access.Ask: lambda found: found.needs,
     access.Renew: _nothing,
-    access.CreateUser: _cluster(UPDATE),
-    access.UpdateUser: _cluster(UPDATE),
-    access.DeleteUser: _cluster(UPDATE),
-    access.ListUsers: _cluster(GET, LIST),
-    access.PutPolicies: _cluster(UPDATE),
-    access.DeletePolicies: _cluster(UPDATE),
-    access.ListPolicies: _cluster(GET, LIST),
+    user_admin.CreateUser: _cluster(UPDATE),
+    user_admin.UpdateUser: _cluster(UPDATE),
+    user_admin.DeleteUser: _cluster(UPDATE),
+    user_admin.ListUsers: _cluster(GET, LIST),
+    user_admin.PutPolicies: _cluster(UPDATE),
+    user_admin.DeletePolicies: _cluster(UPDATE),
+    user_admin.ListPolicies: _cluster(GET, LIST),
 }
 """Send, SendOnce, Subscribe and EndTransaction are looked at one by one in the gate: they carry many of what they are about, or
 name it by what the log alone knows."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from domain.access import GROUP, PUB, SUB, TOPIC, Ask, Need
-from domain.command import Command, Extend, Leave, QueryGroup
-from domain.event import Done, Event, GroupFound, Refused
+from domain.admin.group import GroupFound, QueryGroup
+from domain.command import Command, Extend, Leave
+from domain.event import Done, Event, Refused
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
 from protocols.grpc.call import Call, Desk, Verb

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Final, cast, final
 
 from domain import limits
+from domain.admin.group import GroupFound, QueryGroup
 from domain.attribute import BIND_TOPIC
-from domain.command import Command, Extend, QueryGroup, Receive
+from domain.command import Command, Extend, Receive
 from domain.errors import Failure
-from domain.event import Event, GroupFound, Leased, Received, Refused
+from domain.event import Event, Leased, Received, Refused
 from domain.filter.expression import SQL92, TAG
 from domain.filter.filter import Filter
 from domain.receipt import Receipt

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-from domain.command import Command, QueryGroup, QueryTopic
-from domain.event import Event, GroupFound, Refused, TopicFound
+from domain.admin.group import GroupFound, QueryGroup
+from domain.admin.topic import QueryTopic, TopicFound
+from domain.command import Command
+from domain.event import Event, Refused
 from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
 from protocols.grpc import translate_in
 from protocols.grpc.call import Call, Desk, Verb

@@ -7,10 +7,10 @@ from typing import Final, final
 import orjson
 
 from domain import address, limits
+from domain.admin.message import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Event
-from domain.query import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.record import Record
 from protocols.cloudevents.instant import rfc3339_ms
 from protocols.http.argument import number, parameters

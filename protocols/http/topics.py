@@ -6,8 +6,8 @@ from typing import Final, final
 
 import orjson
 
-from domain.command import ListTopics, QueryBounds, QueryTopic
-from domain.event import Bounds, Event, TopicFound, TopicList
+from domain.admin.topic import Bounds, ListTopics, QueryBounds, QueryTopic, TopicFound, TopicList
+from domain.event import Event
 from domain.topic import Topic
 from protocols.http.argument import number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome

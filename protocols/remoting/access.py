@@ -19,18 +19,20 @@ from domain.access import (
     AccessPolicy,
     Ask,
     Authority,
+    Grant,
+    Need,
+    Signature,
+    User,
+)
+from domain.admin.user import (
     CreateUser,
     DeletePolicies,
     DeleteUser,
-    Grant,
     GrantList,
     ListPolicies,
     ListUsers,
-    Need,
     PutPolicies,
-    Signature,
     UpdateUser,
-    User,
     UserList,
 )
 from domain.errors import ErrorCode, Failure

@@ -9,17 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import address
-from domain.admin import ChangeTopic, Readable, SetReadable, TopicChange
-from domain.command import (
-    DeleteGroup,
-    DeleteTopic,
-    ListGroups,
-    ListTopics,
-    PutGroup,
-    QueryGroup,
-    QueryTopic,
-)
-from domain.event import Event, GroupFound, GroupList, Refused, TopicFound, TopicList
+from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
+from domain.admin.topic import ChangeTopic, DeleteTopic, ListTopics, QueryTopic, TopicChange, TopicFound, TopicList
+from domain.event import Event, Refused
 from domain.topic import PERM_READ, Group, Topic
 from protocols.remoting import bean, codes, fastjson, retry_policy
 from protocols.remoting.bean import Bean

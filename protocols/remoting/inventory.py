@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.admin.broker import NodeCounters, QueryNodeCounters
+from domain.admin.group import CountWaitingMessages, ListModes, ModeList, WaitingCount
+from domain.admin.position import Backlog, QueryBacklog
 from domain.event import Event
-from domain.inspect import NodeCounters, QueryNodeCounters
-from domain.inventory import CountWaitingMessages, ListModes, ModeList, WaitingCount
-from domain.statistics import Backlog, QueryBacklog
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame

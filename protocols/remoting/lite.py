@@ -9,28 +9,23 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import lite
-from domain.event import Event, Leased, Received
-from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
-from domain.lite import (
-    Action,
+from domain.admin.lite import (
     DispatchLite,
     LiteClient,
     LiteGroup,
     LiteLag,
     LiteNode,
     LiteParent,
-    LiteTaken,
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
     QueryLiteNode,
     QueryLiteParent,
     QueryLiteTopic,
-    ReceiveLite,
-    Start,
-    StartAt,
-    SyncSubscription,
 )
+from domain.event import Event, Leased, Received
+from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
+from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SyncSubscription
 from domain.receipt import ORDERED_REVIVE_QUEUE
 from domain.record import Record
 from protocols.remoting import bean, codes, fastjson

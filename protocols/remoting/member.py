@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from domain.address import RETRY_PREFIX
+from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
 from domain.command import (
     Heartbeat,
     Leave,
@@ -15,9 +16,8 @@ from domain.command import (
     Subscription,
 )
 from domain.errors import ErrorCode
-from domain.event import Event, Locked, Members, MembersChanged, Refused, RequestMode
+from domain.event import Event, Locked, Members, MembersChanged, Refused
 from domain.filter.expression import TAG
-from domain.inventory import QueryRequestMode, SetRequestMode
 from domain.route import QueryRoute, RouteFound
 from protocols.remoting import assignment, bean, codes, fastjson
 from protocols.remoting.client import SEATS_MAX, Client

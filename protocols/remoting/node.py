@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from domain.admin.broker import ChangePolicy, NodeCounters, PolicyFound, QueryNodeCounters, QueryPolicy
 from domain.event import Event
-from domain.inspect import NodeCounters, QueryNodeCounters
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
-from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.command import CommitOffsets, QueryBounds, QueryOffset, SearchOffset, ViewMessage
+from domain.admin.message import Viewed, ViewMessage
+from domain.admin.topic import Bounds, Earliest, QueryBounds, QueryEarliest, SearchOffset
+from domain.command import CommitOffsets, QueryOffset
 from domain.errors import ErrorCode
-from domain.event import Bounds, Event, Offset, Refused, Viewed
-from domain.inspect import Earliest, QueryEarliest
+from domain.event import Event, Offset, Refused
 from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from domain.admin.message import MessagesFound, QueryMessages
+from domain.admin.topic import ConsumersFound, QueryConsumers
 from domain.event import Event
-from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.record import Record
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.command import Command, Extend, Receive
-from domain.event import Event, Leased, Received
+from domain.command import AwaitMessages, Command, Extend, Receive
+from domain.event import Event, Leased, MessagesWait, Received
 from domain.filter.expression import TAG
 from domain.filter.filter import Filter
-from domain.inspect import AwaitMessages, MessagesWait
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.receipt import RETRY_NONE, Receipt
 from protocols.remoting import codes, lite, pop

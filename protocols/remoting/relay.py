@@ -6,9 +6,10 @@ RocketMQ's ResetOffsetRequestHeader, GetConsumerStatusRequestHeader, CloneGroupO
 from __future__ import annotations
 
 from domain.address import physical_offset_of
+from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo
+from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.event import Event
-from domain.relay import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo, SendReply
-from domain.reset import ClonePositions, PositionsReset, ResetPositions
+from domain.relay import SendReply
 from protocols.remoting import callback, codes, fastjson, send
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame

@@ -13,10 +13,9 @@ from typing import Final, final
 from domain import limits
 from domain import property as properties
 from domain.address import RETRY_PREFIX, UNSENDABLE_TOPICS
-from domain.command import Send
+from domain.command import Send, SendRetry
 from domain.event import Event, Sent
 from domain.message import SYS_PREPARED, SYS_TRANSACTION, Message, Placed
-from domain.resend import SendRetry
 from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame

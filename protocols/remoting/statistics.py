@@ -9,33 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from domain import property as properties
+from domain.admin.broker import FlowRate, QueryRates, Rates
+from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
+from domain.admin.group import Consumed, QueryConsumed
+from domain.admin.message import Peek, Peeked
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QuerySpans, Span, Spans
+from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Pull, Subscription
 from domain.event import Event, Pulled
 from domain.filter.tag import tag_hash
-from domain.inspect import Progress, QueryProgress
 from domain.limits import RECEIVE_MESSAGES_MAX
 from domain.record import Record
-from domain.statistics import (
-    Backlog,
-    ClientSeen,
-    Connections,
-    Consumed,
-    FlowRate,
-    Peek,
-    Peeked,
-    Producers,
-    QueryBacklog,
-    QueryConnections,
-    QueryConsumed,
-    QueryProducers,
-    QueryRates,
-    QuerySpans,
-    QueryTopicState,
-    Rates,
-    Span,
-    Spans,
-    TopicState,
-)
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain import limits
-from domain.command import Disconnected, ListTopics
+from domain.admin.topic import ListTopics
+from domain.command import Disconnected
 from protocols import registry
 from protocols.adapter import Peer
 from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, PROXY, REMOTING, TLS, WEBSOCKET, Opening, recognise

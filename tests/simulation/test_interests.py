@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import Acknowledge, PutGroup, PutTopic, Send
+from domain.admin.group import PutGroup
+from domain.admin.topic import PutTopic
+from domain.command import Acknowledge, Send
 from domain.event import Done, Event, Received, Sent, Settled
 from domain.lite import Action, ReceiveLite, Start, StartAt, SyncSubscription, queue_name
 from domain.message import Message

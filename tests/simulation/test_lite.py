@@ -10,7 +10,9 @@ import random
 import pytest
 
 from domain import lite
-from domain.command import Acknowledge, PutGroup, PutTopic, Send
+from domain.admin.group import PutGroup
+from domain.admin.topic import PutTopic
+from domain.command import Acknowledge, Send
 from domain.event import Received, Sent, Settled
 from domain.lite import Action, ReceiveLite, SyncSubscription
 from domain.message import Message

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from domain import limits
+from domain.admin.broker import FlowRate, QueryRates, Rates
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Refused
 from domain.ports import Clock
-from domain.statistics import FlowRate, QueryRates, Rates
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 

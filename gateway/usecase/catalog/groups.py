@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from domain import address, attribute
-from domain.command import Command, DeleteGroup, ListGroups, PutGroup, QueryGroup
+from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, GroupFound, GroupList, Refused
+from domain.event import Done, Refused
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 
 from domain import address
+from domain.admin.group import ListModes, ModeList, QueryRequestMode, RequestMode, SetRequestMode
 from domain.command import Command
 from domain.directory import BrokerRoutes
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused, RequestMode
-from domain.inventory import ListModes, ModeList, QueryRequestMode, SetRequestMode
+from domain.event import Done, Refused
 from domain.ports import Metadata, State, StateChange
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain import lite
-from domain.admin import Readable, SetReadable
+from domain.admin.group import Readable, SetReadable
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused

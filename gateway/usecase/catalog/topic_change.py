@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from domain import attribute
-from domain.admin import ChangeTopic, TopicChange
-from domain.command import Command, PutTopic
+from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Metadata

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from domain import address, attribute, limits, lite
-from domain.command import Command, DeleteTopic, ListTopics, PutTopic, QueryTopic
+from domain.admin.topic import DeleteTopic, ListTopics, PutTopic, QueryTopic, TopicFound, TopicList
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused, TopicFound, TopicList
+from domain.event import Done, Refused
 from domain.ports import Clock, Metadata
 from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from domain import limits, lite
-from domain.command import Command, Pull, ViewMessage
+from domain.admin.message import Viewed, ViewMessage
+from domain.command import Command, Pull
 from domain.errors import ErrorCode, Failure
-from domain.event import Pulled, Refused, Viewed
+from domain.event import Pulled, Refused
 from domain.filter.expression import Expressions
 from domain.lite import queue_name
 from domain.ports import Clock, MessageStore, ReadResult

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from domain import address, limits
+from domain.admin.group import CountWaitingMessages, WaitingCount
 from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
-from domain.inventory import CountWaitingMessages, WaitingCount
 from domain.ports import Clock, LeaseResult, MessageStore
 from domain.receipt import RETRY_V1, Receipt
 from domain.topic import Group

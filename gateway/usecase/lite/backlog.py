@@ -8,8 +8,9 @@ from itertools import islice
 from typing import Final
 
 from domain import lite
+from domain.admin.lite import LiteGroup, LiteLag
 from domain.errors import Failure
-from domain.lite import LiteGroup, LiteLag, LiteQueues
+from domain.lite import LiteQueues
 from domain.ports import Clock, MessageStore
 
 SLICE: Final = 1_024

@@ -7,16 +7,12 @@ from itertools import islice
 from typing import Final
 
 from domain import attribute, lite
-from domain.command import Command
-from domain.errors import Failure
-from domain.event import Done, Event, Refused
-from domain.lite import (
+from domain.admin.lite import (
     DispatchLite,
     LiteClient,
     LiteGroup,
     LiteNode,
     LiteParent,
-    LiteQueues,
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
@@ -24,6 +20,10 @@ from domain.lite import (
     QueryLiteParent,
     QueryLiteTopic,
 )
+from domain.command import Command
+from domain.errors import Failure
+from domain.event import Done, Event, Refused
+from domain.lite import LiteQueues
 from domain.ports import Clock, MessageStore, Metadata
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection

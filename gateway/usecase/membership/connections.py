@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
+from domain.admin.group import Consumed, QueryConsumed
 from domain.command import Command, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import MessageStore, Metadata
-from domain.statistics import (
-    ClientSeen,
-    Connections,
-    Consumed,
-    Producers,
-    QueryConnections,
-    QueryConsumed,
-    QueryProducers,
-)
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 
 from domain import lite
-from domain.command import Command, CommitOffsets, QueryBounds, QueryOffset, SearchOffset
+from domain.admin.topic import Bounds, QueryBounds, SearchOffset
+from domain.command import Command, CommitOffsets, QueryOffset
 from domain.errors import ErrorCode, Failure
-from domain.event import Bounds, Done, Offset, Refused
+from domain.event import Done, Offset, Refused
 from domain.ports import MessageStore
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups

@@ -8,23 +8,14 @@ from itertools import islice
 from typing import Final
 
 from domain import limits
+from domain.admin.message import Peek, Peeked
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QuerySpans, Span, Spans
+from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.inspect import Progress, QueryProgress
 from domain.ports import MessageStore, Metadata, ReadResult
 from domain.record import Record
-from domain.statistics import (
-    Backlog,
-    Peek,
-    Peeked,
-    QueryBacklog,
-    QuerySpans,
-    QueryTopicState,
-    Span,
-    Spans,
-    TopicState,
-)
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
 from domain.ports import MessageStore, Metadata
 from domain.relay import PositionsMoved
-from domain.reset import ClonePositions, PositionsReset, ResetPositions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from domain import address, limits
-from domain.command import Command
+from domain.admin.broker import NodeCounters, QueryNodeCounters
+from domain.admin.topic import Earliest, QueryEarliest
+from domain.command import AwaitMessages, Command
 from domain.errors import ErrorCode, Failure
-from domain.event import Refused
-from domain.inspect import (
-    AwaitMessages,
-    Earliest,
-    MessagesWait,
-    NodeCounters,
-    QueryEarliest,
-    QueryNodeCounters,
-)
+from domain.event import MessagesWait, Refused
 from domain.ports import Clock, MessageStore, Metadata, ReadResult
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection

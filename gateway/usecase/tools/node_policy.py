@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain import limits
+from domain.admin.broker import ChangePolicy, PolicyFound, QueryPolicy
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.ports import Metadata
-from domain.statistics import ChangePolicy, PolicyFound, QueryPolicy
 from domain.transaction import Questions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy

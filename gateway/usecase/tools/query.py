@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain import limits
+from domain.admin.message import MessagesFound, QueryMessages
+from domain.admin.topic import ConsumersFound, QueryConsumers
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import MessageStore, Metadata
-from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn

@@ -8,26 +8,13 @@ from typing import Final, final
 
 from domain import limits
 from domain import property as properties
+from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import Placed
 from domain.ports import Clock, MessageStore, Timer
-from domain.relay import (
-    AskConsumption,
-    AskPositions,
-    AskRunningInfo,
-    ClientAnswered,
-    Consumption,
-    Inquiry,
-    Positions,
-    RunningInfo,
-    SendReply,
-    TakeReply,
-    WantConsumption,
-    WantPositions,
-    WantRunningInfo,
-)
+from domain.relay import ClientAnswered, Inquiry, SendReply, TakeReply, WantConsumption, WantPositions, WantRunningInfo
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb

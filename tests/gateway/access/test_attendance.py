@@ -9,7 +9,8 @@ import jwt
 import pytest
 
 from domain.access import AccessPolicy, BearerToken, Grant, Password, User
-from domain.command import Command, ListTopics
+from domain.admin.topic import ListTopics
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
 from domain.limits import SECOND_NS

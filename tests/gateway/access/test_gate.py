@@ -24,22 +24,25 @@ from domain.access import (
     AccessPolicy,
     Ask,
     BearerToken,
+    Grant,
+    Need,
+    Password,
+    Signature,
+    User,
+)
+from domain.admin.topic import QueryTopic
+from domain.admin.user import (
     CreateUser,
     DeletePolicies,
     DeleteUser,
-    Grant,
     GrantList,
     ListPolicies,
     ListUsers,
-    Need,
-    Password,
     PutPolicies,
-    Signature,
     UpdateUser,
-    User,
     UserList,
 )
-from domain.command import Acknowledge, Command, Heartbeat, Membership, Pull, QueryTopic, Send, Subscription
+from domain.command import Acknowledge, Command, Heartbeat, Membership, Pull, Send, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain.access import Need
-from domain.command import CommitOffsets, Pull, QueryBounds, QueryOffset, SearchOffset
+from domain.admin.topic import QueryBounds, SearchOffset
+from domain.command import CommitOffsets, Pull, QueryOffset
 from gateway.access.needs import TABLE
 
 LIGHT, PARENT = "%LMQ%$sessions$a", "sessions"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from domain.command import Command, ListTopics, PutTopic, Watch
+from domain.admin.topic import ListTopics, PutTopic
+from domain.command import AwaitMessages, Command, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Delivered, Event, Refused, Watched
-from domain.inspect import AwaitMessages, MessagesWait
+from domain.event import Delivered, Event, MessagesWait, Refused, Watched
 from domain.lite import ReceiveLite
 from domain.message import LOCAL_HOST, Message
 from domain.record import encode

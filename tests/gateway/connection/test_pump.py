@@ -7,7 +7,8 @@ import weakref
 
 import pytest
 
-from domain.command import Disconnected, ListTopics
+from domain.admin.topic import ListTopics
+from domain.command import Disconnected
 from domain.event import Done
 from gateway.connection.client_connection import GONE
 from gateway.connection.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS

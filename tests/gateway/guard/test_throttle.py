@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from domain.command import Command, ListTopics, Send
+from domain.admin.topic import ListTopics
+from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
 from domain.limits import SECOND_NS

@@ -9,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from domain.command import Command, Disconnected, ListTopics
+from domain.admin.topic import ListTopics
+from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Done, Event
 from gateway.connection.context import ConnectionContext

@@ -8,7 +8,9 @@ import pytest
 
 from domain import property as properties
 from domain.address import host_bytes
-from domain.command import Command, CommitOffsets, PutGroup, PutTopic, Receive, Send
+from domain.admin.group import PutGroup
+from domain.admin.topic import PutTopic
+from domain.command import Command, CommitOffsets, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Event, Pulled, Received, Refused, Sent
 from domain.message import Message

@@ -5,43 +5,27 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
+from domain.admin.group import PutGroup
+from domain.admin.topic import Bounds, DeleteTopic, PutTopic, QueryBounds, QueryTopic, SearchOffset, TopicFound
 from domain.command import (
     Acknowledge,
     CommitOffsets,
     DeadLetter,
-    DeleteTopic,
     Disconnected,
     Extend,
     Heartbeat,
     Leave,
     Membership,
     Pull,
-    PutGroup,
-    PutTopic,
-    QueryBounds,
     QueryMembers,
     QueryOffset,
-    QueryTopic,
     Receive,
-    SearchOffset,
     Send,
     SendBack,
     Subscription,
 )
 from domain.errors import ErrorCode
-from domain.event import (
-    Bounds,
-    Done,
-    Extended,
-    Members,
-    MembersChanged,
-    Offset,
-    Pulled,
-    Received,
-    Refused,
-    Settled,
-    TopicFound,
-)
+from domain.event import Done, Extended, Members, MembersChanged, Offset, Pulled, Received, Refused, Settled
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.record import Record

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from google.protobuf.message import Message as Proto
 
 from domain import record as records
-from domain.command import Command, QueryGroup
-from domain.event import Event, GroupFound, Leased
+from domain.admin.group import GroupFound, QueryGroup
+from domain.command import Command
+from domain.event import Event, Leased
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.topic import Group

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from domain.command import Heartbeat, QueryGroup
+from domain.admin.group import GroupFound, QueryGroup
+from domain.command import Heartbeat
 from domain.errors import Failure
-from domain.event import GroupFound
 from domain.relay import ClientAnswered, Inquiry, WantConsumption, WantPositions, WantRunningInfo
 from domain.topic import Group
 from protocols.grpc import inquiry

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from domain import record
-from domain.command import Acknowledge, Heartbeat, QueryGroup, QueryTopic, Receive, Send
-from domain.event import GroupFound, Received, TopicFound
+from domain.admin.group import GroupFound, QueryGroup
+from domain.admin.topic import QueryTopic, TopicFound
+from domain.command import Acknowledge, Heartbeat, Receive, Send
+from domain.event import Received
 from domain.message import Message
 from domain.topic import Group, Topic
 from domain.transaction import CheckTransaction, EndTransaction

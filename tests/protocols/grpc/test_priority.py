@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from domain.command import QueryTopic, Send
-from domain.event import TopicFound
+from domain.admin.topic import QueryTopic, TopicFound
+from domain.command import Send
 from domain.topic import Topic
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb

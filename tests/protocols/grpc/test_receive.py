@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import (
-    Extend,
-    QueryGroup,
-    Receive,
-)
-from domain.event import Extended, GroupFound, Received
+from domain.admin.group import GroupFound, QueryGroup
+from domain.command import Extend, Receive
+from domain.event import Extended, Received
 from domain.limits import UNREAD_BYTES_MAX
 from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import (
-    Heartbeat,
-    QueryGroup,
-    QueryTopic,
-)
+from domain.admin.group import GroupFound, QueryGroup
+from domain.admin.topic import QueryTopic, TopicFound
+from domain.command import Heartbeat
 from domain.errors import ErrorCode, Failure
-from domain.event import GroupFound, Refused, TopicFound
+from domain.event import Refused
 from domain.retry import RetryPolicy
 from domain.topic import Group, Topic
 from protocols.grpc import settings

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import (
-    Acknowledge,
-    DeadLetter,
-    Extend,
-    Leave,
-    QueryGroup,
-    Receive,
-)
+from domain.admin.group import GroupFound, QueryGroup
+from domain.command import Acknowledge, DeadLetter, Extend, Leave, Receive
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Extended, GroupFound, Received, Refused, Settled
+from domain.event import Done, Extended, Received, Refused, Settled
 from domain.receipt import parse
 from domain.retry import RetryPolicy
 from domain.topic import Group

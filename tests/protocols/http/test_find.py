@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from domain.admin.message import TIME_MAX_MS, MessagesFound, QueryMessages
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused
-from domain.query import TIME_MAX_MS, MessagesFound, QueryMessages
 from tests.protocols.http.stage import Client, record
 
 MESSAGES = "/v1/topics/orders/messages"

@@ -9,33 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.command import (
-    Acknowledge,
-    Command,
-    DeleteLatest,
-    Extend,
-    Latest,
-    ListTopics,
-    Pull,
-    QueryBounds,
-    QueryTopic,
-    Receive,
-)
+from domain.admin.topic import Bounds, ListTopics, QueryBounds, QueryTopic, TopicFound, TopicList
+from domain.command import Acknowledge, Command, DeleteLatest, Extend, Latest, Pull, Receive
 from domain.errors import ErrorCode, Failure
-from domain.event import (
-    Bounds,
-    Done,
-    Event,
-    Extended,
-    Leased,
-    Pulled,
-    Received,
-    Refused,
-    Settled,
-    TopicFound,
-    TopicList,
-    Value,
-)
+from domain.event import Done, Event, Extended, Leased, Pulled, Received, Refused, Settled, Value
 from domain.filter.tag import TagFilter
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt

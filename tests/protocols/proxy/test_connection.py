@@ -6,7 +6,8 @@ import pytest
 
 from domain import limits
 from domain.address import host_bytes
-from domain.command import Disconnected, ListTopics
+from domain.admin.topic import ListTopics
+from domain.command import Disconnected
 from protocols.adapter import Peer
 from protocols.proxy.connection import Fronted
 from protocols.registry import MQTT, Opening

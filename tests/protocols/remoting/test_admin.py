@@ -6,13 +6,23 @@ import json
 
 import pytest
 
-from domain.admin import ChangeTopic, Readable, SetReadable, TopicChange
-from domain.command import DeleteGroup, DeleteTopic, ListGroups, ListTopics, PutGroup, QueryGroup, QueryTopic
+from domain.admin.broker import NodeCounters, PolicyFound, QueryNodeCounters, QueryPolicy
+from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
+from domain.admin.position import Progress, QueryProgress
+from domain.admin.topic import (
+    ChangeTopic,
+    DeleteTopic,
+    ListTopics,
+    QueryTopic,
+    QueryTopicState,
+    TopicChange,
+    TopicFound,
+    TopicList,
+    TopicState,
+)
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, GroupFound, GroupList, Refused, TopicFound, TopicList
-from domain.inspect import NodeCounters, Progress, QueryNodeCounters, QueryProgress
+from domain.event import Done, Refused
 from domain.retry import RetryPolicy
-from domain.statistics import PolicyFound, QueryPolicy, QueryTopicState, TopicState
 from domain.topic import Durability, Group, Topic
 from protocols.remoting.node import properties
 from tests.protocols.remoting.wire import connection, fields, one, reply, request

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.command import Disconnected, QueryMembers, Send, ViewMessage
+from domain.admin.message import Viewed, ViewMessage
+from domain.command import Disconnected, QueryMembers, Send
 from domain.errors import ConfigError, ErrorCode, Failure
-from domain.event import Members, MembersChanged, Refused, Viewed
+from domain.event import Members, MembersChanged, Refused
 from domain.limits import SECOND_NS, UNREAD_BYTES_MAX
 from protocols.remoting import codes
 from protocols.remoting.connection import REASONS_CLOSED

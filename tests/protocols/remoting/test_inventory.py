@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from domain.admin.broker import NodeCounters, QueryNodeCounters
+from domain.admin.group import CountWaitingMessages, ListModes, ModeList, WaitingCount
+from domain.admin.position import Backlog, QueryBacklog
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.inspect import NodeCounters, QueryNodeCounters
-from domain.inventory import CountWaitingMessages, ListModes, ModeList, WaitingCount
-from domain.statistics import Backlog, QueryBacklog
 from protocols.remoting import codes
 from protocols.remoting.inventory import AHEAD
 from tests.protocols.remoting.test_statistics import asked

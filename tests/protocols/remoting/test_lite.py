@@ -6,30 +6,24 @@ import json
 
 import pytest
 
-from domain.command import Acknowledge, Extend
-from domain.errors import ErrorCode, Failure
-from domain.event import Done, Leased, Received, Refused
-from domain.lite import (
-    Action,
+from domain.admin.lite import (
     DispatchLite,
     LiteClient,
     LiteGroup,
     LiteLag,
     LiteNode,
     LiteParent,
-    LiteTaken,
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
     QueryLiteNode,
     QueryLiteParent,
     QueryLiteTopic,
-    ReceiveLite,
-    Start,
-    StartAt,
-    SuspendLite,
-    SyncSubscription,
 )
+from domain.command import Acknowledge, Extend
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Leased, Received, Refused
+from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SuspendLite, SyncSubscription
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.record import encode

@@ -7,26 +7,23 @@ import json
 import pytest
 
 from domain import record
-from domain.command import Acknowledge
-from domain.event import Done, Received
-from domain.lite import (
-    Action,
+from domain.admin.lite import (
     DispatchLite,
     LiteClient,
     LiteGroup,
     LiteLag,
     LiteNode,
     LiteParent,
-    LiteTaken,
     LiteTopic,
     QueryLiteClient,
     QueryLiteGroup,
     QueryLiteNode,
     QueryLiteParent,
     QueryLiteTopic,
-    ReceiveLite,
-    SyncSubscription,
 )
+from domain.command import Acknowledge
+from domain.event import Done, Received
+from domain.lite import Action, LiteTaken, ReceiveLite, SyncSubscription
 from domain.property import decode
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON

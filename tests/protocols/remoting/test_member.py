@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
 from domain.command import (
     Heartbeat,
     Leave,
@@ -20,8 +21,7 @@ from domain.command import (
     Subscription,
 )
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, Locked, Members, Refused, RequestMode
-from domain.inventory import QueryRequestMode, SetRequestMode
+from domain.event import Done, Event, Locked, Members, Refused
 from domain.route import QueryRoute, RouteFound, TopicQueues
 from protocols.remoting import assignment, frame
 from protocols.remoting.connection import RemotingConnection

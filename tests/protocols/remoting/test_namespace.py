@@ -7,8 +7,10 @@ import pytest
 
 from domain import record
 from domain.address import is_topic
-from domain.command import Heartbeat, LockQueues, Pull, QueryTopic, Send, ViewMessage
-from domain.event import Done, Locked, MembersChanged, Pulled, Sent, Viewed
+from domain.admin.message import Viewed, ViewMessage
+from domain.admin.topic import QueryTopic
+from domain.command import Heartbeat, LockQueues, Pull, Send
+from domain.event import Done, Locked, MembersChanged, Pulled, Sent
 from domain.message import Message, Placed
 from domain.property import decode
 from domain.relay import ClientAnswered, Inquiry, WantPositions

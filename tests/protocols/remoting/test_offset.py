@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from domain.admin.topic import Bounds, Earliest
 from domain.errors import ErrorCode, Failure
-from domain.event import Bounds, Event, Offset, Refused
-from domain.inspect import Earliest
+from domain.event import Event, Offset, Refused
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
 
 ASKED = {"topic": "T", "queueId": "3", "timestamp": "1700000000000"}

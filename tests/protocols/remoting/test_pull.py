@@ -7,11 +7,12 @@ import json
 import pytest
 
 from domain import property as properties
-from domain.command import CommitOffsets, Pull, QueryBounds, QueryOffset, SearchOffset, ViewMessage
+from domain.admin.message import Viewed, ViewMessage
+from domain.admin.topic import Bounds, Earliest, QueryBounds, QueryEarliest, SearchOffset
+from domain.command import CommitOffsets, Pull, QueryOffset
 from domain.errors import ErrorCode, Failure
-from domain.event import Bounds, Offset, Pulled, Refused, Viewed
+from domain.event import Offset, Pulled, Refused
 from domain.filter.tag import TagFilter
-from domain.inspect import Earliest, QueryEarliest
 from domain.message import Message
 from domain.record import Record, check, encode
 from protocols.remoting.connection import RemotingConnection

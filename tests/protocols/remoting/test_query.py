@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from domain.admin.message import MessagesFound, QueryMessages
+from domain.admin.topic import ConsumersFound, QueryConsumers
 from domain.message import Message
-from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.record import Record, encode
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import connection, fields, one, replies, reply, request

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from domain import property as properties
-from domain.command import Acknowledge, Extend, Receive
+from domain.command import Acknowledge, AwaitMessages, Extend, Receive
 from domain.errors import ErrorCode, Failure
-from domain.event import Extended, Leased, Received, Settled
-from domain.inspect import AwaitMessages, MessagesWait
+from domain.event import Extended, Leased, MessagesWait, Received, Settled
 from domain.message import Message
 from domain.principal import GATEWAY
 from domain.receipt import Receipt

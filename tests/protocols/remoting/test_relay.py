@@ -6,26 +6,22 @@ import json
 
 import pytest
 
+from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Positions, RunningInfo
+from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import Message, Placed
 from domain.record import encode as encode_record
 from domain.relay import (
-    AskConsumption,
-    AskPositions,
-    AskRunningInfo,
     ClientAnswered,
     Inquiry,
-    Positions,
     PositionsMoved,
-    RunningInfo,
     SendReply,
     TakeReply,
     WantConsumption,
     WantPositions,
     WantRunningInfo,
 )
-from domain.reset import ClonePositions, PositionsReset, ResetPositions
 from protocols.remoting import connection as connections
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.frame import Frame, encode

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from domain import property as properties
 from domain.address import UNSENDABLE_TOPICS
-from domain.command import Send
+from domain.command import Send, SendRetry
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import SYS_PREPARED, Placed
-from domain.resend import SendRetry
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, fields, one, replies, reply, request

@@ -7,31 +7,17 @@ import json
 import pytest
 
 from domain.address import TEMPLATE_TOPIC
-from domain.command import ListTopics, Pull, QueryMembers, Subscription
-from domain.event import Event, Pulled, TopicList
+from domain.admin.broker import ChangePolicy, FlowRate, QueryRates, Rates
+from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
+from domain.admin.group import Consumed, QueryConsumed
+from domain.admin.message import Peek, Peeked
+from domain.admin.position import Backlog, QueryBacklog, QuerySpans, Span, Spans
+from domain.admin.topic import ListTopics, TopicList
+from domain.command import Pull, QueryMembers, Subscription
+from domain.event import Event, Pulled
 from domain.message import Message
 from domain.record import encode as encode_record
 from domain.route import BrokerAddresses, ClusterFound, QueryCluster
-from domain.statistics import (
-    Backlog,
-    ChangePolicy,
-    ClientSeen,
-    Connections,
-    Consumed,
-    FlowRate,
-    Peek,
-    Peeked,
-    Producers,
-    QueryBacklog,
-    QueryConnections,
-    QueryConsumed,
-    QueryProducers,
-    QueryRates,
-    QuerySpans,
-    Rates,
-    Span,
-    Spans,
-)
 from domain.topic import Topic
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame

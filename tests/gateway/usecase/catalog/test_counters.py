@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from domain.admin.broker import QueryRates, Rates
 from domain.errors import ErrorCode
 from domain.event import Refused
-from domain.statistics import QueryRates, Rates
 from gateway.usecase.catalog import counters
 from gateway.usecase.catalog.counters import CountWindow, MessageCounters
 from tests.gateway.usecase.bench import Bench, bench

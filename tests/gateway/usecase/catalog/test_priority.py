@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import Acknowledge, PutGroup, PutTopic, Receive, Send
+from domain.admin.broker import ChangePolicy
+from domain.admin.group import PutGroup
+from domain.admin.topic import PutTopic
+from domain.command import Acknowledge, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Received, Refused, Sent
 from domain.message import Message
 from domain.priority import again_first
 from domain.record import Record
-from domain.statistics import ChangePolicy
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.priority import PriorityReads

@@ -6,15 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from domain.admin import Readable, SetReadable
-from domain.command import Command, DeleteGroup, ListGroups, Pull, PutGroup, PutTopic, Receive, Send, SendBack
+from domain.admin.broker import ChangePolicy
+from domain.admin.group import (
+    CountWaitingMessages,
+    DeleteGroup,
+    GroupList,
+    ListGroups,
+    PutGroup,
+    Readable,
+    SetReadable,
+    WaitingCount,
+)
+from domain.admin.message import Peek, Peeked
+from domain.admin.topic import PutTopic
+from domain.command import AwaitMessages, Command, Pull, Receive, Send, SendBack
 from domain.errors import ErrorCode
-from domain.event import Done, GroupList, Pulled, Received, Refused, Sent
-from domain.inspect import AwaitMessages, MessagesWait
-from domain.inventory import CountWaitingMessages, WaitingCount
+from domain.event import Done, MessagesWait, Pulled, Received, Refused, Sent
 from domain.message import Message
 from domain.record import Record
-from domain.statistics import ChangePolicy, Peek, Peeked
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bench, code

@@ -9,26 +9,13 @@ from typing import Any
 import pytest
 
 from domain import property as properties
-from domain.command import (
-    Acknowledge,
-    DeleteGroup,
-    DeleteTopic,
-    Heartbeat,
-    LockQueues,
-    Membership,
-    Pull,
-    PutGroup,
-    PutTopic,
-    QueryTopic,
-    Receive,
-    SendBack,
-    Subscription,
-)
+from domain.admin.group import DeleteGroup, PutGroup
+from domain.admin.topic import DeleteTopic, PutTopic, QueryTopic, TopicFound
+from domain.command import Acknowledge, Heartbeat, LockQueues, Membership, Pull, Receive, SendBack, SendRetry, Subscription
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, Pulled, Received, Sent, TopicFound
+from domain.event import Done, Event, Pulled, Received, Sent
 from domain.message import Message
 from domain.record import Record
-from domain.resend import SendRetry
 from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench

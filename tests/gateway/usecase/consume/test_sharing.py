@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from domain.admin.group import PutGroup
+from domain.admin.position import ResetPositions
+from domain.admin.topic import PutTopic
 from domain.command import (
     Acknowledge,
     CommitOffsets,
@@ -12,8 +15,6 @@ from domain.command import (
     Heartbeat,
     Membership,
     Pull,
-    PutGroup,
-    PutTopic,
     QueryOffset,
     Receive,
     Subscription,
@@ -21,7 +22,6 @@ from domain.command import (
 from domain.event import Event, Leased, Offset, Pulled, Received
 from domain.message import Message
 from domain.record import Record
-from domain.reset import ResetPositions
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.ear import Ear

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from domain import attribute, lite
-from domain.command import Acknowledge, PutGroup, PutTopic, Send
+from domain.admin.group import PutGroup
+from domain.admin.topic import PutTopic
+from domain.command import Acknowledge, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Leased, Received, Refused, Sent, Settled
 from domain.lite import (

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from domain import attribute, lite
-from domain.admin import ChangeTopic, TopicChange
-from domain.command import Command, PutGroup, PutTopic, Send
-from domain.errors import ErrorCode
-from domain.event import Done, Sent
-from domain.lite import (
-    Action,
+from domain.admin.group import PutGroup
+from domain.admin.lite import (
     DispatchLite,
     LiteClient,
     LiteGroup,
@@ -20,9 +16,12 @@ from domain.lite import (
     QueryLiteNode,
     QueryLiteParent,
     QueryLiteTopic,
-    ReceiveLite,
-    SyncSubscription,
 )
+from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
+from domain.command import Command, Send
+from domain.errors import ErrorCode
+from domain.event import Done, Sent
+from domain.lite import Action, ReceiveLite, SyncSubscription
 from domain.message import Message
 from domain.topic import Group, Topic
 from gateway.usecase.lite.backlog import SLICE

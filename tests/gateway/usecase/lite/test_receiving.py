@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from domain import attribute
-from domain.command import DeadLetter, Disconnected, Extend, Pull, PutGroup
+from domain.admin.group import PutGroup
+from domain.command import DeadLetter, Disconnected, Extend, Pull
 from domain.event import Done, Extended, Pulled
 from domain.lite import (
     ReceiveLite,

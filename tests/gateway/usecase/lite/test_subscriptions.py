@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from domain.admin.lite import LiteClient, QueryLiteClient
 from domain.command import Disconnected
 from domain.errors import ErrorCode
 from domain.event import Done
-from domain.lite import (
-    Action,
-    LiteClient,
-    LiteTaken,
-    QueryLiteClient,
-    Start,
-    StartAt,
-    SyncSubscription,
-)
+from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
 from domain.record import Record
 from gateway.usecase.catalog.policy import NodePolicy
 from tests.gateway.usecase.bench import Bench, bench

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import (
-    CommitOffsets,
-    Heartbeat,
-    Membership,
-    Pull,
-    PutGroup,
-    QueryOffset,
-    Receive,
-)
+from domain.admin.group import PutGroup
+from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
+from domain.command import CommitOffsets, Heartbeat, Membership, Pull, QueryOffset, Receive
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Offset, Pulled, Received
 from domain.relay import PositionsMoved
-from domain.reset import ClonePositions, PositionsReset, ResetPositions
 from domain.topic import Group
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear

@@ -6,44 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.command import (
-    Acknowledge,
-    CommitOffsets,
-    Disconnected,
-    Heartbeat,
-    Membership,
-    Pull,
-    PutGroup,
-    PutTopic,
-    Receive,
-    Subscription,
-)
+from domain.admin.broker import ChangePolicy, PolicyFound, QueryPolicy
+from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
+from domain.admin.group import Consumed, PutGroup, QueryConsumed
+from domain.admin.message import Peek, Peeked
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QuerySpans, Span, Spans
+from domain.admin.topic import PutTopic, QueryTopicState, TopicState
+from domain.command import Acknowledge, CommitOffsets, Disconnected, Heartbeat, Membership, Pull, Receive, Subscription
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Received
-from domain.inspect import Progress, QueryProgress
 from domain.message import Message
 from domain.record import Record
-from domain.statistics import (
-    Backlog,
-    ChangePolicy,
-    ClientSeen,
-    Connections,
-    Consumed,
-    Peek,
-    Peeked,
-    PolicyFound,
-    Producers,
-    QueryBacklog,
-    QueryConnections,
-    QueryConsumed,
-    QueryPolicy,
-    QueryProducers,
-    QuerySpans,
-    QueryTopicState,
-    Span,
-    Spans,
-    TopicState,
-)
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench, code
 from tests.gateway.usecase.ear import Ear

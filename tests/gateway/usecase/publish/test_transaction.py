@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain import recall
-from domain.command import Heartbeat, Leave, Pull, PutTopic, QueryTopic, Send
+from domain.admin.topic import PutTopic, QueryTopic
+from domain.command import Heartbeat, Leave, Pull, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Sent
 from domain.message import SYS_PREPARED, Message, Placed

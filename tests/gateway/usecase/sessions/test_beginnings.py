@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import DeleteTopic, PutTopic
+from domain.admin.topic import DeleteTopic, PutTopic
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from tests.gateway.usecase.sessions.test_shares import member, numbers, send, sender

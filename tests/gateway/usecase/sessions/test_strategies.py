@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from domain.admin.client import Connections, QueryConnections
 from domain.command import Command, Heartbeat, Membership, QueryMembers, Receive, Subscription
 from domain.event import Event, Leased, Members, MembersChanged, Received
-from domain.statistics import Connections, QueryConnections
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import policy

@@ -5,20 +5,12 @@ from __future__ import annotations
 import pytest
 
 from domain import lite
-from domain.admin import ChangeTopic, TopicChange
-from domain.command import Acknowledge, CommitOffsets, Disconnected, PutTopic, QueryTopic, Receive, Send
+from domain.admin.broker import NodeCounters, QueryNodeCounters
+from domain.admin.position import Progress, QueryProgress
+from domain.admin.topic import ChangeTopic, Earliest, PutTopic, QueryEarliest, QueryTopic, TopicChange, TopicFound
+from domain.command import Acknowledge, AwaitMessages, CommitOffsets, Disconnected, Receive, Send
 from domain.errors import ErrorCode
-from domain.event import Done, Leased, Received, Sent, TopicFound
-from domain.inspect import (
-    AwaitMessages,
-    Earliest,
-    MessagesWait,
-    NodeCounters,
-    Progress,
-    QueryEarliest,
-    QueryNodeCounters,
-    QueryProgress,
-)
+from domain.event import Done, Leased, MessagesWait, Received, Sent
 from domain.message import Message
 from domain.topic import Durability, Topic
 from gateway.usecase.catalog.topic_change import TopicChanging

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from domain.command import PutTopic, Receive
+from domain.admin.group import (
+    CountWaitingMessages,
+    ListModes,
+    ModeList,
+    QueryRequestMode,
+    RequestMode,
+    SetRequestMode,
+    WaitingCount,
+)
+from domain.admin.topic import PutTopic
+from domain.command import Receive
 from domain.errors import ErrorCode
-from domain.event import Done, RequestMode
-from domain.inventory import CountWaitingMessages, ListModes, ModeList, QueryRequestMode, SetRequestMode, WaitingCount
+from domain.event import Done
 from domain.route import Registration, TopicQueues
 from domain.topic import Topic
 from gateway.usecase.catalog.modes import Modes

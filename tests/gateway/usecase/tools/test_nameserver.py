@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from domain.address import host_bytes
-from domain.command import Command, PutGroup, PutTopic
+from domain.admin.broker import ChangePolicy
+from domain.admin.group import PutGroup
+from domain.admin.topic import PutTopic
+from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
 from domain.route import (
@@ -35,7 +38,6 @@ from domain.route import (
     UnregisterBroker,
     Version,
 )
-from domain.statistics import ChangePolicy
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from domain import limits
-from domain.command import CommitOffsets, Heartbeat, Membership, PutGroup, PutTopic, Send, Subscription
+from domain.admin.group import PutGroup
+from domain.admin.message import MessagesFound, QueryMessages
+from domain.admin.topic import ConsumersFound, PutTopic, QueryConsumers
+from domain.command import CommitOffsets, Heartbeat, Membership, Send, Subscription
 from domain.errors import ErrorCode
 from domain.message import Message
-from domain.query import ConsumersFound, MessagesFound, QueryConsumers, QueryMessages
 from domain.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.query import Querying

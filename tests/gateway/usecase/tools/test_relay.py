@@ -5,25 +5,13 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from domain.command import Disconnected, Heartbeat, Membership, PutTopic
+from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo
+from domain.admin.topic import PutTopic
+from domain.command import Disconnected, Heartbeat, Membership
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import Message
-from domain.relay import (
-    AskConsumption,
-    AskPositions,
-    AskRunningInfo,
-    ClientAnswered,
-    Consumption,
-    Inquiry,
-    Positions,
-    RunningInfo,
-    SendReply,
-    TakeReply,
-    WantConsumption,
-    WantPositions,
-    WantRunningInfo,
-)
+from domain.relay import ClientAnswered, Inquiry, SendReply, TakeReply, WantConsumption, WantPositions, WantRunningInfo
 from domain.topic import Topic
 from gateway.usecase.tools import relay
 from tests.gateway.usecase.bench import Bench, bench, code

@@ -1,4 +1,4 @@
-"""Looking for messages by what they carry."""
+"""Stored messages as tools look at them: by place, by key, and at the position of a group."""
 
 from __future__ import annotations
 
@@ -6,6 +6,23 @@ from dataclasses import dataclass, field
 
 from domain.command import Command
 from domain.event import Event
+
+
+@dataclass(slots=True)
+class ViewMessage(Command):
+    """One record by physical offset -> Viewed; Refused MESSAGE_NOT_FOUND."""
+
+    ticket: object
+    physical_offset: int
+
+
+@dataclass(slots=True)
+class Viewed(Event):
+    """One record."""
+
+    ticket: object
+    record: bytes
+
 
 TIME_MAX_MS = (1 << 63) - 1
 
@@ -37,19 +54,23 @@ class MessagesFound(Event):
 
 
 @dataclass(slots=True)
-class QueryConsumers(Command):
-    """Groups that consume `topic`: with a member that subscribes it now, or with a position -> ConsumersFound.
+class Peek(Command):
+    """Messages at a group's position, leasing nothing -> Peeked. `queue_id` -1: any queues.
 
-    Refused TOPIC_NOT_FOUND. At most 65,536 positions are looked at.
+    TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
     ticket: object
+    group: str
     topic: str
+    queue_id: int
+    limit: int
 
 
 @dataclass(slots=True)
-class ConsumersFound(Event):
-    """Names of groups, sorted."""
+class Peeked(Event):
+    """Records of the queues in turn, and how many more there are."""
 
     ticket: object
-    groups: list[str] = field(default_factory=list)
+    records: list[bytes]
+    rest: int

@@ -1,0 +1,1 @@
+"""The administration's commands and their events, by what they are about."""
