@@ -1,21 +1,20 @@
 # One word for each thing. What it needs is installed first; when nothing has changed that takes milliseconds.
 PYTHON = .venv/bin/python
 PREPARE = . scripts/prepare && prepare
+COMPILED = $(PREPARE) dev && compile
 
 .PHONY: up test check sim bench compile weather spark-zip format
 SHELL = /bin/bash
 
 up:            ; ./up
 test:          ; ./test
-compile:       ; $(PREPARE) up
-sim:           ; $(PREPARE) dev && $(PYTHON) -m pytest tests/simulation
-bench:         ; $(PREPARE) dev && $(PYTHON) -m benchmarks.run --all
-weather:       ; $(PREPARE) dev && $(PYTHON) -m examples.weather
+compile:       ; $(PREPARE) up && compile
+sim:           ; $(COMPILED) && $(PYTHON) -m pytest tests/simulation
+bench:         ; $(COMPILED) && $(PYTHON) -m benchmarks.run --all
+weather:       ; $(COMPILED) && $(PYTHON) -m examples.weather
 
 check:
-	$(PREPARE) dev
-	.venv/bin/ruff check .
-	.venv/bin/mypy
+	$(PREPARE) dev && scripts/check && compile
 	$(PYTHON) -m pytest -m "not interop and not slow"
 
 format:

@@ -17,6 +17,9 @@ import json
 import os
 import shutil
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
@@ -74,18 +77,26 @@ BINDING_DECLARATIONS = "protocols/http2/nghttp2.pxd"
 OUTPUT = ROOT / ".compiled"
 PURE = os.environ.get("HEADGATE_PURE") == "1"
 REQUIRED = os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1"
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+PROGRESS_S = 5.0
+"""Seconds between two lines about the progress of the C compiler."""
 
 
 def leaves() -> list[Extension]:
-    """The extensions of all leaves, one mypyc group."""
+    """The extensions of all leaves: one mypyc group, a C file for each module, so that all processors have work."""
     from mypyc.build import mypycify
 
     paths = [path for path in LEAVES if (ROOT / path).exists()]
     flags = ["--strict", "--python-version", f"{sys.version_info[0]}.{sys.version_info[1]}"]
-    extensions: list[Extension] = list(mypycify([*flags, *paths], opt_level="2", debug_level="0", group_name="headgate"))
+    say(f"translating {len(paths)} modules to C")
+    extensions: list[Extension] = list(
+        mypycify([*flags, *paths], opt_level="2", debug_level="0", group_name="headgate", multi_file=True)
+    )
     for extension in extensions:
-        # The search for things to warn of takes longer than all the rest, over one large file that no person has written.
-        extension.extra_compile_args.append("-Wno-all")
+        # No person has written these files: searching them for things to warn of costs time and helps nobody.
+        # Hidden symbols are bound when the library is linked: calls between modules need no indirection.
+        extension.extra_compile_args += ["-Wno-all", "-fvisibility=hidden"]
+        extension.sources.sort(key=lambda path: -os.path.getsize(path))  # the longest is not begun last
     return extensions
 
 
@@ -101,6 +112,11 @@ def binding() -> list[Extension]:
 
 
 GROUPS = {"leaves": leaves, "nghttp2": binding}
+
+
+def say(text: str) -> None:
+    """One line for a person; scripts/prepare passes on those that begin like this."""
+    print(f"headgate: {text}", flush=True)
 
 
 def inputs_of(group: str) -> list[str]:
@@ -125,6 +141,57 @@ def _imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
         return [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
     return []
+
+
+class SideBySide:
+    """Compiles several sources at once, in place of a compiler's `compile`, which takes one after the other.
+
+    pool         a thread for each processor
+    compile_one  the compiler's own `compile`
+    total        sources that will come, over all calls
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, compile_one: Callable[..., list[str]], total: int) -> None:
+        self.pool, self.compile_one, self.total = pool, compile_one, total
+        self.compiled = 0
+        self.begun = self.said = time.monotonic()
+        self.failure: Exception | None = None
+
+    def __call__(self, sources: list[str], **options: object) -> list[str]:
+        """Compile `sources`; the object files, in their order."""
+        parts = [self.pool.submit(self._one, source, options) for source in sources]
+        return [file for part in parts for file in part.result()]
+
+    def _one(self, source: str, options: dict[str, object]) -> list[str]:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            files = self.compile_one([source], **options)
+        except Exception as failure:
+            self.failure = failure
+            raise
+        self.compiled += 1
+        now = time.monotonic()
+        if now - self.said >= PROGRESS_S:
+            self.said = now
+            say(f"compiled {self.compiled} of {self.total} C files in {now - self.begun:.0f} s")
+        return files
+
+
+class BuildOnAllProcessors(build_ext):
+    """build_ext that keeps all processors busy, and says how far it is."""
+
+    def finalize_options(self) -> None:
+        """As ever; extensions are linked side by side, too."""
+        super().finalize_options()
+        self.parallel = PROCESSORS
+
+    def build_extensions(self) -> None:
+        """Build all extensions."""
+        total = sum(len(extension.sources) for extension in self.extensions)
+        with ThreadPoolExecutor(PROCESSORS) as pool:
+            self.compiler.compile = SideBySide(pool, self.compiler.compile, total)
+            super().build_extensions()
 
 
 class BuildGroups(build_ext):
@@ -155,7 +222,7 @@ class BuildGroups(build_ext):
 
     def _build(self) -> None:
         self.distribution.ext_modules = self.extensions
-        command = build_ext(self.distribution)
+        command = BuildOnAllProcessors(self.distribution)
         command.build_lib, command.build_temp, command.inplace = self.build_lib, self.build_temp, self.inplace
         command.ensure_finalized()
         command.run()
@@ -175,7 +242,7 @@ class BuildGroups(build_ext):
         if REQUIRED:
             raise SystemExit(f"headgate: {group} could not be compiled: {reason}") from error
         self.why[group] = reason
-        print(f"headgate: {group} not compiled, the pure modules are used and slower: {reason}", file=sys.stderr)
+        say(f"{group} not compiled, the pure modules are used and slower: {reason}")
 
 
 class Compile(Command):
@@ -192,14 +259,17 @@ class Compile(Command):
     def run(self) -> None:
         """Build into a fresh folder and put it in the old one's place."""
         os.chdir(ROOT)
-        fresh = OUTPUT.with_name(".compiled.new")
+        begun = time.monotonic()
+        fresh, old = OUTPUT.with_name(".compiled.new"), OUTPUT.with_name(".compiled.old")
         shutil.rmtree(fresh, ignore_errors=True)
+        # The sums are those of before: a source that is edited meanwhile is compiled again the next time. So are those
+        # of a group that fails: it is tried again when one of its sources has changed.
+        names = sorted({name for group in GROUPS for name in inputs_of(group)})
+        sums = [f"{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
         build = self.get_finalized_command("build_ext", create=True)
         build.build_lib, build.build_temp, build.inplace = str(fresh), "build/compile", False
         build.run()
         fresh.mkdir(exist_ok=True)
-        names = [name for group in build.done for name in inputs_of(group)] or inputs_of("leaves")
-        sums = [f"{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}  {name}\n" for name in sorted(set(names))]
         (fresh / "inputs.sha256").write_text("".join(sums))
         record = {
             "python": sys.implementation.cache_tag,
@@ -207,10 +277,13 @@ class Compile(Command):
             "why": build.why if not PURE else dict.fromkeys(GROUPS, "HEADGATE_PURE=1"),
         }
         (fresh / "record.json").write_text(json.dumps(record, indent=1))
-        shutil.rmtree(OUTPUT, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+        if OUTPUT.exists():
+            OUTPUT.rename(old)
         fresh.rename(OUTPUT)
-        count = sum(len(names) for names in build.done.values())
-        print(f"headgate: {count} modules compiled into {OUTPUT.name}/")
+        shutil.rmtree(old, ignore_errors=True)
+        count = sum(len(modules) for modules in build.done.values())
+        say(f"{count} modules compiled into {OUTPUT.name}/ in {time.monotonic() - begun:.0f} s")
 
 
 setup(

@@ -3,15 +3,19 @@
 `python setup.py compile` puts them into `.compiled/`, apart from the sources, with a record of every file that they were
 made from. A group whose sources have changed since is left aside, whole: an edited `.py` is what runs.
 HEADGATE_PURE=1 leaves all of them aside, an installed wheel's too; HEADGATE_REQUIRE_COMPILED=1 refuses to start without them.
+
+`./up` does not wait for the compilation: a process beside the server holds `.compiled.lock` until it has ended
+(scripts/prepare). What it has made is used from the next start on.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 from importlib.util import spec_from_file_location
@@ -23,6 +27,7 @@ from domain.errors import ConfigError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ".compiled"
+LOCK: Final = ".compiled.lock"
 
 
 @final
@@ -64,15 +69,37 @@ def activate(root: Path = ROOT) -> str:
     if os.environ.get("HEADGATE_PURE") == "1":
         sys.meta_path.insert(0, Pure())
         return "pure Python (HEADGATE_PURE=1)"
-    files, lines = _found(root)
+    files, lines = _found(root, sys.modules)
     if files:
         sys.meta_path.insert(0, Compiled(files))
     if lines and os.environ.get("HEADGATE_REQUIRE_COMPILED") == "1":
         raise ConfigError(f"HEADGATE_REQUIRE_COMPILED=1: {'; '.join(lines)}; run 'make compile'")
+    if lines and under_way(root):
+        lines.append("a compilation is under way, for the next start")
     return "; ".join([f"{len(files)} compiled modules", *lines])
 
 
-def _found(root: Path) -> tuple[dict[str, Path], list[str]]:
+def under_way(root: Path = ROOT) -> bool:
+    """Whether a process compiles this tree at the moment, and this process would use the outcome."""
+    if os.environ.get("HEADGATE_PURE") == "1":
+        return False
+    try:
+        with (root / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def at_next_start(root: Path = ROOT) -> str:
+    """One line for a person that says how much is compiled now, whether this process uses it or not."""
+    files, lines = _found(root, ())
+    return "; ".join([f"{len(files)} compiled modules", *lines])
+
+
+def _found(root: Path, imported: Container[str]) -> tuple[dict[str, Path], list[str]]:
     try:
         record = json.loads((root / FOLDER / "record.json").read_text("utf-8"))
     except (OSError, ValueError):
@@ -84,7 +111,7 @@ def _found(root: Path) -> tuple[dict[str, Path], list[str]]:
     lines = [f"{group} not compiled ({why})" for group, why in record["why"].items()]
     for group, facts in record["groups"].items():
         changed = [name for name in facts["inputs"] if _sum(root / name) != sums.get(name)]
-        loaded = [name for name in facts["modules"] if name in sys.modules]
+        loaded = [name for name in facts["modules"] if name in imported]
         if changed or loaded:
             why = f"{changed[0]} has changed since" if changed else f"{loaded[0]} is imported already"
             lines.append(f"{group} compiled but not used, {why}")

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 
 from gateway.node.node import Node
 from gateway.runtime.clock import new_loop
+from gateway.runtime.compiled import at_next_start, under_way
 
 if TYPE_CHECKING:
     from gateway.node.config import Config
 
+log = logging.getLogger("headgate.process")
+COMPILING_CHECK_S = 2.0
+"""Seconds between two looks at whether the compilation beside the server has ended."""
 COLLECT_AFTER = 20_000
 """Objects made and not freed, after which the youngest are looked through for cycles."""
 
@@ -44,9 +48,19 @@ async def _serve(node: Node, loop: asyncio.AbstractEventLoop, compiled: str) -> 
     loop.add_signal_handler(signal.SIGHUP, node.reload.now)
     collect_rarely()
     announce(node, compiled)
+    if under_way():
+        loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
     await wanted.wait()
     await node.stop()
     return 0
+
+
+def say_when_compiled(loop: asyncio.AbstractEventLoop) -> None:
+    """Log one line when the compilation that `./up` has begun beside the server has ended."""
+    if under_way():
+        loop.call_later(COMPILING_CHECK_S, say_when_compiled, loop)
+    else:
+        log.info("the compilation has ended; from the next start on: %s", at_next_start())
 
 
 def collect_rarely() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.runtime import compiled
-from gateway.runtime.compiled import Compiled, Pure, activate
+from gateway.runtime.compiled import Compiled, Pure, activate, at_next_start, under_way
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +113,27 @@ def test_pure_prefers_sources_to_what_lies_beside_them(tree: Path, monkeypatch: 
 def test_tree_without_a_record_runs_from_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HEADGATE_PURE", raising=False)
     assert activate(tmp_path) == "0 compiled modules; nothing is compiled"
+
+
+def test_compilation_under_way_is_for_the_next_start(tree: Path) -> None:
+    (tree / "one.py").write_text("edited")
+    aside = "1 compiled modules; leaves compiled but not used, one.py has changed since"
+    with (tree / ".compiled.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert under_way(tree)
+        assert activate(tree) == f"{aside}; a compilation is under way, for the next start"
+    assert not under_way(tree)
+    assert activate(tree) == aside
+
+
+def test_pure_start_awaits_no_compilation(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_PURE", "1")
+    with (tree / ".compiled.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not under_way(tree)
+
+
+def test_next_start_uses_what_this_one_has_imported_from_its_source(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nowhere.two", sys)
+    assert activate(tree) == "1 compiled modules; leaves compiled but not used, nowhere.two is imported already"
+    assert at_next_start(tree) == "3 compiled modules"
