@@ -1,7 +1,8 @@
-"""Why something was refused, or a connection closed: one closed list for every protocol, counted under these names.
+"""Why a command was refused or a connection ended: one closed list for every protocol, counted under these names.
 
-Commands are refused with an ErrorCode, and each of those is a Reason of the same name. Connections end with a word of their
-adapter; `WORDS` has the words that differ from the Reason that they mean. docs/operations.md says what to do about each.
+A command is refused with an ErrorCode, a connection ends with an Ending; both are reasons. Adapters say their own words for the
+end of a connection; `WORDS` has the words that differ from the name of the reason that they mean. docs/operations.md says what
+to do about each reason.
 """
 
 from __future__ import annotations
@@ -10,43 +11,11 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
+from domain.errors import ErrorCode
 
-class Reason(enum.Enum):
-    """The closed list. The value is the stable name in metrics."""
 
-    # A command was refused: the names of domain.errors.ErrorCode.
-    TOPIC_NOT_FOUND = "topic-not-found"
-    TOPIC_ILLEGAL = "topic-illegal"
-    GROUP_NOT_FOUND = "group-not-found"
-    GROUP_ILLEGAL = "group-illegal"
-    GROUP_OFFLINE = "group-offline"
-    QUEUE_ILLEGAL = "queue-illegal"
-    OFFSET_NOT_FOUND = "offset-not-found"
-    MESSAGE_NOT_FOUND = "message-not-found"
-    MESSAGE_TOO_LARGE = "message-too-large"
-    MESSAGE_ILLEGAL = "message-illegal"
-    BODY_EMPTY = "body-empty"
-    PROPERTIES_TOO_LARGE = "properties-too-large"
-    PROPERTY_ILLEGAL = "property-illegal"
-    TYPE_CONFLICT = "type-conflict"
-    MEDIA_TYPE = "media-type"
-    DELIVERY_TIME_ILLEGAL = "delivery-time-illegal"
-    FILTER_ILLEGAL = "filter-illegal"
-    ARGUMENT_ILLEGAL = "argument-illegal"
-    RECEIPT_INVALID = "receipt-invalid"
-    RECEIPT_EXPIRED = "receipt-expired"
-    CLIENT_UNKNOWN = "client-unknown"
-    POLLING_FULL = "polling-full"
-    NOT_AUTHENTICATED = "not-authenticated"
-    NOT_ALLOWED = "not-allowed"
-    QUOTA = "quota"
-    RATE = "rate"
-    OVERLOADED = "overloaded"
-    STORE_UNAVAILABLE = "store-unavailable"
-    FLUSH_TIMEOUT = "flush-timeout"
-    DRAINING = "draining"
-    NOT_SUPPORTED = "not-supported"
-    INTERNAL = "internal"
+class Ending(enum.Enum):
+    """Why a connection was refused or has ended. The value is the stable name in metrics."""
 
     # A connection was not taken.
     CONNECTIONS_MAX = "connections-max"
@@ -90,102 +59,106 @@ class Reason(enum.Enum):
     MOVED = "moved"
     SHUTTING_DOWN = "shutting-down"
 
-    @property
-    def refusal(self) -> bool:
-        """False for the ends that every connection may come to, and for one whose cause has been counted by itself."""
-        return self not in _ORDINARY
 
+Reason = ErrorCode | Ending
+REASONS: Final[tuple[Reason, ...]] = (*ErrorCode, *Ending)
+"""The closed list."""
 
 _ORDINARY: Final = frozenset(
     (
-        Reason.GOODBYE,
-        Reason.LOST,
-        Reason.IDLE,
-        Reason.TAKEN_OVER,
-        Reason.MOVED,
-        Reason.SHUTTING_DOWN,
-        Reason.REQUEST_REFUSED,
+        Ending.GOODBYE,
+        Ending.LOST,
+        Ending.IDLE,
+        Ending.TAKEN_OVER,
+        Ending.MOVED,
+        Ending.SHUTTING_DOWN,
+        Ending.REQUEST_REFUSED,
     )
 )
 
 WORDS: Final[Mapping[str, Reason]] = {
     # any stream protocol
-    "closed": Reason.GOODBYE,
-    "closed-by-node": Reason.SHUTTING_DOWN,
-    "reset": Reason.LOST,
-    "eof": Reason.GOODBYE,
-    "end-of-stream": Reason.GOODBYE,
-    "unrecognised-end": Reason.UNRECOGNISED,
-    "unrecognised-late": Reason.UNRECOGNISED,
-    "handshake-timeout": Reason.HANDSHAKE_DEADLINE,
-    "frame-timeout": Reason.FRAME_DEADLINE,
+    "closed": Ending.GOODBYE,
+    "closed-by-node": Ending.SHUTTING_DOWN,
+    "reset": Ending.LOST,
+    "eof": Ending.GOODBYE,
+    "end-of-stream": Ending.GOODBYE,
+    "unrecognised-end": Ending.UNRECOGNISED,
+    "unrecognised-late": Ending.UNRECOGNISED,
+    "handshake-timeout": Ending.HANDSHAKE_DEADLINE,
+    "frame-timeout": Ending.FRAME_DEADLINE,
     # HTTP/2, remoting, WebSocket
-    "goaway": Reason.GOODBYE,
-    "ping-timeout": Reason.KEEP_ALIVE,
-    "frame-length": Reason.MALFORMED,
-    "frame-header": Reason.MALFORMED,
-    "websocket-handshake": Reason.HANDSHAKE_DEADLINE,
-    "websocket-cut-short": Reason.CUT_SHORT,
+    "goaway": Ending.GOODBYE,
+    "ping-timeout": Ending.KEEP_ALIVE,
+    "frame-length": Ending.MALFORMED,
+    "frame-header": Ending.MALFORMED,
+    "websocket-handshake": Ending.HANDSHAKE_DEADLINE,
+    "websocket-cut-short": Ending.CUT_SHORT,
     # MQTT
-    "not-mqtt": Reason.UNRECOGNISED,
-    "no-connect": Reason.HANDSHAKE_DEADLINE,
-    "refused": Reason.INTERNAL,
-    "unavailable": Reason.STORE_UNAVAILABLE,
-    "topic-name": Reason.TOPIC_ILLEGAL,
-    "too-large": Reason.MESSAGE_TOO_LARGE,
-    "payload-format": Reason.MEDIA_TYPE,
-    "retain": Reason.NOT_SUPPORTED,
-    "qos": Reason.NOT_SUPPORTED,
+    "not-mqtt": Ending.UNRECOGNISED,
+    "no-connect": Ending.HANDSHAKE_DEADLINE,
+    "refused": ErrorCode.INTERNAL,
+    "unavailable": ErrorCode.STORE_UNAVAILABLE,
+    "topic-name": ErrorCode.TOPIC_ILLEGAL,
+    "too-large": ErrorCode.MESSAGE_TOO_LARGE,
+    "payload-format": ErrorCode.MEDIA_TYPE,
+    "retain": ErrorCode.NOT_SUPPORTED,
+    "qos": ErrorCode.NOT_SUPPORTED,
     # HTTP
-    "path-unknown": Reason.NOT_SUPPORTED,
-    "method-not-allowed": Reason.NOT_SUPPORTED,
-    "method-unknown": Reason.NOT_SUPPORTED,
-    "version-unknown": Reason.NOT_SUPPORTED,
-    "transfer-coding-unknown": Reason.NOT_SUPPORTED,
-    "expectation-failed": Reason.NOT_SUPPORTED,
-    "request-syntax": Reason.MALFORMED,
-    "head-too-large": Reason.ARGUMENT_ILLEGAL,
-    "target-too-long": Reason.ARGUMENT_ILLEGAL,
-    "request-timeout": Reason.FRAME_DEADLINE,
-    "value-not-found": Reason.MESSAGE_NOT_FOUND,
+    "path-unknown": ErrorCode.NOT_SUPPORTED,
+    "method-not-allowed": ErrorCode.NOT_SUPPORTED,
+    "method-unknown": ErrorCode.NOT_SUPPORTED,
+    "version-unknown": ErrorCode.NOT_SUPPORTED,
+    "transfer-coding-unknown": ErrorCode.NOT_SUPPORTED,
+    "expectation-failed": ErrorCode.NOT_SUPPORTED,
+    "request-syntax": Ending.MALFORMED,
+    "head-too-large": ErrorCode.ARGUMENT_ILLEGAL,
+    "target-too-long": ErrorCode.ARGUMENT_ILLEGAL,
+    "request-timeout": Ending.FRAME_DEADLINE,
+    "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
     # CoAP
-    "format-error": Reason.MALFORMED,
-    "requests": Reason.OVERLOADED,
-    "duplicate-table": Reason.OVERLOADED,
-    "challenged": Reason.NOT_AUTHENTICATED,
-    "4.00": Reason.ARGUMENT_ILLEGAL,
-    "4.01": Reason.NOT_AUTHENTICATED,
-    "4.02": Reason.PROPERTY_ILLEGAL,
-    "4.03": Reason.NOT_ALLOWED,
-    "4.04": Reason.MESSAGE_NOT_FOUND,
-    "4.05": Reason.NOT_SUPPORTED,
-    "4.06": Reason.MEDIA_TYPE,
-    "4.08": Reason.CUT_SHORT,
-    "4.09": Reason.TYPE_CONFLICT,
-    "4.12": Reason.ARGUMENT_ILLEGAL,
-    "4.13": Reason.MESSAGE_TOO_LARGE,
-    "4.15": Reason.MEDIA_TYPE,
-    "4.29": Reason.RATE,
-    "5.00": Reason.INTERNAL,
-    "5.01": Reason.NOT_SUPPORTED,
-    "5.03": Reason.OVERLOADED,
-    "5.04": Reason.FLUSH_TIMEOUT,
-    "5.05": Reason.NOT_SUPPORTED,
-    "5.08": Reason.ARGUMENT_ILLEGAL,
+    "format-error": Ending.MALFORMED,
+    "requests": ErrorCode.OVERLOADED,
+    "duplicate-table": ErrorCode.OVERLOADED,
+    "challenged": ErrorCode.NOT_AUTHENTICATED,
+    "4.00": ErrorCode.ARGUMENT_ILLEGAL,
+    "4.01": ErrorCode.NOT_AUTHENTICATED,
+    "4.02": ErrorCode.PROPERTY_ILLEGAL,
+    "4.03": ErrorCode.NOT_ALLOWED,
+    "4.04": ErrorCode.MESSAGE_NOT_FOUND,
+    "4.05": ErrorCode.NOT_SUPPORTED,
+    "4.06": ErrorCode.MEDIA_TYPE,
+    "4.08": Ending.CUT_SHORT,
+    "4.09": ErrorCode.TYPE_CONFLICT,
+    "4.12": ErrorCode.ARGUMENT_ILLEGAL,
+    "4.13": ErrorCode.MESSAGE_TOO_LARGE,
+    "4.15": ErrorCode.MEDIA_TYPE,
+    "4.29": ErrorCode.RATE,
+    "5.00": ErrorCode.INTERNAL,
+    "5.01": ErrorCode.NOT_SUPPORTED,
+    "5.03": ErrorCode.OVERLOADED,
+    "5.04": ErrorCode.FLUSH_TIMEOUT,
+    "5.05": ErrorCode.NOT_SUPPORTED,
+    "5.08": ErrorCode.ARGUMENT_ILLEGAL,
 }
 """Adapters' words that are not the name of their reason."""
 
 NO_REFUSALS: Final = frozenset({"duplicate", "stray", "ignored", "unanswered", "unsendable", "no-message-id"})
 """What a datagram port drops without anybody being refused anything."""
 
-_NAMES: Final[Mapping[str, Reason]] = {**WORDS, **{reason.value: reason for reason in Reason}}
+_NAMES: Final[Mapping[str, Reason]] = {**WORDS, **{reason.value: reason for reason in REASONS}}
 REFUSED_STATUS: Final = "refused-"
 """HTTP/1.1 ends a connection with this and the status that it answered."""
+
+
+def is_refusal(reason: Reason) -> bool:
+    """False for the ends that every connection may come to, and for one whose cause has been counted by itself."""
+    return reason not in _ORDINARY
 
 
 def reason_of(word: str) -> Reason | None:
     """The reason that a word means; None for a word that nobody has entered here."""
     found = _NAMES.get(word)
     if found is None and word.startswith(REFUSED_STATUS):
-        return Reason.REQUEST_REFUSED
+        return Ending.REQUEST_REFUSED
     return found

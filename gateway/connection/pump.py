@@ -19,7 +19,7 @@ from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
 from domain.mqtt_session import Excused, Expelled, SendOnce
-from domain.refusal import Reason
+from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
 from gateway.connection.transport import Recognition, Transport
@@ -187,7 +187,7 @@ class Pump:
         """Access has ended: the connection says so where its protocol has words for it, and ends."""
         if not self._over:
             self.answer(Expelled(failure))
-            self._end(Reason.REVOKED.value)
+            self._end(Ending.REVOKED.value)
 
     def rest(self, until_ns: int) -> None:
         """Read nothing more before `until_ns`. What is read already is carried out."""
@@ -325,7 +325,7 @@ class Pump:
 
     def _overdue(self) -> None:
         if self._stalled:
-            self._end(Reason.SLOW_READER.value)
+            self._end(Ending.SLOW_READER.value)
         self.abort()
 
     def _fault(self, where: str) -> None:

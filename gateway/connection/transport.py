@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from domain.refusal import Reason
+from domain.refusal import Ending
 from protocols.adapter import Connection, Peer
 
 
@@ -40,7 +40,7 @@ class Transport(Protocol):
 class AdmissionCheck(Protocol):
     """Who may have a connection (`gateway.guard.admission.Door`)."""
 
-    def enter(self, host: str, now: int) -> Reason | None:
+    def enter(self, host: str, now: int) -> Ending | None:
         """Somebody from `host`: None, and it is counted until `leave`; or why not."""
 
     def leave(self, host: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from domain.limits import SECOND_NS
-from domain.refusal import Reason
+from domain.refusal import Ending
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.config import LimitsConfig
 from gateway.guard.flapping import Flapping
@@ -32,16 +32,16 @@ class Admission:
         window, hold = limits.flapping_window_s * SECOND_NS, limits.flapping_hold_s * SECOND_NS
         self._flapping: Flapping[str] | None = Flapping(often, window, hold, keys) if often else None
 
-    def enter(self, host: str, now: int) -> Reason | None:
+    def enter(self, host: str, now: int) -> Ending | None:
         """A connection from `host`: None, and it is counted until `leave`; or why it may not be."""
         if self._flapping is not None and self._flapping.connect(host, now):
-            return Reason.FLAPPING
+            return Ending.FLAPPING
         count = self._inside.get(host, 0)
         if self._most and count >= self._most:
-            return Reason.ADDRESS_CONNECTIONS
+            return Ending.ADDRESS_CONNECTIONS
         for bucket in (self._all_rate, None if self._address_rate is None else self._address_rate.of(host)):
             if bucket is not None and bucket.wait_ns(now):
-                return Reason.CONNECT_RATE
+                return Ending.CONNECT_RATE
         if self._all_rate is not None:
             self._all_rate.take(1, now)
         if self._address_rate is not None:

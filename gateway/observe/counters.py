@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
+from domain.errors import ErrorCode
 from domain.event import Delivered, Event, Pulled, Received, Refused
 from domain.mqtt_session import Deliveries
-from domain.refusal import NO_REFUSALS, Reason, reason_of
+from domain.refusal import NO_REFUSALS, is_refusal, reason_of
 
 
 @final
@@ -69,14 +70,14 @@ class ProtocolCounters:
         self.disconnects[reason] = self.disconnects.get(reason, 0) + 1
         if not told:
             found = reason_of(reason)
-            if found is None or found.refusal:
+            if found is None or is_refusal(found):
                 self.refused(reason)
 
     def by_reason(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Adapters' words summed up under the names of the closed list. A word that nobody entered there is a fault of ours."""
         found: dict[str, int] = {}
         for word, count in counts.items():
-            name = (reason_of(word) or Reason.INTERNAL).value
+            name = (reason_of(word) or ErrorCode.INTERNAL).value
             found[name] = found.get(name, 0) + count
         return found
 

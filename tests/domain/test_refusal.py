@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from domain.errors import ErrorCode
-from domain.refusal import NO_REFUSALS, WORDS, Reason, reason_of
+from domain.refusal import NO_REFUSALS, REASONS, WORDS, Ending, Reason, is_refusal, reason_of
 from protocols.coap import message
 from protocols.grpc import framing
 from protocols.grpc import status as grpc
@@ -18,8 +18,8 @@ from protocols.remoting import status as remoting
 from protocols.remoting.connection import REASONS_CLOSED
 
 ROOT = Path(__file__).parents[2]
-SPECIAL = {Reason.REQUEST_REFUSED: ["refused-{"]}
-ANSWERED_BY_AN_ADAPTER = {Reason.BODY_EMPTY}
+SPECIAL: dict[Reason, list[str]] = {Ending.REQUEST_REFUSED: ["refused-{"]}
+ANSWERED_BY_AN_ADAPTER = {ErrorCode.BODY_EMPTY}
 """What gRPC's adapter says out of itself, before there is a command."""
 ENDS = {"Disconnected", "_end", "_over", "refused", "_refused", "disconnected", "count", "overload", "_turned_away"}
 """Calls whose first words are reasons."""
@@ -27,8 +27,9 @@ COUNTS = {"refused", "_refused"}
 """What an adapter has refused: with two words, the first is its own name."""
 
 
-def test_every_error_code_is_a_reason_of_the_same_name() -> None:
-    assert {code.name: code.value for code in ErrorCode}.items() <= {reason.name: reason.value for reason in Reason}.items()
+def test_every_reason_has_a_name_of_its_own() -> None:
+    assert len({reason.name for reason in REASONS}) == len({reason.value for reason in REASONS}) == len(REASONS)
+    assert set(ErrorCode) < set(REASONS)
 
 
 def test_every_word_of_mqtt_and_remoting_is_known() -> None:
@@ -48,7 +49,8 @@ def test_every_refusal_of_an_adapters_own_is_known() -> None:
     problems = re.findall(r'problem\(\s*\d{3}, "([a-z-]+)"', texts)
     assert len(problems) > 20
     assert [word for word in (*words, *problems) if reason_of(word) is None] == []
-    assert all(reason_of(word).refusal for word in (*words, *problems))  # type: ignore[union-attr]
+    reasons = [reason_of(word) for word in (*words, *problems)]
+    assert all(reason is not None and is_refusal(reason) for reason in reasons)
 
 
 def test_every_code_that_a_request_is_refused_with_by_remoting_and_grpc_is_counted() -> None:
@@ -91,17 +93,17 @@ def test_every_close_and_refusal_in_the_adapters_names_one() -> None:
 
 
 def test_words_are_no_names_of_reasons() -> None:
-    assert set(WORDS).isdisjoint(reason.value for reason in Reason)
+    assert set(WORDS).isdisjoint(reason.value for reason in REASONS)
 
 
 def test_status_of_http_is_one_reason_whatever_the_number() -> None:
-    assert reason_of("refused-413") is reason_of("refused-400") is Reason.REQUEST_REFUSED
+    assert reason_of("refused-413") is reason_of("refused-400") is Ending.REQUEST_REFUSED
     assert reason_of("never heard of") is None
 
 
 def test_every_reason_is_told_to_operators() -> None:
     table = (ROOT / "docs" / "operations.md").read_text().partition("### Reasons")[2]
-    assert [reason.value for reason in Reason if reason.refusal and f"`{reason.value}`" not in table] == []
+    assert [reason.value for reason in REASONS if is_refusal(reason) and f"`{reason.value}`" not in table] == []
 
 
 def test_every_reason_is_reached() -> None:
@@ -112,9 +114,9 @@ def test_every_reason_is_reached() -> None:
     joined = "\n".join([*sources, texts[ROOT / "protocols" / "mqtt" / "status.py"]])
     codes = {code.name for code in ErrorCode}
     unreached: list[str] = []
-    for reason in set(Reason) - ANSWERED_BY_AN_ADAPTER:
+    for reason in set(REASONS) - ANSWERED_BY_AN_ADAPTER:
         words = [reason.value, *SPECIAL.get(reason, ()), *(word for word, found in WORDS.items() if found is reason)]
         by_code = reason.name in codes and f"ErrorCode.{reason.name}" in "\n".join(sources)
-        if not by_code and f"Reason.{reason.name}" not in joined and not any(f'"{word}' in joined for word in words):
+        if not by_code and f"Ending.{reason.name}" not in joined and not any(f'"{word}' in joined for word in words):
             unreached.append(reason.value)
     assert unreached == []

@@ -9,7 +9,7 @@ from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import Deliveries, Delivery, Excused, Expelled, Parcel, SendOnce
 from domain.record import Record
-from domain.refusal import Reason
+from domain.refusal import Ending
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport
 
@@ -51,9 +51,9 @@ class Bouncer:
         self.most = most
         self.inside: list[str] = []
 
-    def enter(self, host: str, now: int) -> Reason | None:
+    def enter(self, host: str, now: int) -> Ending | None:
         if len(self.inside) >= self.most:
-            return Reason.CONNECT_RATE
+            return Ending.CONNECT_RATE
         self.inside.append(host)
         return None
 

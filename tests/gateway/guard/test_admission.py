@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from domain.limits import SECOND_NS
-from domain.refusal import Reason
+from domain.refusal import Ending
 from gateway.guard.admission import Admission
 from gateway.guard.config import LimitsConfig
 from gateway.guard.flapping import Flapping
@@ -15,7 +15,7 @@ def test_address_has_so_many_connections_and_gets_one_back_when_one_ends() -> No
     door = Admission(LimitsConfig(connections_per_address=2))
     assert door.enter("10.0.0.1", 0) is None
     assert door.enter("10.0.0.1", 0) is None
-    assert door.enter("10.0.0.1", 0) is Reason.ADDRESS_CONNECTIONS
+    assert door.enter("10.0.0.1", 0) is Ending.ADDRESS_CONNECTIONS
     assert door.enter("10.0.0.2", 0) is None
     door.leave("10.0.0.1")
     assert door.enter("10.0.0.1", 0) is None
@@ -26,7 +26,7 @@ def test_address_has_so_many_connections_and_gets_one_back_when_one_ends() -> No
 
 def test_rate_of_one_address_leaves_the_others_alone() -> None:
     door = Admission(LimitsConfig(address_connects_per_s=1, burst_s=2))
-    assert [door.enter("10.0.0.1", 0) for _ in range(3)] == [None, None, Reason.CONNECT_RATE]
+    assert [door.enter("10.0.0.1", 0) for _ in range(3)] == [None, None, Ending.CONNECT_RATE]
     assert door.enter("10.0.0.2", 0) is None
     assert door.enter("10.0.0.1", SECOND_NS) is None
 
@@ -34,7 +34,7 @@ def test_rate_of_one_address_leaves_the_others_alone() -> None:
 def test_rate_of_all_counts_for_all() -> None:
     door = Admission(LimitsConfig(connects_per_s=1, burst_s=1))
     assert door.enter("10.0.0.1", 0) is None
-    assert door.enter("10.0.0.2", 0) is Reason.CONNECT_RATE
+    assert door.enter("10.0.0.2", 0) is Ending.CONNECT_RATE
     assert door.enter("10.0.0.2", SECOND_NS) is None
 
 
@@ -42,7 +42,7 @@ def test_refused_connection_costs_the_address_nothing() -> None:
     door = Admission(LimitsConfig(connections_per_address=1, address_connects_per_s=1, burst_s=2))
     assert door.enter("10.0.0.1", 0) is None
     for _ in range(100):
-        assert door.enter("10.0.0.1", 0) is Reason.ADDRESS_CONNECTIONS
+        assert door.enter("10.0.0.1", 0) is Ending.ADDRESS_CONNECTIONS
     door.leave("10.0.0.1")
     assert door.enter("10.0.0.1", 0) is None
 
@@ -52,8 +52,8 @@ def test_flapping_address_is_held_off_and_let_in_again() -> None:
     for at in range(3):
         assert door.enter("10.0.0.1", at) is None
         door.leave("10.0.0.1")
-    assert door.enter("10.0.0.1", 3) is Reason.FLAPPING
-    assert door.enter("10.0.0.1", 299 * SECOND_NS) is Reason.FLAPPING
+    assert door.enter("10.0.0.1", 3) is Ending.FLAPPING
+    assert door.enter("10.0.0.1", 299 * SECOND_NS) is Ending.FLAPPING
     assert door.enter("10.0.0.1", 301 * SECOND_NS) is None
 
 
