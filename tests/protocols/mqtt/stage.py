@@ -141,8 +141,7 @@ class Client(Shell):
             return
         if not self.stalled:
             for data in self.connection.outgoing():
-                self.inbox += self.decoder.feed(data)
-            assert self.decoder.fault is None, self.decoder.fault
+                self.hear(data)
         if self.connection.closed:
             self._end()
             return
@@ -150,6 +149,11 @@ class Client(Shell):
         if deadline is not None and deadline != self._armed:
             self._armed = deadline
             self.broker.clock.call_at(deadline, self._due)
+
+    def hear(self, data: bytes) -> None:
+        """Decode bytes of the server into the inbox."""
+        self.inbox += self.decoder.feed(data)
+        assert self.decoder.fault is None, self.decoder.fault
 
     def _due(self) -> None:
         self._armed = None
