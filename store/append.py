@@ -72,7 +72,7 @@ class Appender:
             if (
                 entry.flushed
                 or (queue.flushed and queue.visible != queue.next)
-                or (entry.light and self._light_waits(entry, message))
+                or (entry.is_lite and self._lite_queue_waits(entry, message))
             ):
                 flushed = True
             size += len(message.body) + len(message.properties) + _RECORD_BYTES_MAX
@@ -86,7 +86,7 @@ class Appender:
         placed = self._place(messages, queues, open_batch, flushed)
         open_batch.messages.extend(messages)
         effects = open_batch.flushed if flushed else open_batch.page
-        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.asked_ns))
+        effects.pending.append(Pending(done, placed, changes, flushed, open_batch.accepted_ns))
 
     def _will_change(self, changes: Sequence[StateChange], flushed: bool) -> bool:
         """Remember that `changes` are under way; the level that they have to wait for."""
@@ -109,7 +109,7 @@ class Appender:
         placed: list[Placed] = []
         for message, queue in zip(messages, queues, strict=True):
             offset = queue.next
-            light = self._light(queue.entry, message) if queue.entry.light else None
+            lite_queue = self._lite_queue(queue.entry, message) if queue.entry.is_lite else None
             record = encode(message, offset, end, store_ms, host)
             size = len(record)
             stored = message.properties
@@ -134,10 +134,10 @@ class Appender:
                 arrivals[queue].append(record)
             else:
                 arrivals[queue] = [record]
-            if light is not None:
-                index.add(light, pack(end, size, tag, store_ms))
-                light.flushed = flushed
-                arrivals.setdefault(light, []).append(record)
+            if lite_queue is not None:
+                index.add(lite_queue, pack(end, size, tag, store_ms))
+                lite_queue.flushed = flushed
+                arrivals.setdefault(lite_queue, []).append(record)
             parts.append(record)
             places.append(end)
             end += size
@@ -170,13 +170,13 @@ class Appender:
         queue = entry.queues[queue_id] = Queue(entry, queue_id, self._empty_at(entry.name, queue_id))
         return queue
 
-    def _light_waits(self, entry: TopicEntry, message: Message) -> bool:
-        """True when what is in front of `message` in its light queue waits for a sync."""
-        light = (entry.lights or {}).get(lite.name_in(message.properties))
-        return light is not None and light.flushed and light.visible != light.next
+    def _lite_queue_waits(self, entry: TopicEntry, message: Message) -> bool:
+        """True when what is in front of `message` in its lite queue waits for a sync."""
+        lite_queue = (entry.lite_queues or {}).get(lite.name_in(message.properties))
+        return lite_queue is not None and lite_queue.flushed and lite_queue.visible != lite_queue.next
 
-    def _light(self, entry: TopicEntry, message: Message) -> Queue | None:
-        """The light queue that a message of a LITE topic goes to as well; the message learns its offset there.
+    def _lite_queue(self, entry: TopicEntry, message: Message) -> Queue | None:
+        """The lite queue that a message of a LITE topic goes to as well; the message learns its offset there.
 
         The offset is in the record, so that the queue can be made again from the log (MultiDispatchUtils).
         """
@@ -184,11 +184,13 @@ class Appender:
         lite_topic = lite.name_in(stored) if b"INNER_MULTI_DISPATCH\x01" in stored else ""
         if not lite_topic:
             return None
-        light = (entry.lights or {}).get(lite_topic)
-        if light is None:
-            light = self._index.new_light(entry, lite_topic, self._empty_at(lite.queue_name(entry.name, lite_topic), 0))
-        message.properties = stored + b"INNER_MULTI_QUEUE_OFFSET\x01%d\x02" % light.next
-        return light
+        lite_queue = (entry.lite_queues or {}).get(lite_topic)
+        if lite_queue is None:
+            lite_queue = self._index.new_lite_queue(
+                entry, lite_topic, self._empty_at(lite.queue_name(entry.name, lite_topic), 0)
+            )
+        message.properties = stored + b"INNER_MULTI_QUEUE_OFFSET\x01%d\x02" % lite_queue.next
+        return lite_queue
 
     def tag_of(self, stored: bytes) -> int:
         """The tag hash of stored properties, 0 without a tag."""

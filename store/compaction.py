@@ -70,7 +70,7 @@ class Compaction:
         """Forget a topic's queues and leases; what the log has to know of it."""
         changes = self._ledger.drop_topic(topic)
         old = self._index.topics.get(topic)
-        for queue in [] if old is None else old.every():
+        for queue in [] if old is None else old.all_queues():
             self.queues.forget(queue)
         for prefix in (f"{topic}\x00", lite.queue_name(topic, "")):
             for key, _ in self._state.scan(EMPTY, prefix.encode()):

@@ -77,7 +77,7 @@ class Core:
         self.key_search = KeySearch(self.keys, self.reading, self.index, self.segments, self.commit)
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
-        self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.coming)
+        self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.accepted)
         self.recalling = TimerRecall(self.index, clock, self.wheel, self)
         self.book = OpenTransactions(self.index, clock, self, questions_of(config))
         self.ledger = LeaseLedger(self.index, clock, self, config.broker)
@@ -90,7 +90,7 @@ class Core:
         self.recovered = recovery.run(point)
         self.look = LeasePeek(self.ledger, self.index, clock, self)
         self.early = LeaseRelease(self.ledger, clock, self.freed)
-        self.segments.date(clock.wall_ms())
+        self.segments.date_segments(clock.wall_ms())
         self.keys.load(point.position, self.segments)
         self.commit.begin(point.position)
         self.commit.store_ms = self.recovered.store_ms

@@ -98,7 +98,7 @@ class LogStore:
                 out.append(half.prepared(message))
                 halves.append(out[-1])
             elif parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
-                parked = parking.park(message, now, self._core.wheel.after_ms())
+                parked = parking.park(message, now, self._core.wheel.due_min_ms())
                 if isinstance(parked, Failure):
                     return parked
                 out.append(parked)

@@ -64,7 +64,7 @@ class StoredLiteQueues:
 
     def _queue(self, parent: str, lite_topic: str) -> Queue | None:
         entry = self._index.topics.get(parent)
-        queue = None if entry is None or entry.lights is None else entry.lights.get(lite_topic)
+        queue = None if entry is None or entry.lite_queues is None else entry.lite_queues.get(lite_topic)
         if queue is not None:
             self._index.refresh(queue)
         return queue
@@ -125,12 +125,12 @@ class StoredLiteQueues:
     def names(self, parent: str) -> Iterator[str]:
         """LightQueues.names."""
         entry = self._index.topics.get(parent)
-        return iter(list((entry.lights if entry is not None else None) or ()))
+        return iter(list((entry.lite_queues if entry is not None else None) or ()))
 
     def count(self, parent: str) -> int:
         """LightQueues.count."""
         entries = self._index.topics.values() if parent == "" else [self._index.entry(parent)]
-        return sum(len(entry.lights) for entry in entries if entry.lights is not None)
+        return sum(len(entry.lite_queues) for entry in entries if entry.lite_queues is not None)
 
     def positions(self) -> int:
         """LightQueues.positions."""

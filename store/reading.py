@@ -11,7 +11,7 @@ from domain.record import Record, check
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import within
+from store.queue.row import rows_within
 
 SCAN_ROWS_MAX: Final = 8_192
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -44,7 +44,7 @@ class Reading:
         try:
             if wanted is None:
                 rows = self._index.rows(queue, offset, min(limit, end - offset))
-                records = self._reader.fetch(within(rows, max_bytes))
+                records = self._reader.fetch(rows_within(rows, max_bytes))
                 following = offset + len(records)
             else:
                 records, following = self._filtered(queue, offset, limit, max_bytes, wanted)
@@ -67,7 +67,7 @@ class Reading:
             if hashes is not None and len(places) > limit - len(found):
                 last = places[limit - len(found)]
                 places = places[: limit - len(found)]
-            part = within([rows[at] for at in places], READ_BYTES_MAX)
+            part = rows_within([rows[at] for at in places], READ_BYTES_MAX)
             for at, record in zip(places, self._reader.fetch(part), strict=False):
                 scanned += len(record)
                 if not wanted.matches(Record(record).properties):

@@ -65,7 +65,7 @@ class LogRecovery:
         if point.state:
             for base, item, row in checkpoint.read_snapshot(self._disk, point.state):
                 if row and item.value is not None:
-                    self._state.refer(item.space, item.key, int.from_bytes(item.value, "big"), base)
+                    self._state.put_row(item.space, item.key, int.from_bytes(item.value, "big"), base)
                 else:
                     self._apply(item, base)
         start = max(point.state, segments.first)
@@ -74,7 +74,7 @@ class LogRecovery:
                 break
             if header.state_at:
                 self._state_of(header)
-        self._index.oldest = segments.first
+        self._index.log_start = segments.first
         self._index.load(point.position, self._epoch)
         end = max(point.position, segments.first)
         store_ms = max(segment.newest_ms for segment in segments.all)
@@ -125,7 +125,7 @@ class LogRecovery:
         entry = self._index.entry(topic)
         if position < entry.epoch:
             return
-        if entry.light:
+        if entry.is_lite:
             self._light_row(entry, record, position, size)
         offset = record.queue_offset
         queue = entry.queues.get(record.queue_id)
@@ -153,9 +153,9 @@ class LogRecovery:
         lite_topic = lite.name_in(stored)
         if offset < 0 or not lite_topic:
             return
-        queue = (entry.lights or {}).get(lite_topic)
+        queue = (entry.lite_queues or {}).get(lite_topic)
         if queue is None:
-            queue = self._index.new_light(entry, lite_topic, offset)
+            queue = self._index.new_lite_queue(entry, lite_topic, offset)
         if offset < queue.next:
             return
         self._skip_to(queue, offset)
@@ -164,7 +164,7 @@ class LogRecovery:
 
     def _light_end(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
         """A light queue was dropped at `end`, or lost all of its messages up to there."""
-        queue = (entry.lights or {}).get(lite_topic)
+        queue = (entry.lite_queues or {}).get(lite_topic)
         if queue is not None:
             self._index.trim(queue, min(end, queue.next))
             if queue.first == queue.next:

@@ -120,7 +120,7 @@ class Retention:
             self._checkpointer.begin(True, lambda: self._begin(base))
 
     def _begin(self, base: int) -> None:
-        if not self._wheel.hold():
+        if not self._wheel.pause():
             self._running = False
             return
         pending: list[tuple[int, Row]] = []
@@ -159,7 +159,7 @@ class Retention:
             self._end()
             return
         if not messages:
-            changes = [*self._host.needed_below(base), *self._wheel.voided_below(base)]
+            changes = [*self._host.needed_below(base), *self._wheel.drop_recalled_below(base)]
             self.copied += len(changes)
             self._host.keep((), changes, lambda result: self._delete(result, base))
             return
@@ -180,7 +180,7 @@ class Retention:
         while self._segments.first < base:
             self._segments.drop_first()
             self.deleted += 1
-        self._index.oldest = base
+        self._index.log_start = base
         try:
             self._index.drop_files(base)
         except OSError as error:

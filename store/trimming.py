@@ -33,7 +33,7 @@ class Trimming:
 
     def steps(self, wall_ms: int) -> Iterator[int]:
         """Trim all that is too old or too much; yields what each step has cost, in rows. Raises OSError."""
-        own = self._index.own
+        own = self._index.own_retention
         for gone in [entry for entry in self._windows if own.get(entry.name) is not entry or not _bound(entry)]:
             del self._windows[gone]
         for entry in list(own.values()):
@@ -48,7 +48,7 @@ class Trimming:
     def holders(self, end: int, age_ms: int) -> Iterator[int]:
         """Set `held` when a topic that keeps messages for longer than `age_ms` has some before `end` of the log."""
         self.held = False
-        for entry in list(self._index.own.values()):
+        for entry in list(self._index.own_retention.values()):
             topic = entry.topic
             yield 1
             for queue in list(entry.queues.values()) if topic is not None and topic.retention_ms > age_ms else ():
@@ -59,7 +59,7 @@ class Trimming:
 
     def _reaches(self, queue: Queue, end: int) -> bool:
         """True when `queue` has messages before `end` of the log."""
-        if not self._index.holds(queue):
+        if not self._index.contains(queue):
             return False
         self._index.refresh(queue)
         rows = self._index.rows(queue, queue.first, 1) if queue.first < queue.visible else []
@@ -67,17 +67,17 @@ class Trimming:
 
     def _trim_before(self, queue: Queue, oldest_ms: int) -> int:
         """Messages stored before `oldest_ms` are gone, from light queues too when these are next looked at."""
-        if not self._index.holds(queue) or queue.first == queue.visible:
+        if not self._index.contains(queue) or queue.first == queue.visible:
             return 1
         self._index.refresh(queue)
         oldest = self._index.rows(queue, queue.first, 1)
         if oldest and oldest[0][3] >= oldest_ms:
             return 1
         end = self._index.search(queue, queue.first, queue.visible, lambda row: row[3] >= oldest_ms)
-        if queue.entry.light and end > queue.first:
+        if queue.entry.is_lite and end > queue.first:
             rows = self._index.rows(queue, end - 1, 1)
             if rows:
-                queue.entry.cut = max(queue.entry.cut, rows[0][0] + 1)
+                queue.entry.retained_from = max(queue.entry.retained_from, rows[0][0] + 1)
         self._index.trim(queue, end)
         return _SEARCH_ROWS
 
@@ -85,10 +85,10 @@ class Trimming:
         """Every queue of the topic keeps its share of `bound`; with light queues all share it, and these are cut by place."""
         windows = self._windows.setdefault(entry, {})
         used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
-        if entry.light:
+        if entry.is_lite:
             window = windows.setdefault(_TOGETHER, ByteWindow(self._index))
             cut = yield from window.steps(used, bound)
-            entry.cut = max(entry.cut, cut)
+            entry.retained_from = max(entry.retained_from, cut)
             return
         for queue in used:
             window = windows.setdefault(queue.id, ByteWindow(self._index))

@@ -52,7 +52,7 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
             return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, "DELAY is not a number")
         if level > 0:
             return _parked(message, SCHEDULE_TOPIC, min(level, len(LEVELS_MS)) - 1, {})
-        message = _moved(message, message.topic, message.queue_id, properties.without(stored, (properties.DELAY,)))
+        message = _with_destination(message, message.topic, message.queue_id, properties.without(stored, (properties.DELAY,)))
     due = None if properties.find(stored, TIMER_OUT_MS.encode()) else _due(stored, now_ms)
     if due is None:
         return message
@@ -60,10 +60,10 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
         return due
     if due - now_ms > limits.DELAY_MS_MAX:
         return Failure(ErrorCode.DELIVERY_TIME_ILLEGAL, "a message can be delayed by at most 366 days")
-    return message if due <= now_ms else until(message, max(due, after_ms))
+    return message if due <= now_ms else parked_until(message, max(due, after_ms))
 
 
-def until(message: Message, due_ms: int) -> Message:
+def parked_until(message: Message, due_ms: int) -> Message:
     """`message` parked until `due_ms`."""
     return _parked(message, TIMER_TOPIC, due_ms >> BUCKET_BITS, {TIMER_OUT_MS: str(due_ms)})
 
@@ -89,10 +89,10 @@ def _parked(message: Message, topic: str, queue_id: int, values: dict[str, str])
         message.properties,
         {properties.REAL_TOPIC: message.topic, properties.REAL_QID: str(message.queue_id), **values},
     )
-    return _moved(message, topic, queue_id, stored)
+    return _with_destination(message, topic, queue_id, stored)
 
 
-def _moved(message: Message, topic: str, queue_id: int, stored: bytes) -> Message:
+def _with_destination(message: Message, topic: str, queue_id: int, stored: bytes) -> Message:
     return Message(
         topic, message.body, stored, queue_id=queue_id, message_id=message.message_id, sys_flag=message.sys_flag,
         flag=message.flag, born_ms=message.born_ms, born_host=message.born_host, reconsume_times=message.reconsume_times,
@@ -124,10 +124,10 @@ def delivered(data: bytes) -> Message:
     stored = record.properties
     topic = properties.text(stored, properties.REAL_TOPIC)
     queue_id = _number(properties.find(stored, b"REAL_QID")) or 0
-    return message_of(record, topic, queue_id, properties.without(stored, _gone(topic, stored)))
+    return message_of(record, topic, queue_id, properties.without(stored, _dropped_keys(topic, stored)))
 
 
-def _gone(topic: str, stored: bytes) -> tuple[str, ...]:
+def _dropped_keys(topic: str, stored: bytes) -> tuple[str, ...]:
     """What a message loses on its way to its real topic."""
     if topic.startswith(RETRY_PREFIX):
         return (*_PLACE_KEYS, properties.DELAY, *_TIMES)

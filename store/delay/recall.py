@@ -19,7 +19,7 @@ from store.queue.row import Row
 
 _SLICE_ROWS: Final = 4_096
 _SLICE_NS: Final = 1_000_000
-_HELD_NS: Final = 10_000_000
+_PAUSED_RETRY_NS: Final = 10_000_000
 
 
 class RecallHost(Protocol):
@@ -62,8 +62,8 @@ class TimerRecall:
             again = self._clock.monotonic_ns() + pause_ns
             self._clock.call_at(again, lambda: self._search(topic, due_ms, message_id, at, matches, done))
 
-        if self._wheel.held:
-            later(0, [], _HELD_NS)  # timers are being copied: where this one stands is about to change
+        if self._wheel.paused:
+            later(0, [], _PAUSED_RETRY_NS)  # timers are being copied: where this one stands is about to change
             return
         queue = self._index.queue(TIMER_TOPIC, due_ms >> parking.BUCKET_BITS)
         if queue is not None:
@@ -71,7 +71,7 @@ class TimerRecall:
             try:
                 rows = self._index.rows(queue, offset, min(_SLICE_ROWS, queue.visible - offset))
                 within = due_ms & parking.BUCKET_MASK
-                fits = [row for row in rows if row[2] == within and self._fits(row, topic, message_id)]
+                fits = [row for row in rows if row[2] == within and self._matches(row, topic, message_id)]
             except (OSError, StoreError) as error:
                 done(Failure(ErrorCode.INTERNAL, f"the timers cannot be read: {error}"))
                 return
@@ -80,17 +80,19 @@ class TimerRecall:
             if offset < queue.visible:
                 later(offset, found, _SLICE_NS)
                 return
-        self._take(due_ms, message_id, found, done)
+        self._recall_found(due_ms, message_id, found, done)
 
-    def _fits(self, row: Row, topic: str, message_id: str) -> bool:
+    def _matches(self, row: Row, topic: str, message_id: str) -> bool:
         stored = Record(self._host.records([row])[0]).properties
         named = properties.text(stored, properties.UNIQ_KEY) == message_id
         return named and properties.text(stored, properties.REAL_TOPIC) == topic
 
-    def _take(self, due_ms: int, message_id: str, found: list[int], done: Callable[[None | Failure], None]) -> None:
+    def _recall_found(self, due_ms: int, message_id: str, found: list[int], done: Callable[[None | Failure], None]) -> None:
         wheel = self._wheel
         pending = [position for position in found if wheel.is_pending(due_ms, position)]
-        before = [position for position in found if position in wheel.voids.positions and (due_ms, position) > wheel.mark]
+        before = [
+            position for position in found if position in wheel.recalled.positions and (due_ms, position) > wheel.last_delivered
+        ]
         if not pending and not before:
             failure = Failure(ErrorCode.MESSAGE_NOT_FOUND, f"message {message_id} does not wait for {due_ms} ms any more")
             done(failure)
@@ -99,10 +101,10 @@ class TimerRecall:
         def written(result: list[Placed] | Failure) -> None:
             if isinstance(result, Failure):
                 if result.code is not ErrorCode.FLUSH_TIMEOUT:
-                    wheel.voids.positions.difference_update(pending)
+                    wheel.recalled.positions.difference_update(pending)
                 done(result)
                 return
             self.recalled += len(pending)
             done(None)
 
-        self._host.append_changes(wheel.voids.add(pending), written)
+        self._host.append_changes(wheel.recalled.add(pending), written)

@@ -2,7 +2,7 @@
 
 Timers (rmq_sys_wheel_timer): only the bucket whose time has come is in memory, a number a timer; later buckets are queues of
 the index like any other. `mark` = (due, position) of the last one delivered; what is not above it is done. Nothing is
-delivered past a timer that has been accepted and is not yet durable, so the mark never overtakes one.
+delivered past a timer that has been accepted and is not yet durable, so the last never overtakes one.
 Levels (SCHEDULE_TOPIC_XXXX): each is a queue whose messages fall due in order, so its progress is one offset.
 """
 
@@ -18,14 +18,14 @@ from domain.message import Message, Placed
 from domain.ports import Clock, StateChange, Timer
 from domain.record import Record
 from store.delay import parking
-from store.delay.voids import RECALLED, Voids
+from store.delay.recalled_timers import RECALLED, RecalledTimers
 from store.log.commit import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
 
-MARK: Final = b"mark"
-COPIED: Final = b"copied"
+LAST_DELIVERED_KEY: Final = b"mark"
+COPIED_BELOW_KEY: Final = b"copied"
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
 _RECHECK_MS: Final = 1_000
@@ -73,11 +73,11 @@ class Wheel:
         self._buckets: list[int] = []
         self._known: set[int] = set()
         self._opened = 0
-        self._coming: dict[int, int] = {}
-        self.mark = (0, -1)
-        self.copied = 0
-        self.voids = Voids(change)
-        self.held = False
+        self._accepted: dict[int, int] = {}
+        self.last_delivered = (0, -1)
+        self.copied_below = 0
+        self.recalled = RecalledTimers(change)
+        self.paused = False
         self.levels = [0] * len(parking.LEVELS_MS)
         self._busy = False
         self._timer: Timer | None = None
@@ -86,38 +86,38 @@ class Wheel:
 
     def start(self) -> None:
         """The log has been read: find what is pending."""
-        mark = self._host.timer_state(MARK)
-        if mark is not None:
-            self.mark = (int.from_bytes(mark[:8], "big"), int.from_bytes(mark[8:], "big"))
-        self.copied = int(self._host.timer_state(COPIED) or b"0")
-        self.voids.load(self._host.timer_states(RECALLED))
+        last = self._host.timer_state(LAST_DELIVERED_KEY)
+        if last is not None:
+            self.last_delivered = (int.from_bytes(last[:8], "big"), int.from_bytes(last[8:], "big"))
+        self.copied_below = int(self._host.timer_state(COPIED_BELOW_KEY) or b"0")
+        self.recalled.load(self._host.timer_states(RECALLED))
         for level in range(len(self.levels)):
             self.levels[level] = int(self._host.timer_state(level_key(level + 1)) or b"0")
         entry = self._index.topics.get(TIMER_TOPIC)
         for queue in [] if entry is None else list(entry.queues.values()):
-            if (queue.id + 1) << parking.BUCKET_BITS <= self.mark[0]:
+            if (queue.id + 1) << parking.BUCKET_BITS <= self.last_delivered[0]:
                 self._index.drop(queue)
             else:
                 self._bucket(queue.id)
-        if self.mark[0]:
-            self._open_buckets(self.mark[0])
+        if self.last_delivered[0]:
+            self._open_buckets(self.last_delivered[0])
         self._arm()
 
-    def after_ms(self) -> int:
+    def due_min_ms(self) -> int:
         """A new timer may not be due before this."""
-        return self.mark[0] + 1
+        return self.last_delivered[0] + 1
 
-    def coming(self, position: int, due_ms: int) -> None:
+    def accepted(self, position: int, due_ms: int) -> None:
         """A timer has been accepted; it counts when `arrived` tells of it."""
-        self._coming[position] = due_ms
+        self._accepted[position] = due_ms
 
     def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
         """Parked messages have become durable."""
-        self.parked += 0 if self.held else len(records)
+        self.parked += 0 if self.paused else len(records)
         if queue.entry.name == TIMER_TOPIC:
             for data in records:
                 position = int.from_bytes(data[28:36], "big")
-                due = self._coming.pop(position)
+                due = self._accepted.pop(position)
                 if queue.id < self._opened:
                     self._push(due, position, len(data))
             if queue.id >= self._opened:
@@ -181,7 +181,7 @@ class Wheel:
             self._arm(_PAUSE_MS)
             return
         if not changes:
-            pause = _PAUSE_MS if self._coming and self._next_ms() <= now else 0
+            pause = _PAUSE_MS if self._accepted and self._next_ms() <= now else 0
             self._arm(pause)
             return
         self._busy = True
@@ -189,22 +189,22 @@ class Wheel:
 
     def _done(self, result: list[Placed] | Failure) -> None:
         self._busy = False
-        self.voids.passed(not isinstance(result, Failure))
+        self.recalled.removal_written(not isinstance(result, Failure))
         if not isinstance(result, Failure):
             self.delivered += len(result)
         elif result.code is not ErrorCode.FLUSH_TIMEOUT:
-            self._start_again()
+            self._reload()
             self._arm(_PAUSE_MS)
             return
         self._arm()
 
-    def _start_again(self) -> None:
+    def _reload(self) -> None:
         """A delivery was refused, nothing of it is stored: the progress in the state is the truth."""
         self._heap.clear()
         self._known.clear()
         self._buckets.clear()
         self._opened = 0
-        self.mark = (0, -1)
+        self.last_delivered = (0, -1)
         self.start()
 
     def stop(self) -> None:
@@ -214,16 +214,16 @@ class Wheel:
             self._timer.cancel()
             self._timer = None
 
-    def hold(self) -> bool:
+    def pause(self) -> bool:
         """Stop delivering while pending messages are copied; False while a delivery is under way."""
         if self._busy:
             return False
-        self._busy = self.held = True
+        self._busy = self.paused = True
         return True
 
     def resume(self) -> None:
         """Go on after `hold`."""
-        self._busy = self.held = False
+        self._busy = self.paused = False
         self._arm()
 
     def _open_buckets(self, now: int) -> None:
@@ -243,17 +243,17 @@ class Wheel:
                     offset += 1
                     continue
                 for position, size, within, _ in rows:
-                    if (base + within, position) > self.mark and position >= self.copied:
+                    if (base + within, position) > self.last_delivered and position >= self.copied_below:
                         self._push(base + within, position, size)
                 offset += len(rows)
 
     def _due(self, now: int) -> tuple[list[Message], list[StateChange]]:
-        limit = min(self._coming.values(), default=now + 1)
+        limit = min(self._accepted.values(), default=now + 1)
         limit = min(limit, now + 1)
         heap = self._heap
         rows: list[Row] = []
         taken = 0
-        mark = self.mark
+        last = self.last_delivered
         changes: list[StateChange] = []
         bits = _POSITION_BITS + _SIZE_BITS
         while heap and heap[0] >> bits < limit and len(rows) < BATCH_MESSAGES and taken < BATCH_BYTES:
@@ -261,16 +261,16 @@ class Wheel:
             due = packed >> bits
             position = (packed >> _SIZE_BITS) & ((1 << _POSITION_BITS) - 1)
             size = packed & ((1 << _SIZE_BITS) - 1)
-            if position in self.voids.positions:
-                changes.append(self.voids.pass_by(position))
-            elif position >= self.copied:
+            if position in self.recalled.positions:
+                changes.append(self.recalled.remove_due(position))
+            elif position >= self.copied_below:
                 rows.append((position, size, 0, due))
                 taken += size
-            mark = (due, position)
-        if mark != self.mark:
-            _drop_buckets(self._index, self.mark[0], mark[0])
-            self.mark = mark
-            changes.append(self._change(MARK, mark[0].to_bytes(8, "big") + mark[1].to_bytes(8, "big")))
+            last = (due, position)
+        if last != self.last_delivered:
+            _drop_buckets(self._index, self.last_delivered[0], last[0])
+            self.last_delivered = last
+            changes.append(self._change(LAST_DELIVERED_KEY, last[0].to_bytes(8, "big") + last[1].to_bytes(8, "big")))
         for level in range(len(self.levels)):
             room = BATCH_MESSAGES - len(rows)
             if room <= 0 or taken >= BATCH_BYTES:
@@ -287,14 +287,15 @@ class Wheel:
 
     def is_pending(self, due_ms: int, position: int) -> bool:
         """True for a timer that is still to be delivered."""
-        return (due_ms, position) > self.mark and position >= self.copied and position not in self.voids.positions
+        valid = position >= self.copied_below and position not in self.recalled.positions
+        return valid and (due_ms, position) > self.last_delivered
 
-    def voided_below(self, position: int) -> list[StateChange]:
+    def drop_recalled_below(self, position: int) -> list[StateChange]:
         """Recalled timers in records before `position` need no mention any more, once nothing before it counts."""
-        changes = self.voids.below(position)
+        changes = self.recalled.drop_below(position)
         if changes:
-            self.copied = max(self.copied, position)
-            changes.append(self._change(COPIED, b"%d" % self.copied))
+            self.copied_below = max(self.copied_below, position)
+            changes.append(self._change(COPIED_BELOW_KEY, b"%d" % self.copied_below))
         return changes
 
     def pending_below(self, position: int, found: list[tuple[int, Row]]) -> Iterator[int]:
@@ -303,7 +304,7 @@ class Wheel:
         entry = self._index.topics.get(TIMER_TOPIC)
         for queue in [] if entry is None else list(entry.queues.values()):
             base = queue.id << parking.BUCKET_BITS
-            for rows in self._rows_below(queue, queue.first, position):
+            for rows in _rows_below(self._index, queue, queue.first, position):
                 found += [(base + row[2], row) for row in rows if self.is_pending(base + row[2], row[0])]
                 yield len(rows)
             yield 1
@@ -311,46 +312,34 @@ class Wheel:
             level_queue = self._index.queue(SCHEDULE_TOPIC, level)
             if level_queue is not None:
                 begin = max(self.levels[level], level_queue.first)
-                for rows in self._rows_below(level_queue, begin, position):
+                for rows in _rows_below(self._index, level_queue, begin, position):
                     found += [(row[3] + parking.LEVELS_MS[level], row) for row in rows]
                     yield len(rows)
         found.sort(key=lambda pair: pair[1][0])
 
-    def _rows_below(self, queue: Queue, offset: int, position: int) -> Iterator[list[Row]]:
-        while offset < queue.visible:
-            rows = self._index.rows(queue, offset, min(1_024, queue.visible - offset))
-            if not rows:
-                offset += 1
-                continue
-            if rows[-1][0] >= position:
-                yield [row for row in rows if row[0] < position]
-                return
-            yield rows
-            offset += len(rows)
-
     def copies(self, pending: Sequence[tuple[int, Row]]) -> tuple[list[Message], list[StateChange]]:
         """Parked messages again, to be appended behind, with the progress that makes the old ones void. In log order, a run of
         `pending_below`."""
-        left = [(due, row) for due, row in pending if row[0] not in self.voids.positions]
+        left = [(due, row) for due, row in pending if row[0] not in self.recalled.positions]
         records = self._host.records([row for _, row in left])
-        self.copied = pending[-1][1][0] + 1
+        self.copied_below = pending[-1][1][0] + 1
         messages: list[Message] = []
         changes: list[StateChange] = []
-        floor = self.after_ms()
+        floor = self.due_min_ms()
         for (due, _), data in zip(left, records, strict=True):
             record = Record(data)
             message = parking.delivered(data)
-            messages.append(parking.until(message, max(due, floor)))
+            messages.append(parking.parked_until(message, max(due, floor)))
             if record.topic == SCHEDULE_TOPIC:
                 level = record.queue_id
                 self.levels[level] = record.queue_offset + 1
                 changes.append(self._change(level_key(level + 1), b"%d" % self.levels[level]))
-        changes.append(self._change(COPIED, b"%d" % self.copied))
+        changes.append(self._change(COPIED_BELOW_KEY, b"%d" % self.copied_below))
         return messages, changes
 
     def pending(self) -> int:
         """Timers and level messages that wait."""
-        count = len(self._heap) - len(self.voids.positions)
+        count = len(self._heap) - len(self.recalled.positions)
         for bucket in sorted(self._known):
             queue = self._index.queue(TIMER_TOPIC, bucket)
             count += 0 if queue is None else queue.visible - queue.first
@@ -362,7 +351,7 @@ class Wheel:
 
 
 def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:
-    """Forget the queues of buckets that the mark has left behind."""
+    """Forget the queues of buckets that the last has left behind."""
     for bucket in range(before >> parking.BUCKET_BITS, after >> parking.BUCKET_BITS):
         entry = index.topics.get(TIMER_TOPIC)
         if before == 0 or entry is None:
@@ -370,3 +359,17 @@ def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:
         queue = entry.queues.get(bucket)
         if queue is not None and queue.visible == queue.next:
             index.drop(queue)
+
+
+def _rows_below(index: QueueIndex, queue: Queue, offset: int, position: int) -> Iterator[list[Row]]:
+    """Rows of `queue` from `offset` on whose records stand before `position`, a read at a time."""
+    while offset < queue.visible:
+        rows = index.rows(queue, offset, min(1_024, queue.visible - offset))
+        if not rows:
+            offset += 1
+            continue
+        if rows[-1][0] >= position:
+            yield [row for row in rows if row[0] < position]
+            return
+        yield rows
+        offset += len(rows)

@@ -27,7 +27,7 @@ CHUNKS_MAX: Final = 64
 """Sorted chunks in memory, before they are written without waiting for a checkpoint; twice as many are never there."""
 
 SPAN_BYTES: Final = 1 << 32
-_FAN: Final = 16
+_MERGE_RUNS: Final = 16
 _LEVELS: Final = (1_024, 16_384, 262_144, 4_194_304)
 _SEEDS_MAX: Final = 65_536
 _SLICE_NS: Final = 2_000_000
@@ -61,7 +61,7 @@ class KeyIndex:
         self._unsynced: list[Run] = []
         self._spill: Merge | None = None
         self._compact: Merge | None = None
-        self._safe = 0
+        self._checkpoint = 0
         self._closed = False
 
     # Adding
@@ -71,7 +71,7 @@ class KeyIndex:
         if len(self._tail) >= self._chunk_rows and batch_base > self._begin:
             self._seal(batch_base)
             if len(self._chunks) >= CHUNKS_MAX:
-                self._guarded(self._relieve)
+                self._or_stop(self._spill_when_full)
         last = places[-1]
         start = last - last % SPAN_BYTES
         if places[0] < start:
@@ -143,7 +143,7 @@ class KeyIndex:
 
     # Writing
 
-    def _guarded(self, step: Callable[[], None]) -> None:
+    def _or_stop(self, step: Callable[[], None]) -> None:
         if self._closed:
             return
         try:
@@ -156,20 +156,20 @@ class KeyIndex:
         self._stop("a write of the key index", error)
 
     def _later(self, step: Callable[[], None]) -> None:
-        self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._guarded(step))
+        self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._or_stop(step))
 
-    def _relieve(self) -> None:
+    def _spill_when_full(self) -> None:
         """Memory is above its bound: write what is there, at once when that has been going on for too long."""
         if self._spill is None:
             self._begin_spill(self._chunks)
-            self._later(self._spill_on)
+            self._later(self._continue_spill)
         while len(self._chunks) >= 2 * CHUNKS_MAX and self._spill is not None:
             self._step_spill()
 
-    def _spill_on(self) -> None:
+    def _continue_spill(self) -> None:
         if self._spill is not None:
             self._step_spill()
-            self._later(self._spill_on)
+            self._later(self._continue_spill)
 
     def _begin_spill(self, chunks: Sequence[RowChunk]) -> None:
         """Merge the oldest chunks that belong to one span."""
@@ -235,21 +235,21 @@ class KeyIndex:
 
     def checkpointed(self, position: int) -> None:
         """A checkpoint holds: what stands before `position` will not be written again, so runs of it may merge."""
-        self._safe = position
+        self._checkpoint = position
         if self._compact is None:
-            self._guarded(self._begin_compact)
+            self._or_stop(self._begin_compact)
 
     def _begin_compact(self) -> None:
-        chosen = neighbours([run for run in self._runs if run.whole and run.end <= self._safe], self._begin)
+        chosen = neighbours([run for run in self._runs if run.whole and run.end <= self._checkpoint], self._begin)
         if chosen:
             self._compact = Merge(self._disk, chosen)
-            self._later(self._compact_on)
+            self._later(self._continue_compact)
 
-    def _compact_on(self) -> None:
+    def _continue_compact(self) -> None:
         job = self._compact
         assert job is not None
         if not job.step():
-            self._later(self._compact_on)
+            self._later(self._continue_compact)
             return
         job.run.file.sync(lambda error: self._synced(error, lambda: self._finish_rows(job)))
 
@@ -259,7 +259,7 @@ class KeyIndex:
         if error is not None:
             self._failed(error)
         else:
-            self._guarded(step)
+            self._or_stop(step)
 
     def _finish_rows(self, job: Merge) -> None:
         job.run.file.append(job.run.footer())
@@ -307,7 +307,7 @@ class KeyIndex:
                 begin = run.end
             else:
                 self._remove(run)
-        self._safe = position
+        self._checkpoint = position
         self._begin = self._end = begin
         for header, data in segments.walk(_batch_at(begin, segments), True):
             self._read(header, data, begin)
@@ -356,9 +356,9 @@ def neighbours(runs: Sequence[Run], newest: int) -> Sequence[Run]:
             span = runs[at].begin // SPAN_BYTES
             while end < len(runs) and runs[end].begin // SPAN_BYTES == span and runs[end].count <= _LEVELS[level]:
                 count += runs[end].count
-                if count > _LEVELS[-1] * _FAN or (end > at and runs[end].begin != runs[end - 1].end):
+                if count > _LEVELS[-1] * _MERGE_RUNS or (end > at and runs[end].begin != runs[end - 1].end):
                     break
                 end += 1
-            if end - at >= (_FAN if span == newest // SPAN_BYTES else 2):
+            if end - at >= (_MERGE_RUNS if span == newest // SPAN_BYTES else 2):
                 return runs[at:end]
     return ()

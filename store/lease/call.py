@@ -14,7 +14,7 @@ from domain.record import Record, with_reconsume_times
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import Row, within
+from store.queue.row import Row, rows_within
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -197,7 +197,7 @@ class LeaseCall:
     def _rows_to_read(self, rows: Sequence[Row], room: int, hashes: frozenset[int] | None) -> tuple[Sequence[int], int]:
         """Which rows to read, and how many rows that decides on: by tag hash where the filter has them, else all in turn."""
         if hashes is None:
-            count = len(within(rows, READ_BYTES_MAX))
+            count = len(rows_within(rows, READ_BYTES_MAX))
             return range(count), count
         picked = [at for at, row in enumerate(rows) if row[2] in hashes][:room]
         return picked, picked[-1] + 1 if len(picked) == room else len(rows)

@@ -19,7 +19,7 @@ from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, Leas
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import within
+from store.queue.row import rows_within
 
 DEFERRED_MAX: Final = 1_024
 """Messages of a queue that may wait behind their key while later ones of other keys are given out."""
@@ -121,7 +121,7 @@ class OrderedCall(LeaseCall):
             rows = self._index.rows(queue, table.head, min(_STEP, queue.visible - table.head))
             if not rows:
                 break
-            for record in self._source.records(within(rows, READ_BYTES_MAX)):
+            for record in self._source.records(rows_within(rows, READ_BYTES_MAX)):
                 if len(self.messages) >= self.limit or deferred >= DEFERRED_MAX:
                     break
                 self._rows += 1

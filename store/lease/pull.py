@@ -13,7 +13,7 @@ from store.lease.pull_progress import PULL_LEASE_MS
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
-from store.queue.row import within
+from store.queue.row import rows_within
 from store.reading import READ_BYTES_MAX
 
 _STEP: Final = 64
@@ -146,7 +146,7 @@ class PullCall:
             rows = self._index.rows(queue, table.head, min(_STEP, queue.visible - table.head))
             if not rows:
                 break
-            for record in self._source.records(within(rows, READ_BYTES_MAX)):
+            for record in self._source.records(rows_within(rows, READ_BYTES_MAX)):
                 if len(self._records) >= self._limit:
                     break
                 if not self._wants(record):

@@ -17,8 +17,8 @@ from domain.ports import Clock, StateChange, Timer
 from store.config import StoreConfig
 from store.log import batch
 from store.log.cache import TailCache
-from store.log.gather import Gather
 from store.log.segment import Segments
+from store.log.sync_delay import SyncDelay
 from store.log.waiters import SyncWaiters
 from store.queue.queue import Queue
 from store.state import change
@@ -32,16 +32,16 @@ HELD_BYTES_MAX: Final = 1024 * 1024
 class Pending:
     """One append that waits for its level."""
 
-    __slots__ = ("asked_ns", "changes", "done", "flushed", "placed")
+    __slots__ = ("accepted_ns", "changes", "done", "flushed", "placed")
 
     def __init__(
-        self, done: Done | None, placed: list[Placed], changes: Sequence[StateChange], flushed: bool, asked_ns: int
+        self, done: Done | None, placed: list[Placed], changes: Sequence[StateChange], flushed: bool, accepted_ns: int
     ) -> None:
         self.done = done
         self.placed = placed
         self.changes = changes
         self.flushed = flushed
-        self.asked_ns = asked_ns
+        self.accepted_ns = accepted_ns
 
 
 @final
@@ -63,19 +63,19 @@ class OpenBatch:
     """
 
     __slots__ = (
-        "asked_ns", "base", "changes", "end", "first_ms", "flushed", "messages", "page", "parts", "places", "reserved",
+        "accepted_ns", "base", "changes", "end", "first_ms", "flushed", "messages", "page", "parts", "places", "reserved",
     )  # fmt: skip
 
-    def __init__(self, base: int, first_ms: int, asked_ns: int) -> None:
+    def __init__(self, base: int, first_ms: int, accepted_ns: int) -> None:
         self.base = base
         self.first_ms = first_ms
-        self.asked_ns = asked_ns
+        self.accepted_ns = accepted_ns
         self.end = base + batch.HEADER_BYTES
         self.parts: list[bytes] = []
         self.places: list[int] = []
         self.messages: list[Message] = []
         self.changes: list[StateChange] = []
-        self.reserved = change.RECORD_BYTES
+        self.reserved = change.RECORD_OVERHEAD_BYTES
         self.page = Effects(base)
         self.flushed = Effects(base)
 
@@ -93,7 +93,7 @@ class OpenBatch:
 class GroupCommit:
     """Writes and syncs. `reached(effects)` is called when a level holds, in log order within a level.
 
-    `keyed(messages, places, first ms, last ms, base)` is called once for each batch written, while its sync is under way.
+    `index_keys(messages, places, first ms, last ms, base)` is called once for each batch written, while its sync is under way.
 
     After a failed write or sync nothing is written any more: what a failed fsync left on the disk is not known, and asking
     again would be told a lie. `broken` says what happened; what waited is failed; reading goes on.
@@ -101,7 +101,7 @@ class GroupCommit:
 
     def __init__(
         self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
-        before_write: Callable[[], None], keyed: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
+        before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
     ) -> None:  # fmt: skip
         self._segments = segments
         self._cache = cache
@@ -109,7 +109,7 @@ class GroupCommit:
         self._config = config
         self._reached = reached
         self._before_write = before_write
-        self._keyed = keyed
+        self._index_keys = index_keys
         self._open: OpenBatch | None = None
         self._sealed: list[OpenBatch | None] = []
         self._unsynced: deque[tuple[int, Effects]] = deque()
@@ -117,9 +117,9 @@ class GroupCommit:
         self.base = segments.active.base
         self._syncing = False
         self._flush_timer: Timer | None = None
-        self._late_timer: Timer | None = None
-        self._gather = Gather()
-        self._gather_timer: Timer | None = None
+        self._timeout_timer: Timer | None = None
+        self._sync_delay = SyncDelay()
+        self._delay_timer: Timer | None = None
         self._waiting = 0
         self._sync_waiters = SyncWaiters()
         self.broken: Failure | None = None
@@ -134,7 +134,7 @@ class GroupCommit:
 
     def close(self) -> None:
         """Let go of the log. A sync that is under way keeps its handle."""
-        for timer in (self._flush_timer, self._late_timer, self._gather_timer):
+        for timer in (self._flush_timer, self._timeout_timer, self._delay_timer):
             if timer is not None:
                 timer.cancel()
         self.broken = self.broken or Failure(ErrorCode.STORE_UNAVAILABLE, "the store is closed")
@@ -149,7 +149,7 @@ class GroupCommit:
 
     def stop(self, what: str, error: OSError) -> None:
         """Something else that must not fail has failed: take no more writes."""
-        self._break(what, error)
+        self._stop_writing(what, error)
 
     def waiting_bytes(self) -> int:
         """Bytes accepted but not yet answered at their level."""
@@ -164,7 +164,7 @@ class GroupCommit:
             return current
         if current is not None:
             self._seal(current)
-        if self.end + batch.HEADER_BYTES + change.RECORD_BYTES + size + state - self.base > self._config.segment_bytes:
+        if self.end + batch.HEADER_BYTES + change.RECORD_OVERHEAD_BYTES + size + state - self.base > self._config.segment_bytes:
             self.roll()
         current = self._open = OpenBatch(self.end, self.stamp(), self._clock.monotonic_ns())
         current.reserved += state
@@ -224,7 +224,7 @@ class GroupCommit:
             return False
         if self._syncing:
             return True
-        return self._gather_timer is not None and self._gather.hold_ns(self._waiting + len(current.flushed.pending)) > 0
+        return self._delay_timer is not None and self._sync_delay.delay_ns(self._waiting + len(current.flushed.pending)) > 0
 
     def _write_sealed(self) -> None:
         written: list[OpenBatch] = []
@@ -234,7 +234,7 @@ class GroupCommit:
                 if self.broken is None:
                     self._write(current)
             except OSError as error:
-                self._break("a write of the log", error)
+                self._stop_writing("a write of the log", error)
             if current is None:
                 continue
             if self.broken is not None:
@@ -248,12 +248,12 @@ class GroupCommit:
                 self._reached(current.page)
             written.append(current)
         if self._unsynced:
-            self._sync_gathered()
+            self._sync_or_delay()
         else:
             self._flush_later(self._clock.monotonic_ns())
         for current in written:
             if current.messages:
-                self._keyed(current.messages, current.places, current.first_ms, self.store_ms, current.base)
+                self._index_keys(current.messages, current.places, current.first_ms, self.store_ms, current.base)
 
     def _write(self, current: OpenBatch | None) -> None:
         if current is None:
@@ -286,21 +286,21 @@ class GroupCommit:
         if self._syncing or self.broken is not None:
             return
         self._syncing = True
-        if self._gather_timer is not None:
-            self._gather_timer.cancel()
-            self._gather_timer = None
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+            self._delay_timer = None
         target = self.written
         began = self._clock.monotonic_ns()
-        if self._late_timer is None:
-            self._late_timer = self._clock.call_at(began + self._config.flush_timeout_ms * 1_000_000, self._late)
+        if self._timeout_timer is None:
+            self._timeout_timer = self._clock.call_at(began + self._config.flush_timeout_ms * 1_000_000, self._answer_timeouts)
 
         def synced(error: OSError | None) -> None:
             self._syncing = False
-            if self._late_timer is not None:
-                self._late_timer.cancel()
-                self._late_timer = None
+            if self._timeout_timer is not None:
+                self._timeout_timer.cancel()
+                self._timeout_timer = None
             if error is not None:
-                self._break("a sync of the log", error)
+                self._stop_writing("a sync of the log", error)
                 return
             took_ns = self._clock.monotonic_ns() - began
             self.syncs += 1
@@ -314,9 +314,9 @@ class GroupCommit:
             self._waiting -= answered
             current = self._open
             coming = len(current.flushed.pending) if current is not None else 0
-            self._gather.synced(answered, self._waiting + coming, took_ns)
+            self._sync_delay.synced(answered, self._waiting + coming, took_ns)
             if self._unsynced or coming:
-                self._sync_gathered(coming)
+                self._sync_or_delay(coming)
             else:
                 self._flush_later(began)
                 if current is not None:
@@ -327,20 +327,20 @@ class GroupCommit:
 
         self._segments.sync(synced)
 
-    def _sync_gathered(self, coming: int = 0) -> None:
+    def _sync_or_delay(self, coming: int = 0) -> None:
         """Sync now, or when those have come who are about to; `coming` are in the batch that is still open."""
         if self._syncing or self.broken is not None:
             return
-        hold_ns = self._gather.hold_ns(self._waiting + coming)
-        if hold_ns == 0:
+        delay_ns = self._sync_delay.delay_ns(self._waiting + coming)
+        if delay_ns == 0:
             self._write_open()
             self._sync()
-        elif self._gather_timer is None:
-            self._gather_timer = self._clock.call_at(self._clock.monotonic_ns() + hold_ns, self._gathered)
+        elif self._delay_timer is None:
+            self._delay_timer = self._clock.call_at(self._clock.monotonic_ns() + delay_ns, self._delay_over)
 
-    def _gathered(self) -> None:
-        self._gather_timer = None
-        self._gather.gave_up()
+    def _delay_over(self) -> None:
+        self._delay_timer = None
+        self._sync_delay.delay_in_vain()
         self._write_open()
         if self._unsynced:
             self._sync()
@@ -355,8 +355,8 @@ class GroupCommit:
         if self._sync_waiters.synced(self.synced):
             self._sync()
 
-    def _late(self) -> None:
-        self._late_timer = None
+    def _answer_timeouts(self) -> None:
+        self._timeout_timer = None
         self._write_open()
         now = self._clock.monotonic_ns()
         limit = self._config.flush_timeout_ms * 1_000_000
@@ -364,15 +364,15 @@ class GroupCommit:
         told: list[Done] = []
         for _, effects in self._unsynced:
             for pending in effects.pending:
-                if pending.done is not None and now - pending.asked_ns >= limit:
+                if pending.done is not None and now - pending.accepted_ns >= limit:
                     told.append(pending.done)
                     pending.done = None
         if self._syncing:
-            self._late_timer = self._clock.call_at(now + limit // 4, self._late)
+            self._timeout_timer = self._clock.call_at(now + limit // 4, self._answer_timeouts)
         for done in told:
             done(failure)
 
-    def _break(self, what: str, error: OSError) -> None:
+    def _stop_writing(self, what: str, error: OSError) -> None:
         if self.broken is None:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)

@@ -157,7 +157,7 @@ class Segments:
             yield header, data
             position += header.size
 
-    def date(self, now_ms: int) -> None:
+    def date_segments(self, now_ms: int) -> None:
         """Give the segments that have not been walked a time: no later than the first batch behind them, or now."""
         following_ms = now_ms
         for segment in reversed(self.all):

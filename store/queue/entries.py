@@ -16,7 +16,7 @@ class TopicEntries:
     def __init__(self, flushed_default: bool) -> None:
         self._flushed_default = flushed_default
         self.topics: dict[str, TopicEntry] = {}
-        self.own: dict[str, TopicEntry] = {}
+        self.own_retention: dict[str, TopicEntry] = {}
 
     def entry(self, topic: str) -> TopicEntry:
         """The entry of `topic`, made when there is none."""
@@ -28,34 +28,34 @@ class TopicEntries:
     def configure(self, name: str, topic: Topic | None) -> None:
         """Give a topic's entry its configuration, None when it has none any more."""
         entry = self.entry(name)
-        entry.become(topic, self._flushed_default)
+        entry.configure(topic, self._flushed_default)
         if topic is not None and (topic.retention_ms or topic.retention_bytes):
-            self.own[name] = entry
+            self.own_retention[name] = entry
         else:
-            self.own.pop(name, None)
+            self.own_retention.pop(name, None)
 
-    def holds(self, queue: Queue) -> bool:
+    def contains(self, queue: Queue) -> bool:
         """True as long as a queue has not been dropped."""
         entry = queue.entry
         if self.topics.get(entry.name) is not entry:
             return False
-        known = (entry.lights or {}).get(queue.lite) if queue.lite else entry.queues.get(queue.id)
+        known = (entry.lite_queues or {}).get(queue.lite) if queue.lite else entry.queues.get(queue.id)
         return known is queue
 
-    def light(self, name: str) -> Queue | None:
+    def lite_queue(self, name: str) -> Queue | None:
         """A light queue by its name."""
         parent, lite_topic = lite.split(name)
         entry = self.topics.get(parent)
-        return None if entry is None or entry.lights is None else entry.lights.get(lite_topic)
+        return None if entry is None or entry.lite_queues is None else entry.lite_queues.get(lite_topic)
 
     def flushed(self, name: str) -> bool:
         """True when what is said of a queue of this name has to wait for a sync."""
         entry = self.topics.get(name) or self.topics.get(lite.topic_of(name))
         return entry is None or entry.flushed
 
-    def new_light(self, entry: TopicEntry, lite_topic: str, first: int) -> Queue:
+    def new_lite_queue(self, entry: TopicEntry, lite_topic: str, first: int) -> Queue:
         """Make a light queue, which begins at offset `first`."""
-        if entry.lights is None:
-            entry.lights = {}
-        queue = entry.lights[lite_topic] = Queue(entry, 0, first, lite_topic)
+        if entry.lite_queues is None:
+            entry.lite_queues = {}
+        queue = entry.lite_queues[lite_topic] = Queue(entry, 0, first, lite_topic)
         return queue

@@ -21,8 +21,8 @@ from store.queue.row import ROW, ROW_BYTES, Row
 FOLDER: Final = "index"
 _HEADER_BYTES_MAX: Final = block.HEADER_BYTES + block.NAME_BYTES_MAX
 _READ_BYTES: Final = 16_384
-_WRITES: Final = 64
-_WRITE_COST: Final = 64
+_SPILL_QUEUES: Final = 64
+_SPILL_COST_ROWS: Final = 64
 
 
 @final
@@ -40,12 +40,12 @@ class QueueIndex(TopicEntries):
         self._files = Segments(disk, FOLDER)
         self._files.cut(min(end, self._files.end), end)
         super().__init__(config.durability is Durability.FLUSHED)
-        self._unwritten: dict[Queue, None] = {}
+        self._tails: dict[Queue, None] = {}
         self.tail_rows = 0
         self.blocks = 0
-        self.oldest = 0
-        self._newest: dict[Queue, int] = {}
-        self._reach: dict[int, int] = {}
+        self.log_start = 0
+        self._last_positions: dict[Queue, int] = {}
+        self._file_last_records: dict[int, int] = {}
 
     @property
     def first(self) -> int:
@@ -60,19 +60,19 @@ class QueueIndex(TopicEntries):
     def queue(self, topic: str, queue_id: int) -> Queue | None:
         """One queue, None when it was never written."""
         entry = self.topics.get(topic)
-        queue = self.light(topic) if entry is None else entry.queues.get(queue_id)
+        queue = self.lite_queue(topic) if entry is None else entry.queues.get(queue_id)
         if queue is not None:
             self.refresh(queue)
         return queue
 
     def refresh(self, queue: Queue) -> None:
         """Find the first offset of `queue` whose record is still there, if something has gone since the last time."""
-        oldest = self.oldest
-        if queue.lite and queue.entry.cut > oldest:
-            oldest = queue.entry.cut
-        if queue.oldest >= oldest:
+        oldest = self.log_start
+        if queue.lite and queue.entry.retained_from > oldest:
+            oldest = queue.entry.retained_from
+        if queue.log_start >= oldest:
             return
-        queue.oldest = oldest
+        queue.log_start = oldest
         self.trim(queue, self.search(queue, queue.first, queue.next, lambda row: row[0] >= oldest))
 
     def add(self, queue: Queue, row: bytes) -> None:
@@ -81,7 +81,7 @@ class QueueIndex(TopicEntries):
         if tail is None:
             queue.tail = bytearray(row)
             queue.tail_first = queue.next
-            self._unwritten[queue] = None
+            self._tails[queue] = None
         else:
             tail += row
         queue.next += 1
@@ -90,20 +90,20 @@ class QueueIndex(TopicEntries):
     def spill(self) -> Iterator[int]:
         """Write out the oldest tails when memory is above its bound, some a step, which yields its cost. Raises OSError."""
         if self.tail_rows > self._config.tail_rows_max:
-            while self._unwritten and self.tail_rows > self._config.tail_rows_max // 2:
-                for queue in list(islice(self._unwritten, _WRITES)):
+            while self._tails and self.tail_rows > self._config.tail_rows_max // 2:
+                for queue in list(islice(self._tails, _SPILL_QUEUES)):
                     self.write_out(queue)
-                yield _WRITES * _WRITE_COST
+                yield _SPILL_QUEUES * _SPILL_COST_ROWS
 
     def write_below(self, position: int, most: int) -> bool:
         """Write out at most `most` queues that hold rows of records before `position`; True when none is left."""
-        for queue in list(islice(self._unwritten, most)):
+        for queue in list(islice(self._tails, most)):
             tail = queue.tail
             assert tail is not None
             if ROW.unpack_from(tail)[0] >= position:
                 return True
             self.write_out(queue)
-        return not self._unwritten
+        return not self._tails
 
     def write_out(self, queue: Queue) -> None:
         """Move the rows of `queue` from memory to a block. Raises OSError."""
@@ -121,7 +121,7 @@ class QueueIndex(TopicEntries):
             self._files.roll()
         place = self._files.end
         self._files.append(data)
-        self._reach_to(self._files.active.base, last)
+        self._note_last_record(self._files.active.base, last)
         if queue.starts is None or queue.places is None:
             queue.starts, queue.places = array("q"), array("q")
         queue.starts.append(first)
@@ -130,7 +130,7 @@ class QueueIndex(TopicEntries):
         self.tail_rows -= count
         queue.tail = None
         queue.tail_first = queue.next
-        del self._unwritten[queue]
+        del self._tails[queue]
 
     def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int]:
         """Take the last blocks of `queue` into `rows` while they are small."""
@@ -200,7 +200,7 @@ class QueueIndex(TopicEntries):
                 self.blocks -= keep
         tail = queue.tail
         # Rows of records that the log still has are written although nobody reads them: they say where the queue goes on.
-        if tail is not None and first >= queue.next and ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0] < self.oldest:
+        if tail is not None and first >= queue.next and ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0] < self.log_start:
             self.forget_tail(queue)
 
     def forget_tail(self, queue: Queue) -> None:
@@ -209,14 +209,14 @@ class QueueIndex(TopicEntries):
             self.tail_rows -= queue.tail_rows()
             queue.tail = None
             queue.tail_first = queue.next
-            del self._unwritten[queue]
+            del self._tails[queue]
 
     def drop_topic(self, topic: str, epoch: int) -> None:
         """Forget a topic's queues; records before `epoch` are no more."""
         old = self.topics.pop(topic, None)
-        self.own.pop(topic, None)
+        self.own_retention.pop(topic, None)
         if old is not None:
-            for queue in old.every():
+            for queue in old.all_queues():
                 self.drop(queue)
         self.topics[topic] = TopicEntry(topic, None, self._flushed_default, epoch)
 
@@ -226,8 +226,8 @@ class QueueIndex(TopicEntries):
         self.blocks -= len(queue.starts or ())
         if not queue.lite:
             queue.entry.queues.pop(queue.id, None)
-        elif queue.entry.lights is not None:
-            queue.entry.lights.pop(queue.lite, None)
+        elif queue.entry.lite_queues is not None:
+            queue.entry.lite_queues.pop(queue.lite, None)
 
     def load(self, position: int, epochs: Callable[[str], int]) -> None:
         """Read the headers of all blocks; rows of records from `position` on are left to be read from the log again."""
@@ -243,18 +243,18 @@ class QueueIndex(TopicEntries):
             if found is None or place + found.size > segment.end:
                 self._files.cut(place, 0)
                 return
-            self._reach_to(segment.base, found.last_physical)
-            self._take(found, place, position, epochs(lite.topic_of(found.topic)))
+            self._note_last_record(segment.base, found.last_physical)
+            self._load_block(found, place, position, epochs(lite.topic_of(found.topic)))
             place += found.size
 
-    def _take(self, found: block.Block, place: int, position: int, epoch: int) -> None:
+    def _load_block(self, found: block.Block, place: int, position: int, epoch: int) -> None:
         if found.epoch < epoch:
             return
         entry = self.entry(lite.topic_of(found.topic))
         if found.epoch != entry.epoch:
             if found.epoch < entry.epoch:
                 return
-            for queue in entry.every():
+            for queue in entry.all_queues():
                 self.drop(queue)
             entry.epoch = found.epoch
         queue = self._queue_of(found, entry)
@@ -274,7 +274,7 @@ class QueueIndex(TopicEntries):
             queue.places.append(place)
             self.blocks += 1
             queue.next = queue.visible = queue.tail_first = found.first + found.count
-            self._newest[queue] = found.last_physical
+            self._last_positions[queue] = found.last_physical
             return
         queue.next = queue.visible = queue.tail_first = found.first
         rows = self._files.read(place + found.rows_at, found.count * ROW_BYTES)
@@ -288,7 +288,7 @@ class QueueIndex(TopicEntries):
         """The queue whose rows a block has, made when there is none."""
         lite_topic = lite.split(found.topic)[1]
         if lite_topic:
-            return self.light(found.topic) or self.new_light(entry, lite_topic, found.first)
+            return self.lite_queue(found.topic) or self.new_lite_queue(entry, lite_topic, found.first)
         queue = entry.queues.get(found.queue_id)
         if queue is None:
             queue = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
@@ -298,26 +298,26 @@ class QueueIndex(TopicEntries):
         """(base of the log segment that holds its newest message, queue) of each queue that has one, in order. After `load`."""
         found: list[tuple[int, Queue]] = []
         for entry in self.topics.values():
-            for queue in entry.every():
+            for queue in entry.all_queues():
                 tail = queue.tail
-                last = self._newest.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
+                last = self._last_positions.get(queue, -1) if tail is None else ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0]
                 segment = log.at(last) if last >= 0 else None
                 if segment is not None:
                     found.append((segment.base, queue))
-        self._newest.clear()
+        self._last_positions.clear()
         found.sort(key=lambda pair: pair[0])
         return found
 
     def drop_files(self, oldest: int) -> None:
         """Delete index files of which every block's last record stands before `oldest`."""
-        while len(self._files.all) > 1 and self._reach.get(self._files.first, 0) < oldest:
-            self._reach.pop(self._files.first, None)
+        while len(self._files.all) > 1 and self._file_last_records.get(self._files.first, 0) < oldest:
+            self._file_last_records.pop(self._files.first, None)
             self._files.drop_first()
 
-    def _reach_to(self, base: int, last: int) -> None:
+    def _note_last_record(self, base: int, last: int) -> None:
         """The index file at `base` has a block whose last record is at `last`."""
-        if last > self._reach.get(base, 0):
-            self._reach[base] = last
+        if last > self._file_last_records.get(base, 0):
+            self._file_last_records[base] = last
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
         """Make the blocks durable."""

@@ -18,27 +18,27 @@ class TopicEntry:
     cut      what stands before this position of the log is older, or more, than the topic keeps: light queues have lost it
     """
 
-    __slots__ = ("cut", "epoch", "flushed", "light", "lights", "name", "queues", "topic")
+    __slots__ = ("epoch", "flushed", "is_lite", "lite_queues", "name", "queues", "retained_from", "topic")
 
     def __init__(self, name: str, topic: Topic | None, flushed: bool, epoch: int) -> None:
         self.name = name
         self.topic = topic
         self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
         self.epoch = epoch
-        self.cut = 0
-        self.light = topic is not None and topic.type == "LITE"
-        self.lights: dict[str, Queue] | None = None
+        self.retained_from = 0
+        self.is_lite = topic is not None and topic.type == "LITE"
+        self.lite_queues: dict[str, Queue] | None = None
         self.queues: dict[int, Queue] = {}
 
-    def become(self, topic: Topic | None, flushed: bool) -> None:
+    def configure(self, topic: Topic | None, flushed: bool) -> None:
         """Take the topic's configuration; `flushed`: the level when there is none."""
         self.topic = topic
         self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
-        self.light = topic is not None and topic.type == "LITE"
+        self.is_lite = topic is not None and topic.type == "LITE"
 
-    def every(self) -> list[Queue]:
+    def all_queues(self) -> list[Queue]:
         """All queues, light ones too."""
-        return [*self.queues.values(), *(self.lights or {}).values()]
+        return [*self.queues.values(), *(self.lite_queues or {}).values()]
 
 
 @final
@@ -54,7 +54,7 @@ class Queue:
     """
 
     __slots__ = (
-        "entry", "first", "flushed", "id", "lite", "next", "oldest", "places", "starts", "tail", "tail_first", "visible",
+        "entry", "first", "flushed", "id", "lite", "log_start", "next", "places", "starts", "tail", "tail_first", "visible",
     )  # fmt: skip
 
     def __init__(self, entry: TopicEntry, queue_id: int, first: int = 0, lite: str = "") -> None:
@@ -69,7 +69,7 @@ class Queue:
         self.starts: array[int] | None = None
         self.places: array[int] | None = None
         self.flushed = False
-        self.oldest = 0
+        self.log_start = 0
 
     @property
     def name(self) -> str:

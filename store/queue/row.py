@@ -16,7 +16,7 @@ Row = tuple[int, int, int, int]
 """(physical offset, size, tag hash, store ms)"""
 
 
-def within(rows: Sequence[Row], max_bytes: int) -> Sequence[Row]:
+def rows_within(rows: Sequence[Row], max_bytes: int) -> Sequence[Row]:
     """The first rows that fit into `max_bytes`, always one."""
     if len(rows) * 1_024 <= max_bytes and all(row[1] <= 1_024 for row in rows):
         return rows

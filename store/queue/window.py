@@ -24,165 +24,165 @@ _NEWEST: Final = 1 << 62
 
 
 @final
-class Stretch:
+class CountedRange:
     """Rows of one queue from `begin` on that are counted: pieces by the offset after each, and their bytes.
 
     place   of the row at `begin` in the log, while it is counted backwards
-    shed    rows from `begin` on that are found to be too much, and their bytes
+    excess    rows from `begin` on that are found to be too much, and their bytes
     """
 
-    __slots__ = ("begin", "ends", "place", "queue", "shed", "shed_bytes", "total", "weights")
+    __slots__ = ("begin", "ends", "excess", "excess_bytes", "place", "queue", "sizes", "total")
 
     def __init__(self, queue: Queue, begin: int) -> None:
         self.queue = queue
         self.begin = begin
         self.ends: deque[int] = deque()
-        self.weights: deque[int] = deque()
+        self.sizes: deque[int] = deque()
         self.total = 0
         self.place = _NEWEST
-        self.shed = 0
-        self.shed_bytes = 0
+        self.excess = 0
+        self.excess_bytes = 0
 
     @property
     def end(self) -> int:
         """The offset after the last row."""
         return self.ends[-1] if self.ends else self.begin
 
-    def push(self, end: int, weight: int) -> None:
-        """Rows up to `end` have come, `weight` bytes."""
+    def push(self, end: int, size: int) -> None:
+        """Rows up to `end` have come, `size` bytes."""
         begun = self.ends[-2] if len(self.ends) > 1 else self.begin
         if self.ends and end - begun <= PIECE_ROWS:
             self.ends[-1] = end
-            self.weights[-1] += weight
+            self.sizes[-1] += size
         else:
             self.ends.append(end)
-            self.weights.append(weight)
-        self.total += weight
+            self.sizes.append(size)
+        self.total += size
 
-    def push_front(self, begin: int, weight: int) -> None:
+    def push_front(self, begin: int, size: int) -> None:
         """Rows from `begin` on are counted too."""
         self.ends.appendleft(self.begin)
-        self.weights.appendleft(weight)
+        self.sizes.appendleft(size)
         self.begin = begin
-        self.total += weight
+        self.total += size
 
-    def drop(self) -> None:
-        """What is shed is no more."""
-        weight = self.shed_bytes
-        self.begin += self.shed
-        self.total -= weight
+    def drop_excess(self) -> None:
+        """What is excess is no more."""
+        size = self.excess_bytes
+        self.begin += self.excess
+        self.total -= size
         while self.ends and self.ends[0] <= self.begin:
             self.ends.popleft()
-            weight -= self.weights.popleft()
-        if self.weights:
-            self.weights[0] -= weight
-        self.shed = self.shed_bytes = 0
+            size -= self.sizes.popleft()
+        if self.sizes:
+            self.sizes[0] -= size
+        self.excess = self.excess_bytes = 0
 
 
 @final
 class ByteWindow:
     """Queues that keep so many bytes together: their newest messages, by place in the log."""
 
-    __slots__ = ("_index", "_stretches")
+    __slots__ = ("_index", "_ranges")
 
     def __init__(self, index: QueueIndex) -> None:
         self._index = index
-        self._stretches: dict[Queue, Stretch] = {}
+        self._ranges: dict[Queue, CountedRange] = {}
 
     def steps(self, queues: Sequence[Queue], bound: int) -> Generator[int, None, int]:
         """Count, and trim what is beyond `bound` bytes; a position of the log comes back, before which all is gone, or 0.
 
         Yields how many rows were read since the last time: the caller may go on later. One call at a time. Raises OSError.
         """
-        stretches = self._stretches
-        for gone in stretches.keys() - set(queues):
-            del stretches[gone]
+        ranges = self._ranges
+        for gone in ranges.keys() - set(queues):
+            del ranges[gone]
         for queue in queues:
             self._index.refresh(queue)
-            if queue not in stretches:
-                stretches[queue] = Stretch(queue, queue.first)
-        self._leave(bound)
-        for stretch in list(stretches.values()):
-            yield from self._follow(stretch)
-        yield from self._reach_back(bound)
-        cut = yield from self._shed(bound)
-        for stretch in stretches.values():
-            begin = stretch.begin + stretch.shed
-            stretch.drop()
-            if self._index.holds(stretch.queue):
-                self._index.trim(stretch.queue, begin)
+            if queue not in ranges:
+                ranges[queue] = CountedRange(queue, queue.first)
+        self._restart_when_cheaper(bound)
+        for counted in list(ranges.values()):
+            yield from self._count_new(counted)
+        yield from self._count_older(bound)
+        cut = yield from self._find_excess(bound)
+        for counted in ranges.values():
+            begin = counted.begin + counted.excess
+            counted.drop_excess()
+            if self._index.contains(counted.queue):
+                self._index.trim(counted.queue, begin)
         return cut
 
-    def _leave(self, bound: int) -> None:
+    def _restart_when_cheaper(self, bound: int) -> None:
         """Forget what is known when counting anew, from the newest row backwards, is less work."""
-        stretches = self._stretches.values()
-        known = sum(stretch.end - stretch.begin for stretch in stretches)
-        new = sum(stretch.queue.visible - stretch.end for stretch in stretches)
-        if new > known or sum(stretch.total for stretch in stretches) > 2 * bound:
-            for queue in self._stretches:
-                self._stretches[queue] = Stretch(queue, queue.visible)
+        ranges = self._ranges.values()
+        known = sum(counted.end - counted.begin for counted in ranges)
+        new = sum(counted.queue.visible - counted.end for counted in ranges)
+        if new > known or sum(counted.total for counted in ranges) > 2 * bound:
+            for queue in self._ranges:
+                self._ranges[queue] = CountedRange(queue, queue.visible)
 
-    def _follow(self, stretch: Stretch) -> Iterator[int]:
+    def _count_new(self, counted: CountedRange) -> Iterator[int]:
         """Count what has come to a queue, and no more what is gone from it."""
-        queue = stretch.queue
+        queue = counted.queue
         first = queue.first
-        while stretch.ends and stretch.ends[0] <= first:
-            stretch.begin = stretch.ends.popleft()
-            stretch.total -= stretch.weights.popleft()
-        if stretch.begin < first:
-            if stretch.ends:
-                rows = self._index.rows(queue, first, stretch.ends[0] - first)
-                weight = sum(row[1] for row in rows)
-                stretch.total += weight - stretch.weights[0]
-                stretch.weights[0] = weight
+        while counted.ends and counted.ends[0] <= first:
+            counted.begin = counted.ends.popleft()
+            counted.total -= counted.sizes.popleft()
+        if counted.begin < first:
+            if counted.ends:
+                rows = self._index.rows(queue, first, counted.ends[0] - first)
+                size = sum(row[1] for row in rows)
+                counted.total += size - counted.sizes[0]
+                counted.sizes[0] = size
                 yield len(rows)
-            stretch.begin = first
-        while stretch.end < queue.visible:
-            begin = stretch.end
+            counted.begin = first
+        while counted.end < queue.visible:
+            begin = counted.end
             rows = self._index.rows(queue, begin, min(PIECE_ROWS, queue.visible - begin))
             if not rows:
                 return
-            stretch.push(begin + len(rows), sum(row[1] for row in rows))
+            counted.push(begin + len(rows), sum(row[1] for row in rows))
             yield len(rows)
 
-    def _reach_back(self, bound: int) -> Iterator[int]:
+    def _count_older(self, bound: int) -> Iterator[int]:
         """Count older rows, always in the queue that is least far back, until what is older in any queue is too much.
 
         What a queue has counted of before the beginning of another is in its oldest piece: without these, it is enough.
         """
         while True:
-            open_ones = [each for each in self._stretches.values() if each.begin > each.queue.first]
+            open_ones = [each for each in self._ranges.values() if each.begin > each.queue.first]
             if not open_ones:
                 return
-            sure = sum(each.total - (each.weights[0] if each.weights else 0) for each in self._stretches.values())
+            sure = sum(each.total - (each.sizes[0] if each.sizes else 0) for each in self._ranges.values())
             if sure > bound:
                 return
-            stretch = max(open_ones, key=lambda each: each.place)
-            begin = max(stretch.begin - PIECE_ROWS, stretch.queue.first)
-            rows = self._index.rows(stretch.queue, begin, stretch.begin - begin)
-            if len(rows) < stretch.begin - begin:
+            counted = max(open_ones, key=lambda each: each.place)
+            begin = max(counted.begin - PIECE_ROWS, counted.queue.first)
+            rows = self._index.rows(counted.queue, begin, counted.begin - begin)
+            if len(rows) < counted.begin - begin:
                 # The rest cannot be read: it is as good as gone.
                 rows = []
             if rows:
-                stretch.place = rows[0][0]
-                stretch.push_front(begin, sum(row[1] for row in rows))
-            elif self._index.holds(stretch.queue):
-                self._index.trim(stretch.queue, stretch.begin)
+                counted.place = rows[0][0]
+                counted.push_front(begin, sum(row[1] for row in rows))
+            elif self._index.contains(counted.queue):
+                self._index.trim(counted.queue, counted.begin)
             else:
                 return
             yield len(rows) + 1
 
-    def _shed(self, bound: int) -> Generator[int, None, int]:
+    def _find_excess(self, bound: int) -> Generator[int, None, int]:
         """Find the oldest rows that are too much; the place after the last of them, 0 when there are none."""
-        over = sum(stretch.total for stretch in self._stretches.values()) - bound
+        over = sum(counted.total for counted in self._ranges.values()) - bound
         cut = 0
         if over <= 0:
             return 0
-        oldest = merge(*map(self._oldest, self._stretches.values()), key=itemgetter(0))
-        for count, (place, weight, stretch) in enumerate(oldest, 1):
-            stretch.shed += 1
-            stretch.shed_bytes += weight
-            over -= weight
+        oldest = merge(*map(self._oldest, self._ranges.values()), key=itemgetter(0))
+        for count, (place, size, counted) in enumerate(oldest, 1):
+            counted.excess += 1
+            counted.excess_bytes += size
+            over -= size
             cut = place + 1
             if over <= 0:
                 break
@@ -190,14 +190,14 @@ class ByteWindow:
                 yield PIECE_ROWS
         return cut
 
-    def _oldest(self, stretch: Stretch) -> Iterator[tuple[int, int, Stretch]]:
-        """(place, bytes, stretch) of counted rows, oldest first."""
-        offset, limit = stretch.begin, _AHEAD_ROWS
-        while offset < stretch.end:
-            rows = self._index.rows(stretch.queue, offset, min(limit, stretch.end - offset))
+    def _oldest(self, counted: CountedRange) -> Iterator[tuple[int, int, CountedRange]]:
+        """(place, bytes, counted) of counted rows, oldest first."""
+        offset, limit = counted.begin, _AHEAD_ROWS
+        while offset < counted.end:
+            rows = self._index.rows(counted.queue, offset, min(limit, counted.end - offset))
             if not rows:
                 return
             for row in rows:
-                yield row[0], row[1], stretch
+                yield row[0], row[1], counted
             offset += len(rows)
             limit = min(2 * limit, PIECE_ROWS)

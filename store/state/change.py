@@ -9,8 +9,8 @@ from typing import Final
 from domain.ports import StateChange
 
 STATE_TOPIC: Final = "rmq_sys_headgate_state"
-RECORD_BYTES: Final = 160
-LONG_BYTES: Final = 160
+RECORD_OVERHEAD_BYTES: Final = 160
+LONG_VALUE_BYTES: Final = 160
 """A row of memory for where a value is costs a quarter of this."""
 
 _KEY = struct.Struct(">H")
@@ -45,9 +45,9 @@ def encode(changes: Iterable[StateChange]) -> bytes:
 
 
 def is_long(item: StateChange) -> bool:
-    """True for a value that stays in the log, while memory keeps where: from LONG_BYTES on, the store's own aside."""
+    """True for a value that stays in the log, while memory keeps where: from LONG_VALUE_BYTES on, the store's own aside."""
     value = item.value
-    return value is not None and LONG_BYTES <= len(value) < 1 << 24 and not item.space.startswith("@")
+    return value is not None and LONG_VALUE_BYTES <= len(value) < 1 << 24 and not item.space.startswith("@")
 
 
 def locate(items: Iterable[StateChange], position: int) -> None:

@@ -6,47 +6,47 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Final, final
 
-_PIECE: Final = 512
+_LIST_KEYS: Final = 512
 
 
 @final
 class SortedKeys:
     """A sorted set of byte strings."""
 
-    __slots__ = ("_firsts", "_pieces")
+    __slots__ = ("_firsts", "_lists")
 
     def __init__(self) -> None:
-        self._pieces: list[list[bytes]] = []
+        self._lists: list[list[bytes]] = []
         self._firsts: list[bytes] = []
 
     def add(self, key: bytes) -> None:
         """Add `key`, which is not there."""
-        if not self._pieces:
-            self._pieces.append([key])
+        if not self._lists:
+            self._lists.append([key])
             self._firsts.append(key)
             return
         at = max(bisect_right(self._firsts, key) - 1, 0)
-        piece = self._pieces[at]
-        insort(piece, key)
-        self._firsts[at] = piece[0]
-        if len(piece) > 2 * _PIECE:
-            self._pieces[at : at + 1] = [piece[:_PIECE], piece[_PIECE:]]
-            self._firsts[at : at + 1] = [piece[0], piece[_PIECE]]
+        keys = self._lists[at]
+        insort(keys, key)
+        self._firsts[at] = keys[0]
+        if len(keys) > 2 * _LIST_KEYS:
+            self._lists[at : at + 1] = [keys[:_LIST_KEYS], keys[_LIST_KEYS:]]
+            self._firsts[at : at + 1] = [keys[0], keys[_LIST_KEYS]]
 
     def remove(self, key: bytes) -> None:
         """Remove `key`, which is there."""
         at = bisect_right(self._firsts, key) - 1
-        piece = self._pieces[at]
-        del piece[bisect_left(piece, key)]
-        if piece:
-            self._firsts[at] = piece[0]
+        keys = self._lists[at]
+        del keys[bisect_left(keys, key)]
+        if keys:
+            self._firsts[at] = keys[0]
         else:
-            del self._pieces[at]
+            del self._lists[at]
             del self._firsts[at]
 
     def since(self, key: bytes) -> Iterator[bytes]:
         """Keys from `key` on, ascending. The set must not change meanwhile."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
-        for index in range(at, len(self._pieces)):
-            piece = self._pieces[index]
-            yield from piece[bisect_left(piece, key) :] if index == at else piece
+        for index in range(at, len(self._lists)):
+            keys = self._lists[index]
+            yield from keys[bisect_left(keys, key) :] if index == at else keys

@@ -11,7 +11,7 @@ from domain.errors import Failure
 from domain.ports import StateChange
 from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Durability, Group, Topic
-from store.state.view import GROUP, TOPIC, Append, answering
+from store.state.view import GROUP, TOPIC, Append, failure_only
 
 
 def encode_topic(topic: Topic) -> bytes:
@@ -40,8 +40,8 @@ def decode_group(value: bytes) -> Group:
     fields: dict[str, Any] = json.loads(value)
     known = {name: fields[name] for name in Group.__dataclass_fields__ if name in fields}
     if "retry" in known:
-        told = known["retry"]
-        policy = {name: told[name] for name in RetryPolicy.__dataclass_fields__ if name in told}
+        stored = known["retry"]
+        policy = {name: stored[name] for name in RetryPolicy.__dataclass_fields__ if name in stored}
         policy["steps_ms"] = tuple(policy.get("steps_ms", DEFAULT.steps_ms))
         known["retry"] = RetryPolicy(**policy)
     return Group(**known)
@@ -69,12 +69,12 @@ class Catalogue:
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
         """Create or replace."""
-        self._append([StateChange(TOPIC, topic.name.encode(), encode_topic(topic))], answering(done))
+        self._append([StateChange(TOPIC, topic.name.encode(), encode_topic(topic))], failure_only(done))
 
     def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
         """Delete, with its messages' index. Its queues are empty from this call on."""
         changes = self._drop_topic(name)
-        self._append([StateChange(TOPIC, name.encode(), None), *changes], answering(done))
+        self._append([StateChange(TOPIC, name.encode(), None), *changes], failure_only(done))
 
     def group(self, name: str) -> Group | None:
         """One group."""
@@ -86,11 +86,11 @@ class Catalogue:
 
     def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
         """Create or replace."""
-        self._append([StateChange(GROUP, group.name.encode(), encode_group(group))], answering(done))
+        self._append([StateChange(GROUP, group.name.encode(), encode_group(group))], failure_only(done))
 
     def delete_group(self, name: str, done: Callable[[None | Failure], None]) -> None:
         """Delete. Its positions go with MessageStore.drop_group."""
-        self._append([StateChange(GROUP, name.encode(), None)], answering(done))
+        self._append([StateChange(GROUP, name.encode(), None)], failure_only(done))
 
     def default_durability(self) -> Durability:
         """What new topics get."""

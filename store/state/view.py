@@ -102,7 +102,7 @@ class StateView:
         if any(change.space.startswith("@") for change in changes):
             raise ValueError("state spaces that begin with @ belong to the store")
         assert self._append is not None
-        self._append(changes, None if done is None else answering(done))
+        self._append(changes, None if done is None else failure_only(done))
 
     def apply(self, change: StateChange, base: int) -> None:
         """A change that has become durable; its record is in the segment at `base`."""
@@ -110,11 +110,11 @@ class StateView:
         if value is None:
             self._set(change.space, key, None, 0, base)
         elif change.at >= 0:
-            self.refer(change.space, key, rows.pack(change.at, len(value)), base)
+            self.put_row(change.space, key, rows.pack(change.at, len(value)), base)
         else:
             self._set(change.space, key, value, len(value), base)
 
-    def refer(self, name: str, key: bytes, row: int, base: int) -> None:
+    def put_row(self, name: str, key: bytes, row: int, base: int) -> None:
         """The value of `key` is a long one, where `row` says, in the segment at `base`."""
         self._set(name, key, row, rows.unpack(row)[1], base)
 
@@ -194,7 +194,7 @@ class StateView:
         return len(self._anchors) + self._rows.total
 
 
-def answering(done: Callable[[None | Failure], None]) -> Done:
+def failure_only(done: Callable[[None | Failure], None]) -> Done:
     """An append's answer, for those who only want to know whether it holds."""
 
     def answer(result: list[Placed] | Failure) -> None:

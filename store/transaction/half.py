@@ -35,13 +35,13 @@ class Half:
         self.next_ms = next_ms
         self.checks = checks
 
-    def value(self) -> bytes:
+    def encode(self) -> bytes:
         """As state: checks 4 | next ms 8 | length of the id 2 | id | group."""
         name = self.message_id.encode()
         return _VALUE.pack(self.checks, self.next_ms, len(name)) + name + self.group.encode()
 
 
-def of_value(value: bytes) -> Half:
+def decode(value: bytes) -> Half:
     """The other way."""
     checks, next_ms, length = _VALUE.unpack_from(value)
     at = _VALUE.size + length
@@ -73,7 +73,7 @@ def prepared(message: Message) -> Message:
     )  # fmt: skip
 
 
-def place_of(record: Record) -> tuple[str, int]:
+def destination_of(record: Record) -> tuple[str, int]:
     """Topic and queue that the half message is meant for."""
     stored = record.properties
     return properties.text(stored, properties.REAL_TOPIC), int(properties.find(stored, b"REAL_QID"))
@@ -82,7 +82,7 @@ def place_of(record: Record) -> tuple[str, int]:
 def committed(data: bytes) -> Message:
     """A half's record -> the message as everybody may see it."""
     record = Record(data)
-    topic, queue_id = place_of(record)
+    topic, queue_id = destination_of(record)
     message = message_of(record, topic, queue_id, properties.without(record.properties, (properties.TRAN_MSG, *_PLACE)))
     message.sys_flag |= SYS_COMMITTED
     message.prepared_offset = record.physical_offset
@@ -101,9 +101,9 @@ def copied(data: bytes) -> Message:
     return message_of(record, HALF_TOPIC, 0, record.properties)
 
 
-def shown(data: bytes) -> bytes:
+def as_sent(data: bytes) -> bytes:
     """A half's record -> what its producer is shown: its own topic and queue, with the half's offsets."""
     record = Record(data)
-    topic, queue_id = place_of(record)
+    topic, queue_id = destination_of(record)
     message = message_of(record, topic, queue_id, properties.without(record.properties, _PLACE))
     return encode(message, record.queue_offset, record.physical_offset, record.store_ms, record.store_host)

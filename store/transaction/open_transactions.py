@@ -66,10 +66,10 @@ class OpenTransactions:
         self._host = host
         self._listeners: list[TransactionListener] = []
         self._open: dict[int, Half] = {}
-        self._named: dict[tuple[str, str], int] = {}
-        self._ended: dict[tuple[str, str], str] = {}
+        self._by_name: dict[tuple[str, str], int] = {}
+        self._outcomes: dict[tuple[str, str], str] = {}
         self._heap: list[tuple[int, int]] = []
-        self._unheard = UnansweredChecks(clock, self._repeat)
+        self._unanswered = UnansweredChecks(clock, self._repeat_checks)
         self._timer: Timer | None = None
         self._stopped = False
         self.checked = self.ended = 0
@@ -78,18 +78,18 @@ class OpenTransactions:
         return len(self._open)
 
     def start(self) -> None:
-        """The log has been read: take up what is open. Whether the latest question was heard nobody knows."""
+        """The log has been read: take up what is open. Whether the latest question was delivered nobody knows."""
         for key, value in self._host.halves():
-            opened = half.of_value(value)
-            self._keep(int.from_bytes(key, "big"), opened)
+            opened = half.decode(value)
+            self._add(int.from_bytes(key, "big"), opened)
             if opened.checks:
-                self._unheard.add(opened.group, opened.message_id)
+                self._unanswered.add(opened.group, opened.message_id)
         self._arm()
 
     def stop(self) -> None:
         """The store is closed: nobody is asked any more."""
         self._stopped = True
-        self._unheard.stop()
+        self._unanswered.stop()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -99,7 +99,7 @@ class OpenTransactions:
 
     def present(self, group: str) -> None:
         """Transactions.present."""
-        self._unheard.present(group)
+        self._unanswered.present(group)
 
     def begin(self, messages: Sequence[Message]) -> list[StateChange] | Failure:
         """Half messages in the form of `half.prepared` are about to be appended, at once and in this order: the changes to go
@@ -112,28 +112,28 @@ class OpenTransactions:
         now_ms = self._clock.wall_ms()
         for message in messages:
             opened = half.opened(message, now_ms, self.questions.timeout_ms)
-            before = self._named.get((opened.group, opened.message_id))
+            before = self._by_name.get((opened.group, opened.message_id))
             if before is not None:
-                changes.append(self._drop(before))
-                self._unheard.forget(opened.group, opened.message_id)
-            self._ended.pop((opened.group, opened.message_id), None)
-            self._keep(offset, opened)
-            changes.append(StateChange(HALF, _key(offset), opened.value()))
+                changes.append(self._remove(before))
+                self._unanswered.forget(opened.group, opened.message_id)
+            self._outcomes.pop((opened.group, opened.message_id), None)
+            self._add(offset, opened)
+            changes.append(StateChange(HALF, _key(offset), opened.encode()))
             offset += 1
         self._arm()
         return changes
 
-    def _keep(self, offset: int, opened: Half) -> None:
+    def _add(self, offset: int, opened: Half) -> None:
         self._open[offset] = opened
-        self._named[(opened.group, opened.message_id)] = offset
+        self._by_name[(opened.group, opened.message_id)] = offset
         heappush(self._heap, (opened.next_ms, offset))
 
-    def _drop(self, offset: int) -> StateChange:
+    def _remove(self, offset: int) -> StateChange:
         """Forget an open transaction; what the log has to know of it."""
         opened = self._open.pop(offset)
         name = (opened.group, opened.message_id)
-        if self._named.get(name) == offset:
-            del self._named[name]
+        if self._by_name.get(name) == offset:
+            del self._by_name[name]
         if len(self._heap) > 2 * len(self._open) + _HEAP_SLACK:
             self._heap = [(known.next_ms, at) for at, known in self._open.items()]
             heapify(self._heap)
@@ -141,12 +141,12 @@ class OpenTransactions:
 
     def _end(self, offset: int, outcome: str) -> StateChange:
         opened = self._open[offset]
-        if len(self._ended) >= ENDED_MAX:
-            del self._ended[next(iter(self._ended))]
-        self._ended[(opened.group, opened.message_id)] = outcome
-        self._unheard.forget(opened.group, opened.message_id)
+        if len(self._outcomes) >= ENDED_MAX:
+            del self._outcomes[next(iter(self._outcomes))]
+        self._outcomes[(opened.group, opened.message_id)] = outcome
+        self._unanswered.forget(opened.group, opened.message_id)
         self.ended += 1
-        return self._drop(offset)
+        return self._remove(offset)
 
     # Decisions
 
@@ -170,9 +170,9 @@ class OpenTransactions:
             answer(failure)
             return
         wanted = "committed" if commit else "rolled back"
-        at = self._at(group, message_id, offset)
+        at = self._find(group, message_id, offset)
         if at < 0:
-            ended = self._ended.get((group, message_id), wanted if 0 <= offset < self._host.half_queue().next else "")
+            ended = self._outcomes.get((group, message_id), wanted if 0 <= offset < self._host.half_queue().next else "")
             if ended == wanted:
                 self._host.put((), (), answer)  # the decision may still be on its way to the disk
             else:
@@ -199,7 +199,7 @@ class OpenTransactions:
 
     def topic(self, group: str, message_id: str, offset: int) -> str:
         """Transactions.topic."""
-        at = self._at(group, message_id, offset)
+        at = self._find(group, message_id, offset)
         row = self._row(at) if at >= 0 else None
         if row is None:
             return ""
@@ -207,11 +207,11 @@ class OpenTransactions:
             (data,) = self._host.records([row])
         except (OSError, StoreError):
             return ""
-        return half.place_of(Record(data))[0]
+        return half.destination_of(Record(data))[0]
 
-    def _at(self, group: str, message_id: str, offset: int) -> int:
+    def _find(self, group: str, message_id: str, offset: int) -> int:
         """Where the open half is that a decision means, -1 for none."""
-        return offset if offset in self._open else self._named.get((group, message_id), -1)
+        return offset if offset in self._open else self._by_name.get((group, message_id), -1)
 
     def _row(self, offset: int) -> Row | None:
         """The row of a half that can be read."""
@@ -233,7 +233,7 @@ class OpenTransactions:
     def _fire(self) -> None:
         self._timer = None
         if self._host.refusal() is None:
-            self._look(self._clock.wall_ms())
+            self._check_due(self._clock.wall_ms())
         self._arm()
 
     def _due(self, now_ms: int) -> list[tuple[int, Row]]:
@@ -250,7 +250,7 @@ class OpenTransactions:
                 due.append((offset, row))
         return due
 
-    def _look(self, now_ms: int) -> None:
+    def _check_due(self, now_ms: int) -> None:
         """Ask about what is due, and give up what has been asked about often enough."""
         try:
             due = self._due(now_ms)
@@ -267,28 +267,28 @@ class OpenTransactions:
                 changes.append(self._end(offset, "given up"))
                 continue
             opened.checks += 1
-            changes.append(StateChange(HALF, _key(offset), opened.value()))
+            changes.append(StateChange(HALF, _key(offset), opened.encode()))
             asked.append((offset, data))
 
-        def counted(result: list[Placed] | Failure) -> None:
+        def written(result: list[Placed] | Failure) -> None:
             if not isinstance(result, Failure):
                 for offset, data in asked:
                     self._ask(offset, data)
 
         if changes:
-            self._host.put(messages, changes, counted)
+            self._host.put(messages, changes, written)
 
     def _ask(self, offset: int, data: bytes) -> None:
         opened = self._open.get(offset)
         if opened is not None and not self._stopped:
             self.checked += 1
-            heard = [listener.undecided(opened.group, half.shown(data), opened.checks) for listener in self._listeners]
-            if not any(heard):
-                self._unheard.add(opened.group, opened.message_id)
+            delivered = [listener.undecided(opened.group, half.as_sent(data), opened.checks) for listener in self._listeners]
+            if not any(delivered):
+                self._unanswered.add(opened.group, opened.message_id)
 
-    def _repeat(self, names: Sequence[tuple[str, str]]) -> None:
+    def _repeat_checks(self, names: Sequence[tuple[str, str]]) -> None:
         """Put questions again that were put in vain, uncounted. The next one has its time from now on."""
-        offsets = [self._named[name] for name in names if name in self._named]
+        offsets = [self._by_name[name] for name in names if name in self._by_name]
         rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
         try:
             records = self._host.records([row for _, row in rows])
@@ -320,13 +320,13 @@ class OpenTransactions:
             size += row[1]
         messages = [half.copied(data) for data in self._host.records(rows)]
         changes: list[StateChange] = []
-        following = self._host.half_queue().next
+        next_offset = self._host.half_queue().next
         for offset in old:
             opened = self._open[offset]
-            changes.append(self._drop(offset))
-            self._keep(following, opened)
-            changes.append(StateChange(HALF, _key(following), opened.value()))
-            following += 1
+            changes.append(self._remove(offset))
+            self._add(next_offset, opened)
+            changes.append(StateChange(HALF, _key(next_offset), opened.encode()))
+            next_offset += 1
         return messages, changes
 
 

@@ -21,14 +21,14 @@ Name = tuple[str, str]
 class UnansweredChecks:
     """Open transactions by producer group, each asked about in vain. A question is put again once, to whoever comes first."""
 
-    __slots__ = ("_ask", "_clock", "_come", "_stopped", "_timer", "_waiting")
+    __slots__ = ("_arrived_groups", "_ask", "_clock", "_stopped", "_timer", "_waiting")
 
     def __init__(self, clock: Clock, ask: Callable[[Sequence[Name]], None]) -> None:
         """`ask` puts questions again; it adds those that are in vain once more."""
         self._clock = clock
         self._ask = ask
         self._waiting: dict[str, dict[str, None]] = {}
-        self._come: dict[str, None] = {}
+        self._arrived_groups: dict[str, None] = {}
         self._timer: Timer | None = None
         self._stopped = False
 
@@ -50,7 +50,7 @@ class UnansweredChecks:
     def present(self, group: str) -> None:
         """A producer of `group` has come."""
         if group in self._waiting and not self._stopped:
-            self._come[group] = None
+            self._arrived_groups[group] = None
             if self._timer is None:
                 self._arm(0)
 
@@ -67,15 +67,15 @@ class UnansweredChecks:
         """The next few questions. Who came waits for its group's; the timer runs once more after the last ones."""
         self._timer = None
         batch: list[Name] = []
-        while self._come and len(batch) < BATCH_MAX:
-            group = next(iter(self._come))
+        while self._arrived_groups and len(batch) < BATCH_MAX:
+            group = next(iter(self._arrived_groups))
             names = self._waiting.get(group, {})
             found = list(islice(names, BATCH_MAX - len(batch)))
             for message_id in found:
                 self.forget(group, message_id)
                 batch.append((group, message_id))
             if group not in self._waiting:
-                del self._come[group]
+                del self._arrived_groups[group]
         if batch:
             self._arm(PAUSE_NS)
             self._ask(batch)

@@ -7,7 +7,7 @@ import pytest
 from domain.errors import StoreError
 from domain.ports import StateChange
 from store.state import rows
-from store.state.change import LONG_BYTES
+from store.state.change import LONG_VALUE_BYTES
 from store.state.rows import RowCounts
 from store.state.view import StateView
 from tests.store.driver import Driver
@@ -15,7 +15,7 @@ from tests.store.test_retention import MINUTE, fill
 
 
 def long(number: int) -> bytes:
-    return b"%d" % number * LONG_BYTES
+    return b"%d" % number * LONG_VALUE_BYTES
 
 
 def put(driver: Driver, **values: bytes | None) -> None:

@@ -197,6 +197,6 @@ def test_segments_that_nobody_has_read_have_a_date() -> None:
         ends.append(driver.send("t", *[b"x" * 500] * 20)[-1].store_ms)
     now = driver.clock.wall_ms() + 500_000
     segments = Segments(driver.disk.killed(driver.clock), "log")
-    segments.date(now)
+    segments.date_segments(now)
     dates = [segment.newest_ms for segment in segments.all]
     assert dates == [*ends, now]

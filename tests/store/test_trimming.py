@@ -161,17 +161,17 @@ def test_topics_without_a_bound_of_their_own_are_not_even_looked_at() -> None:
     for number in range(50):
         driver.topic(f"t{number}")
         fill(driver, f"t{number}", 10)
-    own = driver.store._core.index.own
+    own = driver.store._core.index.own_retention
     assert own == {}
     driver.topic("t3", retention_bytes=100)
     driver.topic("t4", retention_ms=1_000)
     assert sorted(own) == ["t3", "t4"]
     assert count.of() < 100
-    assert sorted(driver.killed().store._core.index.own) == ["t3", "t4"]
+    assert sorted(driver.killed().store._core.index.own_retention) == ["t3", "t4"]
     driver.topic("t4")
     driver.call(driver.store.metadata.delete_topic, "t3")
     assert own == {}
-    assert driver.killed().store._core.index.own == {}
+    assert driver.killed().store._core.index.own_retention == {}
 
 
 def test_a_topic_that_is_deleted_while_it_is_counted() -> None:
@@ -275,7 +275,7 @@ def test_light_queues_lose_what_their_topic_has_lost_though_nothing_of_them_is_r
 def test_topics_are_asked_for_by_what_they_say() -> None:
     driver = Driver(LOOK)
     driver.topic("t", retention_bytes=5)
-    entry = driver.store._core.index.own["t"]
+    entry = driver.store._core.index.own_retention["t"]
     assert isinstance(entry.topic, Topic)
     assert entry is driver.store._core.index.topics["t"]
 
@@ -311,7 +311,7 @@ def test_files_of_the_index_go_without_being_read() -> None:
         assert first > 0
         assert len(files) < 30, restart
         index = driver.store._core.index
-        assert all(reach >= 0 for reach in index._reach.values())
-        assert index._reach[min(index._reach)] >= first or len(index._files.all) == 1
+        assert all(reach >= 0 for reach in index._file_last_records.values())
+        assert index._file_last_records[min(index._file_last_records)] >= first or len(index._files.all) == 1
         driver = driver.killed()
-        assert driver.store._core.index._reach
+        assert driver.store._core.index._file_last_records

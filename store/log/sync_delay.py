@@ -12,37 +12,37 @@ from typing import Final, final
 
 WAVE_MIN: Final = 4
 """Fewer are not worth waiting for."""
-HOLD_NS_MAX: Final = 1_000_000
-PATIENCE: Final = 32
+DELAY_NS_MAX: Final = 1_000_000
+SYNCS_WITHOUT_DELAY: Final = 32
 """Syncs without waiting after a wait that was in vain."""
 
 
 @final
-class Gather:
+class SyncDelay:
     """Decides for one log. Counts are appends that wait for a sync."""
 
-    __slots__ = ("_expected", "_hold_ns", "_impatient")
+    __slots__ = ("_delay_ns", "_expected", "_without_delay")
 
     def __init__(self) -> None:
         self._expected = 0
-        self._hold_ns = 0
-        self._impatient = 0
+        self._delay_ns = 0
+        self._without_delay = 0
 
     def synced(self, answered: int, waiting: int, took_ns: int) -> None:
         """A sync of `took_ns` has answered `answered` appends, while `waiting` more have come."""
-        self._hold_ns = min(took_ns // 2, HOLD_NS_MAX)
-        if self._impatient > 0:
-            self._impatient -= 1
+        self._delay_ns = min(took_ns // 2, DELAY_NS_MAX)
+        if self._without_delay > 0:
+            self._without_delay -= 1
             self._expected = 0
         else:
             wave = answered + waiting
             self._expected = wave * 7 // 8 if wave >= WAVE_MIN else 0
 
-    def hold_ns(self, waiting: int) -> int:
+    def delay_ns(self, waiting: int) -> int:
         """How long a sync for `waiting` appends may still be held; 0: begin."""
-        return self._hold_ns if waiting < self._expected else 0
+        return self._delay_ns if waiting < self._expected else 0
 
-    def gave_up(self) -> None:
+    def delay_in_vain(self) -> None:
         """They did not come in time."""
         self._expected = 0
-        self._impatient = PATIENCE
+        self._without_delay = SYNCS_WITHOUT_DELAY

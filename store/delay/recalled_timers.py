@@ -11,12 +11,12 @@ RECALLED: Final = b"recalled-"
 
 
 @final
-class Voids:
+class RecalledTimers:
     """Positions of recalled timers, and the changes that set and remove their keys."""
 
     def __init__(self, change: Callable[[bytes, bytes | None], StateChange]) -> None:
         self._change = change
-        self._passed: list[int] = []
+        self._removed: list[int] = []
         self.positions: set[int] = set()
 
     def load(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
@@ -29,18 +29,18 @@ class Voids:
         self.positions.update(added)
         return [self._change(_key(position), b"1") for position in added]
 
-    def pass_by(self, position: int) -> StateChange:
+    def remove_due(self, position: int) -> StateChange:
         """The time of a recalled timer has come: its key can go, and once that is durable, so can the position."""
-        self._passed.append(position)
+        self._removed.append(position)
         return self._change(_key(position), None)
 
-    def passed(self, durable: bool) -> None:
-        """What `pass_by` has asked for is written, or was refused."""
+    def removal_written(self, durable: bool) -> None:
+        """What `remove_due` has asked for is written, or was refused."""
         if durable:
-            self.positions.difference_update(self._passed)
-        self._passed = []
+            self.positions.difference_update(self._removed)
+        self._removed = []
 
-    def below(self, position: int) -> list[StateChange]:
+    def drop_below(self, position: int) -> list[StateChange]:
         """Forget those in records before `position`."""
         gone = sorted(at for at in self.positions if at < position)
         self.positions.difference_update(gone)
