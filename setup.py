@@ -64,8 +64,8 @@ FOLDERS = {
     "gateway/usecase/consume": ("long_polls", "receive", "settle"),
     "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
-        "catchup", "claims", "group_dispatcher", "inflow", "mqtt_session", "outflow", "sessions", "shares", "snapshot",
-        "strategy",
+        "catchup", "delivery_leases", "group_dispatcher", "inbound", "mqtt_session", "outbound", "sessions",
+        "shared_subscriptions", "snapshot", "strategy",
     ),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)

@@ -23,7 +23,7 @@ class ChannelCommand(Command):
 
 
 @dataclass(slots=True)
-class Resting(Event):
+class ReadingPaused(Event):
     """Nothing more is to be read from the client of a channel, which is the ticket, before monotonic `until_ns`."""
 
     ticket: object

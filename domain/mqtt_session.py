@@ -30,20 +30,20 @@ SLOT_MAX: Final = 65_535
 
 
 @final
-class Interest:
+class MqttSubscription:
     """One filter of a session.
 
     group         "": each session with such a filter gets every message. Else the session is a member of this consumer group,
                   whose members share its messages out: leases of the group's ledger, settled by Confirm
     level         the highest promise that deliveries are made with: AT_MOST_ONCE, AT_LEAST_ONCE or EXACTLY_ONCE
     no_local      not what this client itself has sent; as_published: deliveries tell whether the sender had it retained
-    retained      when the latest values are delivered on subscribing: RETAINED_ALWAYS, _IF_NEW, _NEVER
+    retain_handling  when the latest values are delivered on subscribing: RETAINED_ALWAYS, _IF_NEW, _NEVER
     identifier    a number of the client's own that comes with each delivery, 0: none
     since         physical offset: older records are not for this filter (the gateway sets it)
     refused       why access to it is not granted; None: nothing says so
     """
 
-    __slots__ = ("as_published", "group", "identifier", "level", "no_local", "pattern", "refused", "retained", "since")
+    __slots__ = ("as_published", "group", "identifier", "level", "no_local", "pattern", "refused", "retain_handling", "since")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Interest:
         level: int,
         no_local: bool = False,
         as_published: bool = False,
-        retained: int = RETAINED_ALWAYS,
+        retain_handling: int = RETAINED_ALWAYS,
         identifier: int = 0,
         since: int = 0,
         group: str = "",
@@ -61,7 +61,7 @@ class Interest:
         self.level = level
         self.no_local = no_local
         self.as_published = as_published
-        self.retained = retained
+        self.retain_handling = retain_handling
         self.identifier = identifier
         self.since = since
         self.refused: Failure | None = None
@@ -92,7 +92,7 @@ class Attach(Command):
 
     A connection of the same client that is still there hears TakenOver and has no session from then on.
 
-    fresh        forget what is known of the client
+    clean_start  forget what is known of the client
     expiry_s     how long the session outlives its connection; 0: not at all, EXPIRY_NEVER
     window       slots: how many deliveries above AT_MOST_ONCE may be unconfirmed, 1 to SLOT_MAX
     packet_bytes_max  the largest delivery, as the client counts it, that the client takes; 0: any
@@ -101,7 +101,7 @@ class Attach(Command):
 
     ticket: object
     client_id: str
-    fresh: bool
+    clean_start: bool
     expiry_s: int
     window: int
     will: Will | None = None
@@ -113,10 +113,10 @@ class Attach(Command):
 class Detach(Command):
     """The client says goodbye. No answer; the connection ends after it.
 
-    keep_will: publish the will all the same. expiry_s: replaces that of Attach, -1: does not.
+    publish_will: publish the will all the same. expiry_s: replaces that of Attach, -1: does not.
     """
 
-    keep_will: bool = False
+    publish_will: bool = False
     expiry_s: int = -1
 
 
@@ -125,7 +125,7 @@ class Subscribe(Command):
     """Add filters, or replace those with an equal name -> Subscribed, then their latest values as Deliveries."""
 
     ticket: object
-    interests: list[Interest]
+    subscriptions: list[MqttSubscription]
 
 
 @dataclass(slots=True)
@@ -140,21 +140,21 @@ class Unsubscribe(Command):
 class SendOnce(Command):
     """Append `messages` unless they are known -> Done, or Refused and then none of the new ones was stored.
 
-    `marks[i]` is the client's number for `messages[i]`; a number that is marked already stands for a repetition. Marks
+    `packet_ids[i]` is the client's number for `messages[i]`; a number that is marked already stands for a repetition. Marks
     are kept with the session, in the same commit as the messages, until Release.
     """
 
     ticket: object
     messages: list[Message]
-    marks: list[int]
+    packet_ids: list[int]
 
 
 @dataclass(slots=True)
 class Release(Command):
-    """The client will not repeat these marks -> Released, once that is as durable as the marks were."""
+    """The client will not repeat these packet_ids -> Released, once that is as durable as the packet_ids were."""
 
     ticket: object
-    marks: list[int]
+    packet_ids: list[int]
 
 
 @dataclass(slots=True)
@@ -182,7 +182,7 @@ class Decline(Command):
 
 
 @final
-class Parcel:
+class RoutedRecord:
     """One record on its way to many sessions.
 
     level    the promise that its sender made (AT_LEAST_ONCE for what did not come by MQTT)
@@ -202,27 +202,27 @@ class Parcel:
 
 @final
 class Delivery:
-    """One parcel for one session. `slot` is 0 at AT_MOST_ONCE. `again`: it may have been delivered before."""
+    """One parcel for one session. `slot` is 0 at AT_MOST_ONCE. `duplicate`: it may have been delivered before."""
 
-    __slots__ = ("again", "identifiers", "level", "parcel", "retained", "slot")
+    __slots__ = ("duplicate", "identifiers", "level", "retained", "routed", "slot")
 
     def __init__(
-        self, parcel: Parcel, level: int, slot: int, retained: bool, again: bool, identifiers: tuple[int, ...]
+        self, routed: RoutedRecord, level: int, slot: int, retained: bool, duplicate: bool, identifiers: tuple[int, ...]
     ) -> None:
-        self.parcel = parcel
+        self.routed = routed
         self.level = level
         self.slot = slot
         self.retained = retained
-        self.again = again
+        self.duplicate = duplicate
         self.identifiers = identifiers
 
 
 @dataclass(slots=True)
 class Attached(Event):
-    """The session is there; `present`: it was known before."""
+    """The session is there; `session_present`: it was known before."""
 
     ticket: object
-    present: bool
+    session_present: bool
 
 
 @dataclass(slots=True)
@@ -273,7 +273,7 @@ class TakenOver(Event):
 
 
 @dataclass(slots=True)
-class Expelled(Event):
+class AccessRevoked(Event):
     """Unasked: whoever this connection belongs to may not have it any more. The gateway closes it behind what is said now."""
 
     failure: Failure
@@ -281,7 +281,7 @@ class Expelled(Event):
 
 
 @dataclass(slots=True)
-class Excused(Event):
+class ReadingResumed(Event):
     """Unasked: the gateway has not listened until now, so the peer's silence is not the peer's."""
 
     ticket: object = None

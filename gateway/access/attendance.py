@@ -10,7 +10,7 @@ from typing import Final, final
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.limits import MILLISECOND_NS
-from domain.mqtt_session import Interest, Unsubscribe
+from domain.mqtt_session import MqttSubscription, Unsubscribe
 from domain.ports import Clock, Timer
 from domain.principal import GATEWAY, Principal
 from gateway.access import needs
@@ -43,7 +43,7 @@ class Attendance:
         access: Access,
         clock: Clock,
         handler: Handler,
-        held: Callable[[ClientConnection], Sequence[Interest]],
+        held: Callable[[ClientConnection], Sequence[MqttSubscription]],
         reviews: Sequence[Callable[[Judge], None]] = (),
     ) -> None:
         self._reviews = reviews
@@ -144,10 +144,10 @@ class Attendance:
     def _check_filters(self, connection: ClientConnection, principal: Principal) -> None:
         gone: list[str] = []
         told: Failure | None = None
-        for interest in self._held(connection):
-            failure = self._access.first(principal, needs.interest(interest), connection.client_id)
+        for subscription in self._held(connection):
+            failure = self._access.first(principal, needs.subscription(subscription), connection.client_id)
             if failure is not None:
-                gone.append(interest.name)
+                gone.append(subscription.name)
                 told = failure
         if told is not None:
             self._access.refused["not-allowed"] += len(gone)

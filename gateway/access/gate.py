@@ -137,9 +137,9 @@ class Gate:
             self._handle(connection, command)
             return
         outcomes: list[Failure | None] = []
-        for interest in command.interests:
-            interest.refused = self._access.first(principal, needs.interest(interest), connection.client_id)
-            outcomes.append(interest.refused)
+        for subscription in command.subscriptions:
+            subscription.refused = self._access.first(principal, needs.subscription(subscription), connection.client_id)
+            outcomes.append(subscription.refused)
         self._access.refused["not-allowed"] += len(outcomes) - outcomes.count(None)
         if None in outcomes:
             self._handle(connection, command)
@@ -162,7 +162,7 @@ class Gate:
         if command.will is not None:
             _sign(principal, (command.will.message,))
         self._handle(connection, command)
-        if self._attendance is not None and not command.fresh:
+        if self._attendance is not None and not command.clean_start:
             self._attendance.resumed(connection)
 
     def _renew(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
@@ -210,7 +210,7 @@ class Gate:
     def _refuse(self, connection: ClientConnection, command: Command, failure: Failure) -> None:
         ticket = getattr(command, "ticket", None)
         if isinstance(command, Subscribe):
-            connection.answer(Subscribed(ticket, [failure] * len(command.interests)))
+            connection.answer(Subscribed(ticket, [failure] * len(command.subscriptions)))
         elif ticket is not None and getattr(command, "wait", True):
             connection.answer(Refused(ticket, failure))
 

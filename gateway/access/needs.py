@@ -64,7 +64,7 @@ def listen(pattern: str) -> PathNeed:
     return PathNeed(SUB, pattern, Need(TOPIC, EVERY if wild else topic_of_path(pattern), SUBSCRIBE))
 
 
-def interest(found: mqtt_session.Interest) -> Iterable[Need | PathNeed]:
+def subscription(found: mqtt_session.MqttSubscription) -> Iterable[Need | PathNeed]:
     """To have one filter of a session."""
     if found.group:
         yield Need(GROUP, found.group, SUBSCRIBE)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, final
 
-from domain.channel import ChannelCommand, Resting, Said
+from domain.channel import ChannelCommand, ReadingPaused, Said
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused
-from domain.mqtt_session import Expelled, SendOnce
+from domain.mqtt_session import AccessRevoked, SendOnce
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 
@@ -52,11 +52,11 @@ class _Channel:
 
     def rest(self, until_ns: int) -> None:
         """The channel alone."""
-        self._outer.answer(Resting(self._name, until_ns))
+        self._outer.answer(ReadingPaused(self._name, until_ns))
 
     def expel(self, failure: Failure) -> None:
         """Access has ended: the client hears it in its protocol's words, and the channel is closed."""
-        self._outer.answer(Said(self._name, Expelled(failure)))
+        self._outer.answer(Said(self._name, AccessRevoked(failure)))
         self.close()
 
 

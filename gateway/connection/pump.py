@@ -18,7 +18,7 @@ from domain import limits
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused, Sent
-from domain.mqtt_session import Excused, Expelled, SendOnce
+from domain.mqtt_session import AccessRevoked, ReadingResumed, SendOnce
 from domain.refusal import Ending
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionAdmission, ConnectionContext, DeadlineTimer, write
@@ -186,7 +186,7 @@ class Pump:
     def expel(self, failure: Failure) -> None:
         """Access has ended: the connection says so where its protocol has words for it, and ends."""
         if not self._over:
-            self.answer(Expelled(failure))
+            self.answer(AccessRevoked(failure))
             self._end(Ending.REVOKED.value)
 
     def rest(self, until_ns: int) -> None:
@@ -302,14 +302,14 @@ class Pump:
 
     def _rested(self) -> None:
         if not self._over:
-            self.answer(Excused())
+            self.answer(ReadingResumed())
 
     def _due(self) -> None:
         """The timer went off; deadlines that moved on in the meantime are only re-armed for."""
         if self._over or self._transport is None:
             return
         if self._rest.on:
-            self.answer(Excused())
+            self.answer(ReadingResumed())
         deadline = self._connection.deadline()
         if deadline is None:
             return

@@ -186,7 +186,9 @@ def _gate(
     """What stands before the dispatcher: nothing, where nothing is controlled and nothing limited."""
     gate: Handler = handler
     if access is not None:
-        gate = Gate(access, handler, store.transactions, Attendance(access, clock, handler, sessions.held, handler.reviews))
+        gate = Gate(
+            access, handler, store.transactions, Attendance(access, clock, handler, sessions.subscriptions_of, handler.reviews)
+        )
     limits = limits_of(config)
     return gate, limits, Throttle(limits, gate, clock) if limits.throttles else None
 

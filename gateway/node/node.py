@@ -97,7 +97,7 @@ class Node:
             self._disk.close()
             raise
         self._ready_ns = self._clock.monotonic_ns()
-        self.parts.sessions.facts.source = self._facts
+        self.parts.sessions.sys_topics.source = self._facts
         self.ready = True
 
     def _reloadable(self, tls: TlsContexts) -> Reload:
@@ -196,8 +196,8 @@ class Node:
         lost = self._lost()
         counts = {
             "clients/connected": sessions.attached,
-            "clients/maximum": sessions.most,
-            "subscriptions/count": sessions.interests,
+            "clients/maximum": sessions.attached_max,
+            "subscriptions/count": sessions.subscription_count,
             "retained messages/count": retained,
             "store/messages/bytes": retained_bytes,
             "publish/messages/dropped": sum(lost.values()),
@@ -218,8 +218,8 @@ class Node:
         retained, retained_bytes = self.parts.store.state.size(SPACE)
         counters = {
             "mqtt_sessions_connected": sessions.attached,
-            "mqtt_sessions_connected_max": sessions.most,
-            "mqtt_subscriptions": sessions.interests,
+            "mqtt_sessions_connected_max": sessions.attached_max,
+            "mqtt_subscriptions": sessions.subscription_count,
             "mqtt_retained": retained,
             "mqtt_retained_bytes": retained_bytes,
         }

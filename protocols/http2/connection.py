@@ -11,7 +11,7 @@ from typing import Final, cast, final
 from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
-from domain.mqtt_session import Expelled
+from domain.mqtt_session import AccessRevoked
 from protocols.adapter import Peer
 from protocols.http2.application import Application, ApplicationFactory, Headers
 from protocols.http2.engine import (
@@ -140,7 +140,7 @@ class Http2Connection:
         """Hand an event to the application that minted its ticket; an unasked one to all."""
         self._now = now
         ticket = event.ticket  # type: ignore[attr-defined]
-        if type(event) is Expelled:
+        if type(event) is AccessRevoked:
             self._engine.goaway(NO_ERROR)
         elif ticket is None:
             for application in self._applications:

@@ -17,13 +17,13 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused, Sent
 from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
 from domain.mqtt_session import (
+    AccessRevoked,
     Attached,
     Confirm,
     Decline,
     Deliveries,
     Detach,
-    Excused,
-    Expelled,
+    ReadingResumed,
     Released,
     Subscribed,
     Take,
@@ -129,14 +129,14 @@ class MqttConnection:
         elif isinstance(event, (Subscribed, Unsubscribed)):
             self._output.put(subscriptions.answered(event))
         elif isinstance(event, Attached):
-            self._welcome(event.present, now)
+            self._welcome(event.session_present, now)
         elif isinstance(event, TakenOver):
             self._end(0x8E, "the client has connected again")
         elif isinstance(event, Refused):
             self._refused(event.ticket, event.failure)
-        elif isinstance(event, Expelled):
+        elif isinstance(event, AccessRevoked):
             self._end(status.expelled_code(event.failure), event.failure.text, status.REVOKED)
-        elif isinstance(event, Excused):
+        elif isinstance(event, ReadingResumed):
             self._heard, self._frame_since = now, now if self._frame_since else 0
 
     def outgoing(self) -> Sequence[bytes]:

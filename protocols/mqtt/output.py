@@ -53,8 +53,8 @@ class Output:
         most = self.packet_bytes_max
         for item in items:
             level = item.level
-            alias = 0 if self.alias_maximum == 0 else self._alias(item.parcel.path)
-            form = parts(item.parcel, version, level, item.retained, item.identifiers, now_ms, alias)
+            alias = 0 if self.alias_maximum == 0 else self._alias(item.routed.path)
+            form = parts(item.routed, version, level, item.retained, item.identifiers, now_ms, alias)
             if form is None or (most and len(form[0]) + len(form[1]) + (2 if level else 0) > most):
                 self._skip(item, alias)
                 continue
@@ -68,7 +68,7 @@ class Output:
                 # What makes an alias must not be shed.
                 ready.append(head)
             else:
-                if item.again:
+                if item.duplicate:
                     head = bytes((head[0] | 8,)) + head[1:]
                 ready.append(head)
                 ready.append(item.slot.to_bytes(2, "big"))
@@ -86,7 +86,7 @@ class Output:
 
     def _skip(self, item: Delivery, alias: int) -> None:
         if alias > 0:
-            del self._aliases[item.parcel.path]
+            del self._aliases[item.routed.path]
         if item.slot:
             self.oversize.append(item)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.mqtt_session import SHARED, Interest, Subscribe, Subscribed, Unsubscribe, Unsubscribed
+from domain.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed, Unsubscribe, Unsubscribed
 from protocols.adapter import unheard
 from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
@@ -86,7 +86,7 @@ def subscribe(
     identifiers = packet.properties.subscription_ids
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
-    interests: list[Interest] = []
+    subscriptions: list[MqttSubscription] = []
     for name, options in packet.filters:
         group, pattern = "", name
         if name.startswith(SHARED):
@@ -96,8 +96,8 @@ def subscribe(
         if code > 0:
             refused("mqtt", FILTERS[code])
             continue
-        interests.append(
-            Interest(
+        subscriptions.append(
+            MqttSubscription(
                 pattern,
                 min(options & 3, config.qos_max),
                 options & packets.NO_LOCAL != 0,
@@ -109,9 +109,9 @@ def subscribe(
         )
     words = next((_WORDS[code] for code in codes if code > 0), "")
     under_way = Subscribing(packet.packet_id, terms, codes, words)
-    if not interests:
+    if not subscriptions:
         return under_way.suback([], [])
-    return Subscribe(Asked(under_way, [interest.level for interest in interests]), interests)
+    return Subscribe(Asked(under_way, [subscription.level for subscription in subscriptions]), subscriptions)
 
 
 def answered(event: Subscribed | Unsubscribed) -> bytes:

@@ -11,7 +11,7 @@ from domain import property as properties
 from domain.address import is_path, topic_of_path
 from domain.limits import BODY_BYTES_MAX, MESSAGE_GROUP_BYTES_MAX
 from domain.message import RETAIN_DELETE, RETAIN_NONE, RETAIN_SET, SYS_COMPRESSED, Message
-from domain.mqtt_session import Parcel
+from domain.mqtt_session import RoutedRecord
 from protocols.compression import plain
 from protocols.mqtt import cloudevent
 from protocols.mqtt import property as props
@@ -121,22 +121,22 @@ def _user_form(pairs: list[tuple[str, str]]) -> bytes:
     return b"".join(out)
 
 
-def body_of(parcel: Parcel) -> bytes | None:
+def body_of(routed: RoutedRecord) -> bytes | None:
     """The payload, made plain when an SDK compressed it (once for all receivers); None when that fails."""
-    record = parcel.record
+    record = routed.record
     if not record.sys_flag & SYS_COMPRESSED:
         return record.body
-    form = parcel.forms.get((0,))
+    form = routed.forms.get((0,))
     if form is not None:
         return form[0]
     body = plain(record, BODY_BYTES_MAX)
     if body is not None:
-        parcel.forms[(0,)] = (body, b"")
+        routed.forms[(0,)] = (body, b"")
     return body
 
 
 def parts(
-    parcel: Parcel, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int, alias: int
+    routed: RoutedRecord, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int, alias: int
 ) -> tuple[bytes, bytes] | None:
     """A PUBLISH as (before the packet id, behind it), shared by all who get the same; at level 0 it is whole in the first.
 
@@ -146,19 +146,19 @@ def parts(
     if version != V5:
         key: tuple[int, ...] = (4, level, retained)
     else:
-        left_s = _seconds_left(parcel.stored, now_ms)
+        left_s = _seconds_left(routed.stored, now_ms)
         key = (5, level, retained, left_s, alias, *identifiers)
-    form = parcel.forms.get(key)
+    form = routed.forms.get(key)
     if form is None:
-        body = body_of(parcel)
+        body = body_of(routed)
         if body is None:
             return None
         section = b""
         if version == V5:
-            section = _section(parcel, left_s, identifiers, abs(alias))
-        head, tail = publish_parts(b"" if alias < 0 else parcel.path.encode(), body, section, level, retained)
+            section = _section(routed, left_s, identifiers, abs(alias))
+        head, tail = publish_parts(b"" if alias < 0 else routed.path.encode(), body, section, level, retained)
         form = (head, tail) if level else (head + tail, b"")
-        parcel.forms[key] = form
+        routed.forms[key] = form
     return form
 
 
@@ -168,12 +168,12 @@ def _seconds_left(stored: bytes, now_ms: int) -> int:
     return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
 
 
-def _section(parcel: Parcel, left_s: int, identifiers: tuple[int, ...], alias: int) -> bytes:
+def _section(routed: RoutedRecord, left_s: int, identifiers: tuple[int, ...], alias: int) -> bytes:
     """The property section of a delivery (3.3.2.3)."""
-    form = parcel.forms.get((5,))
+    form = routed.forms.get((5,))
     if form is None:
-        form = (props.encode(_stored_to_mqtt(parcel.stored)), b"")
-        parcel.forms[(5,)] = form
+        form = (props.encode(_stored_to_mqtt(routed.stored)), b"")
+        routed.forms[(5,)] = form
     if left_s < 0 and not identifiers and not alias:
         return form[0]
     more = Properties()

@@ -16,10 +16,10 @@ from wsproto.connection import ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.utilities import RemoteProtocolError
 
-from domain.channel import ChannelCommand, Resting, Said
+from domain.channel import ChannelCommand, ReadingPaused, Said
 from domain.command import Command
 from domain.event import Event
-from domain.mqtt_session import Excused
+from domain.mqtt_session import ReadingResumed
 from protocols.adapter import Adapter, Connection, Peer, unheard
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
@@ -185,13 +185,13 @@ class WebSocketStreams:
 
     def answer(self, event: Event, now: int) -> None:
         """To the client that it is for. What comes unasked comes to a channel too, and is not for all."""
-        if not isinstance(event, Said | Resting):
+        if not isinstance(event, Said | ReadingPaused):
             return
         stream_id: int = event.ticket[1]  # type: ignore[index]
         stream = self._streams.get(stream_id)
         if stream is None:
             return
-        if isinstance(event, Resting):
+        if isinstance(event, ReadingPaused):
             stream.rest_until = max(stream.rest_until, event.until_ns)
             return
         if event.event is None:
@@ -235,7 +235,7 @@ class WebSocketStreams:
         for stream_id, stream in list(self._streams.items()):
             if stream.rest_until:
                 # Its client is not silent: it is not heard.
-                stream.inner.answer(Excused(), now)
+                stream.inner.answer(ReadingResumed(), now)
                 stream.rest_until = stream.rest_until if stream.rest_until > now else 0
             at = stream.inner.deadline()
             if at is not None and at <= now:

@@ -10,20 +10,20 @@ from domain.address import is_derived_topic
 from domain.errors import Failure
 from domain.expiry import has_expired
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
-from domain.mqtt_session import AT_MOST_ONCE, Delivery, Parcel, Taken
+from domain.mqtt_session import AT_MOST_ONCE, Delivery, RoutedRecord, Taken
 from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
 from domain.record import Record
 from gateway.routing.routes import is_routed, path_in, topic_of_filter
 from gateway.usecase.publish.latest import value_at
-from gateway.usecase.sessions.facts import Facts
 from gateway.usecase.sessions.filter_index import FilterIndex
-from gateway.usecase.sessions.mqtt_session import Flight, MqttSession, Place, Reach
-from gateway.usecase.sessions.outflow import Outflow, is_from, level_of
-from gateway.usecase.sessions.showing import Showing
+from gateway.usecase.sessions.mqtt_session import InFlightMessage, MergedSubscription, MqttSession, QueueKey
+from gateway.usecase.sessions.outbound import OutboundDelivery, is_from, level_of
+from gateway.usecase.sessions.retained_delivery import RetainedDelivery
+from gateway.usecase.sessions.sys_topics import SysTopics
 
 READ_BYTES_MAX: Final = 1024 * 1024
 READ_RECORDS_MAX: Final = 256
-PLACES_PER_TURN_MAX: Final = 512
+QUEUES_PER_TURN_MAX: Final = 512
 
 
 EXPIRED: Final = "expired"
@@ -44,34 +44,34 @@ class CatchUp:
         metadata: Metadata,
         state: State,
         clock: Clock,
-        outflow: Outflow,
-        facts: Facts,
-        lights: FilterIndex,
+        outbound: OutboundDelivery,
+        sys_topics: SysTopics,
+        filter_index: FilterIndex,
     ) -> None:
-        self.showing = Showing(state, clock, outflow, facts, self.catch_up)
+        self.retained_delivery = RetainedDelivery(state, clock, outbound, sys_topics, self.catch_up)
         self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0}
-        self._lights = lights
+        self._filter_index = filter_index
         self._store = store
         self._metadata = metadata
         self._state = state
         self._clock = clock
-        self._outflow = outflow
+        self._outbound = outbound
 
     def resume(self, session: MqttSession) -> None:
         """A session has got a connection: everything under way once more, then whatever it missed, then live."""
-        session.sorting = True
+        session.finding_lag = True
         taken = [slot for slot, flight in session.in_flight.items() if flight.taken]
-        session.again.extend(slot for slot, flight in session.in_flight.items() if not flight.taken)
-        for interest in session.interests.values():
-            self._outflow.connect(session, interest)
+        session.to_resend.extend(slot for slot, flight in session.in_flight.items() if not flight.taken)
+        for subscription in session.subscriptions.values():
+            self._outbound.connect(session, subscription)
         if taken and session.connection is not None:
             session.connection.answer(Taken(taken))
-        self._sort(session, session.epoch, self._places(session))
+        self._find_lag(session, session.epoch, self._queues_of(session))
 
-    def _places(self, session: MqttSession) -> Iterator[Place]:
+    def _queues_of(self, session: MqttSession) -> Iterator[QueueKey]:
         """Every queue that may hold something for the session."""
-        interests = [interest for interest in session.interests.values() if interest.level > AT_MOST_ONCE]
-        names = {topic_of_filter(interest.pattern) for interest in interests}
+        subscriptions = [subscription for subscription in session.subscriptions.values() if subscription.level > AT_MOST_ONCE]
+        names = {topic_of_filter(subscription.pattern) for subscription in subscriptions}
         topics = (
             [topic for topic in self._metadata.topics() if is_routed(topic.name)]
             if "" in names
@@ -79,66 +79,66 @@ class CatchUp:
         )
         return ((topic.name, at) for topic in topics for at in range(max(topic.read_queues, topic.write_queues)))
 
-    def _sort(self, session: MqttSession, epoch: int, places: Iterator[Place]) -> None:
+    def _find_lag(self, session: MqttSession, epoch: int, queues: Iterator[QueueKey]) -> None:
         """Find out which queues lag, a slice of them a turn."""
         if session.epoch != epoch:
             return
         more = False
-        for number, place in enumerate(places, 1):
-            self._start(session, epoch, place)
-            if number == PLACES_PER_TURN_MAX:
+        for number, queue in enumerate(queues, 1):
+            self._find_lag_of(session, epoch, queue)
+            if number == QUEUES_PER_TURN_MAX:
                 more = True
                 break
         if more:
-            self._clock.call_soon(lambda: self._sort(session, epoch, places))
+            self._clock.call_soon(lambda: self._find_lag(session, epoch, queues))
             return
-        session.sorting = False
+        session.finding_lag = False
         self.catch_up(session)
 
-    def _start(self, session: MqttSession, epoch: int, place: Place) -> None:
+    def _find_lag_of(self, session: MqttSession, epoch: int, queue: QueueKey) -> None:
         """Let `place` lag from where the session has got to in it."""
 
         def found(result: int | Failure) -> None:
             if session.epoch == epoch and not isinstance(result, Failure):
-                session.lag[place] = min(result, session.lag.get(place, result))
-                if not session.sorting:
+                session.lag[queue] = min(result, session.lag.get(queue, result))
+                if not session.finding_lag:
                     self.catch_up(session)
 
-        position = session.positions.get(place)
+        position = session.positions.get(queue)
         if position is not None:
             found(position)
         elif session.baseline_ms:
-            self._store.search(place[0], place[1], session.baseline_ms, False, found)
+            self._store.search(queue[0], queue[1], session.baseline_ms, False, found)
         else:
             # The topic, or this queue of it, was made after the session subscribed.
             found(0)
 
     def catch_up(self, session: MqttSession) -> None:
         """Go on with what the session has not had: deliveries under way, latest values, lagging queues. One read at a time."""
-        if session.connection is None or session.catching_up or session.sorting:
+        if session.connection is None or session.catching_up or session.finding_lag:
             return
-        if session.again:
-            if len(session.in_flight) - len(session.again) < session.window:
-                self._repeat(session)
+        if session.to_resend:
+            if len(session.in_flight) - len(session.to_resend) < session.window:
+                self._resend(session)
             return
-        if session.latest:
-            self.showing.step(session)
+        if session.retained_scans:
+            self.retained_delivery.step(session)
         if not session.lag or session.full:
             return
-        place = next(iter(session.lag))
+        queue = next(iter(session.lag))
         room = session.window - len(session.in_flight)
         limit = min(READ_RECORDS_MAX, max(16, 4 * room))
-        offset, count = self._lights.following(session.interests.values(), place, session.lag[place], limit)
-        self._read(session, place, offset, count or limit, READ_BYTES_MAX, self._caught)
+        offset, count = self._filter_index.following(session.subscriptions.values(), queue, session.lag[queue], limit)
+        self._read(session, queue, offset, count or limit, READ_BYTES_MAX, self._deliver_read)
 
     def _read(
         self,
         session: MqttSession,
-        place: Place,
+        queue: QueueKey,
         offset: int,
         limit: int,
         most: int,
-        then: Callable[[MqttSession, Place, ReadResult], None],
+        then: Callable[[MqttSession, QueueKey, ReadResult], None],
     ) -> None:
         session.catching_up = True
         epoch = session.epoch
@@ -150,99 +150,99 @@ class CatchUp:
             if isinstance(result, Failure):
                 self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(session))
                 return
-            then(session, place, result)
+            then(session, queue, result)
             # By way of a timer: however much there is to read, others have their turn in between.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self.catch_up(session))
 
-        self._store.read(place[0], place[1], offset, limit, most, None, done)
+        self._store.read(queue[0], queue[1], offset, limit, most, None, done)
 
-    def _caught(self, session: MqttSession, place: Place, result: ReadResult) -> None:
-        self._lights.trim(session.interests.values(), place, result.min_offset)
+    def _deliver_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
+        self._filter_index.trim(session.subscriptions.values(), queue, result.min_offset)
         for data in result.records:
             offset = int.from_bytes(data[20:28], "big")
             if session.full:
-                session.lag[place] = offset
+                session.lag[queue] = offset
                 return
-            self._admit(session, data, place, offset)
-        session.lag.pop(place, None)
+            self._deliver_record(session, data, queue, offset)
+        session.lag.pop(queue, None)
         end = result.status == "EMPTY" or result.next_offset >= result.max_offset
         if result.status == "TOO_LARGE":
             # The topic was deleted and made anew.
-            session.positions[place] = result.next_offset
-        if end and session.missed.get(place, -1) < result.next_offset:
-            session.missed.pop(place, None)
+            session.positions[queue] = result.next_offset
+        if end and session.missed.get(queue, -1) < result.next_offset:
+            session.missed.pop(queue, None)
         else:
             # Back in as the last: the queues take turns.
-            session.lag[place] = result.next_offset
+            session.lag[queue] = result.next_offset
 
-    def _admit(self, session: MqttSession, data: bytes, place: Place, offset: int) -> None:
+    def _deliver_record(self, session: MqttSession, data: bytes, queue: QueueKey, offset: int) -> None:
         """Deliver one record read from the log if it is for this session, and is still for anybody."""
         record = Record(data)
         stored = record.properties
         origin = properties.find(stored, b"originMqttTopic")
-        path, interests = session.matching(place[0], origin, int.from_bytes(data[28:36], "big"))
-        if interests and is_from(stored, session.client_id):
-            interests = [interest for interest in interests if not interest.no_local]
-        if not interests:
+        path, subscriptions = session.matching(queue[0], origin, int.from_bytes(data[28:36], "big"))
+        if subscriptions and is_from(stored, session.client_id):
+            subscriptions = [subscription for subscription in subscriptions if not subscription.no_local]
+        if not subscriptions:
             return
-        reach = Reach(session, interests)
-        level = min(level_of(stored), reach.level)
+        merged = MergedSubscription(session, subscriptions)
+        level = min(level_of(stored), merged.level)
         if level > AT_MOST_ONCE and has_expired(data, self._clock.wall_ms()):
             self.lost[EXPIRED] += 1
         elif level > AT_MOST_ONCE:
-            retained = reach.as_published and properties.find(stored, b"mqttRetain") == b"true"
-            flight = Flight(level, place, offset, "", retained, reach.identifiers)
-            self._outflow.launch(session, flight, Parcel(record, stored, path, level))
+            retained = merged.as_published and properties.find(stored, b"mqttRetain") == b"true"
+            flight = InFlightMessage(level, queue, offset, "", retained, merged.identifiers)
+            self._outbound.deliver(session, flight, RoutedRecord(record, stored, path, level))
 
-    def _repeat(self, session: MqttSession) -> None:
+    def _resend(self, session: MqttSession) -> None:
         """The oldest of the deliveries that were under way when the connection was lost."""
-        slot = session.again[0]
+        slot = session.to_resend[0]
         flight = session.in_flight.get(slot)
         if flight is None:
-            session.again.pop(0)
+            session.to_resend.pop(0)
             self._clock.call_soon(lambda: self.catch_up(session))
         elif flight.path:
-            self._send_again(session, flight.path, value_at(self._state, flight.path, self._clock.wall_ms()))
+            self._resend_record(session, flight.path, value_at(self._state, flight.path, self._clock.wall_ms()))
             self._clock.call_soon(lambda: self.catch_up(session))
         else:
-            self._read(session, flight.place, flight.offset, 1, PULL_BYTES_MAX, self._repeated)
+            self._read(session, flight.queue, flight.offset, 1, PULL_BYTES_MAX, self._resend_read)
 
-    def _repeated(self, session: MqttSession, place: Place, result: ReadResult) -> None:
+    def _resend_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
         data = result.records[0] if result.records else None
         path = ""
         if data is not None:
-            flight = session.in_flight.get(session.again[0])
+            flight = session.in_flight.get(session.to_resend[0])
             there = int.from_bytes(data[20:28], "big")
             if flight is None or flight.offset != there:
                 data = None
             elif has_expired(data, self._clock.wall_ms()):
-                self._end_again(session, EXPIRED)
+                self._abandon_resend(session, EXPIRED)
                 return
             else:
                 stored = Record(data).properties
                 # A member of a group may have got it from the group's retry topic.
-                topic = properties.text(stored, properties.RETRY_TOPIC) if is_derived_topic(place[0]) else place[0]
+                topic = properties.text(stored, properties.RETRY_TOPIC) if is_derived_topic(queue[0]) else queue[0]
                 path = path_in(topic, properties.find(stored, b"originMqttTopic"))
-        self._send_again(session, path, data)
+        self._resend_record(session, path, data)
 
-    def _send_again(self, session: MqttSession, path: str, data: bytes | None) -> None:
+    def _resend_record(self, session: MqttSession, path: str, data: bytes | None) -> None:
         """Send it as a repetition; a record that is no longer there frees its slot."""
-        flight = session.in_flight.get(session.again[0])
+        flight = session.in_flight.get(session.to_resend[0])
         if flight is None or data is None:
-            self._end_again(session, GONE)
+            self._abandon_resend(session, GONE)
             return
-        slot = session.again.pop(0)
+        slot = session.to_resend.pop(0)
         flight.size = len(data)
-        session.flying_bytes += flight.size
+        session.in_flight_bytes += flight.size
         record = Record(data)
-        parcel = Parcel(record, record.properties, path, flight.level)
-        session.outbox.append(Delivery(parcel, flight.level, slot, flight.retained, True, flight.identifiers))
-        self._outflow.mark(session)
+        routed = RoutedRecord(record, record.properties, path, flight.level)
+        session.outbox.append(Delivery(routed, flight.level, slot, flight.retained, True, flight.identifiers))
+        self._outbound.schedule(session)
 
-    def _end_again(self, session: MqttSession, reason: str) -> None:
+    def _abandon_resend(self, session: MqttSession, reason: str) -> None:
         """It cannot be sent again, for this reason: its slot is free."""
-        slot = session.again.pop(0)
+        slot = session.to_resend.pop(0)
         if slot in session.in_flight:
             self.lost[reason] += 1
-            session.leave(slot)
-            self._outflow.stain(session)
+            session.free_slot(slot)
+            self._outbound.mark_dirty(session)

@@ -15,11 +15,11 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.limits import SECOND_NS
-from domain.mqtt_session import AT_MOST_ONCE, Interest
+from domain.mqtt_session import AT_MOST_ONCE, MqttSubscription
 from domain.ports import Clock, Timer
 from domain.record import Record
 from gateway.routing.routes import SubscriberRoutes, topic_of_filter
-from gateway.usecase.sessions.mqtt_session import Place
+from gateway.usecase.sessions.mqtt_session import QueueKey
 
 ENTRIES_MAX: Final = 16 * 1024 * 1024
 """Entries in all, 8 bytes each; beyond that the fullest light queues are given up."""
@@ -42,12 +42,12 @@ class FilterMatches:
 
     __slots__ = ("count", "dense", "entries", "pattern", "seen_before", "since", "users")
 
-    def __init__(self, pattern: str, since: dict[Place, int], seen_before: int) -> None:
+    def __init__(self, pattern: str, since: dict[QueueKey, int], seen_before: int) -> None:
         self.pattern = pattern
         self.users = 0
         self.since = since
         self.seen_before = seen_before
-        self.entries: dict[Place, array[int]] = {}
+        self.entries: dict[QueueKey, array[int]] = {}
         self.count = 0
         self.dense = False
 
@@ -57,7 +57,7 @@ class FilterIndex:
     """All of them, by filter. Filters that begin with a wildcard have none."""
 
     __slots__ = (
-        "_begin", "_by_pattern", "_clock", "_leaving", "_routes", "_seen", "_timer", "_topics", "ends", "entries", "firsts",
+        "_begin", "_by_pattern", "_clock", "_releases", "_routes", "_seen", "_timer", "_topics", "ends", "entries", "firsts",
     )  # fmt: skip
 
     def __init__(self, clock: Clock) -> None:
@@ -66,11 +66,11 @@ class FilterIndex:
         self._routes: SubscriberRoutes[FilterMatches, list[FilterMatches]] = SubscriberRoutes(list)
         self._topics: dict[str, dict[FilterMatches, None]] = {}
         self._seen: dict[str, int] = {}
-        self._begin: dict[str, dict[Place, int]] = {}
-        self._leaving: deque[tuple[int, list[str]]] = deque()
+        self._begin: dict[str, dict[QueueKey, int]] = {}
+        self._releases: deque[tuple[int, list[str]]] = deque()
         self._timer: Timer | None = None
-        self.firsts: dict[Place, int] = {}
-        self.ends: dict[Place, int] = {}
+        self.firsts: dict[QueueKey, int] = {}
+        self.ends: dict[QueueKey, int] = {}
         self.entries = 0
 
     def __len__(self) -> int:
@@ -78,62 +78,62 @@ class FilterIndex:
 
     # Which there are
 
-    def hold(self, interests: Iterable[Interest]) -> None:
+    def acquire(self, subscriptions: Iterable[MqttSubscription]) -> None:
         """A session with these filters is away from now on."""
-        for pattern in _patterns(interests):
-            light = self._by_pattern.get(pattern)
-            if light is None:
+        for pattern in _patterns(subscriptions):
+            matches = self._by_pattern.get(pattern)
+            if matches is None:
                 name = topic_of_filter(pattern)
-                light = FilterMatches(pattern, self._ends_of(name), self._seen.get(name, 0))
-                self._by_pattern[pattern] = light
-                self._topics.setdefault(name, {})[light] = None
-                self._routes.insert(pattern, light)
-            light.users += 1
+                matches = FilterMatches(pattern, self._ends_of(name), self._seen.get(name, 0))
+                self._by_pattern[pattern] = matches
+                self._topics.setdefault(name, {})[matches] = None
+                self._routes.insert(pattern, matches)
+            matches.users += 1
 
-    def _ends_of(self, name: str) -> dict[Place, int]:
+    def _ends_of(self, name: str) -> dict[QueueKey, int]:
         """Where the queues of a topic end; one dictionary for all who ask before something comes."""
         found = self._begin.get(name)
         if found is None:
-            found = self._begin[name] = {place: end for place, end in self.ends.items() if place[0] == name}
+            found = self._begin[name] = {queue: end for queue, end in self.ends.items() if queue[0] == name}
         return found
 
-    def release(self, interests: Iterable[Interest]) -> None:
+    def release(self, subscriptions: Iterable[MqttSubscription]) -> None:
         """It has returned, or ended: its light queues stay for a while, and then go unless somebody else needs them."""
-        patterns = _patterns(interests)
+        patterns = _patterns(subscriptions)
         if patterns:
-            self._leaving.append((self._clock.monotonic_ns() + GRACE_NS, patterns))
+            self._releases.append((self._clock.monotonic_ns() + GRACE_NS, patterns))
             if self._timer is None:
-                self._timer = self._clock.call_at(self._leaving[0][0], self._leave)
+                self._timer = self._clock.call_at(self._releases[0][0], self._release_due)
 
-    def _leave(self) -> None:
+    def _release_due(self) -> None:
         now = self._clock.monotonic_ns()
-        while self._leaving and self._leaving[0][0] <= now:
-            for pattern in self._leaving.popleft()[1]:
-                light = self._by_pattern[pattern]
-                light.users -= 1
-                if light.users == 0:
-                    self._drop(light)
-        self._timer = self._clock.call_at(self._leaving[0][0], self._leave) if self._leaving else None
+        while self._releases and self._releases[0][0] <= now:
+            for pattern in self._releases.popleft()[1]:
+                matches = self._by_pattern[pattern]
+                matches.users -= 1
+                if matches.users == 0:
+                    self._drop(matches)
+        self._timer = self._clock.call_at(self._releases[0][0], self._release_due) if self._releases else None
 
-    def _drop(self, light: FilterMatches) -> None:
-        self._give_up(light)
-        del self._by_pattern[light.pattern]
-        self._routes.remove(light.pattern, light)
-        name = topic_of_filter(light.pattern)
-        del self._topics[name][light]
+    def _drop(self, matches: FilterMatches) -> None:
+        self._give_up(matches)
+        del self._by_pattern[matches.pattern]
+        self._routes.remove(matches.pattern, matches)
+        name = topic_of_filter(matches.pattern)
+        del self._topics[name][matches]
         if not self._topics[name]:
             del self._topics[name]
             self._seen.pop(name, None)
             self._begin.pop(name, None)
-            for place in [place for place in self.ends if place[0] == name]:
-                del self.ends[place]
-                self.firsts.pop(place, None)
+            for queue in [queue for queue in self.ends if queue[0] == name]:
+                del self.ends[queue]
+                self.firsts.pop(queue, None)
 
-    def _give_up(self, light: FilterMatches) -> None:
-        self.entries -= light.count
-        light.entries.clear()
-        light.count = 0
-        light.dense = True
+    def _give_up(self, matches: FilterMatches) -> None:
+        self.entries -= matches.count
+        matches.entries.clear()
+        matches.count = 0
+        matches.dense = True
 
     # What comes
 
@@ -145,52 +145,52 @@ class FilterIndex:
         """These have become readable."""
         if not records or topic not in self._topics:
             return
-        place = (topic, queue_id)
+        queue = (topic, queue_id)
         first = int.from_bytes(records[0][20:28], "big")
-        end = self.ends.get(place)
+        end = self.ends.get(queue)
         if end != first:
             if end is not None:
                 # It has begun anew: nothing is known of what was before.
-                self._forget(place)
-            self.firsts[place] = first
+                self._forget(queue)
+            self.firsts[queue] = first
         self._begin.pop(topic, None)
-        self.ends[place] = first + len(records)
+        self.ends[queue] = first + len(records)
         self._seen[topic] = self._seen.get(topic, 0) + len(records)
         for offset, data in enumerate(records, first):
-            for light in self.wanting(topic, data):
-                if not light.dense:
-                    self._add(light, place, offset)
+            for matches in self.wanting(topic, data):
+                if not matches.dense:
+                    self._add(matches, queue, offset)
 
     def wanting(self, topic: str, data: bytes) -> list[FilterMatches]:
         """Light queues that a record of `topic` belongs to."""
         return self._routes.of(topic, properties.find(Record(data).properties, b"originMqttTopic"))[1]
 
-    def _forget(self, place: Place) -> None:
-        for light in self.of(place[0]):
-            light.since.pop(place, None)
-            self._shrink(light, place, len(light.entries.get(place, ())))
+    def _forget(self, queue: QueueKey) -> None:
+        for matches in self.of(queue[0]):
+            matches.since.pop(queue, None)
+            self._shrink(matches, queue, len(matches.entries.get(queue, ())))
 
-    def _shrink(self, light: FilterMatches, place: Place, count: int) -> None:
+    def _shrink(self, matches: FilterMatches, queue: QueueKey, count: int) -> None:
         if count:
-            offsets = light.entries[place]
+            offsets = matches.entries[queue]
             del offsets[:count]
-            light.count -= count
+            matches.count -= count
             self.entries -= count
 
-    def _add(self, light: FilterMatches, place: Place, offset: int) -> None:
-        offsets = light.entries.get(place)
+    def _add(self, matches: FilterMatches, queue: QueueKey, offset: int) -> None:
+        offsets = matches.entries.get(queue)
         if offsets is None:
-            offsets = light.entries[place] = array("Q")
+            offsets = matches.entries[queue] = array("Q")
         offsets.append(offset)
-        light.count += 1
+        matches.count += 1
         self.entries += 1
-        if light.count & (light.count - 1) == 0:
-            self._look_at(light, place[0])
+        if matches.count & (matches.count - 1) == 0:
+            self._check_size(matches, queue[0])
 
-    def _look_at(self, light: FilterMatches, topic: str) -> None:
+    def _check_size(self, matches: FilterMatches, topic: str) -> None:
         """Give it up when it has too much of its topic; when there is too much in all, give up the fullest."""
-        if light.count >= DENSE_MIN and 4 * light.count > self._seen.get(topic, 0) - light.seen_before:
-            self._give_up(light)
+        if matches.count >= DENSE_MIN and 4 * matches.count > self._seen.get(topic, 0) - matches.seen_before:
+            self._give_up(matches)
         if self.entries > ENTRIES_MAX:
             self._give_up(max(self._by_pattern.values(), key=lambda each: each.count))
 
@@ -202,74 +202,74 @@ class FilterIndex:
 
     def begin_here(self, topic: str) -> None:
         """The log is about to be read up to here: what has come to `topic` in this run is found once more by that."""
-        begun = [(place, end) for place, end in self.ends.items() if place[0] == topic]
+        begun = [(queue, end) for queue, end in self.ends.items() if queue[0] == topic]
         if not begun:
             return
-        for place, end in begun:
-            self._seen[topic] = self._seen.get(topic, 0) - end + self.firsts.get(place, end)
-            self.firsts[place] = end
+        for queue, end in begun:
+            self._seen[topic] = self._seen.get(topic, 0) - end + self.firsts.get(queue, end)
+            self.firsts[queue] = end
         self._begin.pop(topic, None)
-        nothing: dict[Place, int] = {}
-        for light in self.of(topic):
-            if not light.dense:
-                self.entries -= light.count
-                light.entries.clear()
-                light.count = 0
-            light.since = nothing
-            light.seen_before = 0
+        nothing: dict[QueueKey, int] = {}
+        for matches in self.of(topic):
+            if not matches.dense:
+                self.entries -= matches.count
+                matches.entries.clear()
+                matches.count = 0
+            matches.since = nothing
+            matches.seen_before = 0
 
     def complete(
-        self, place: Place, begin: int, end: int, wanted: dict[FilterMatches, None], found: dict[FilterMatches, array[int]]
+        self, queue: QueueKey, begin: int, end: int, wanted: dict[FilterMatches, None], found: dict[FilterMatches, array[int]]
     ) -> None:
         """The log was read from `begin` to `end`, where the arrivals of this run begin; what it looked for, and found."""
-        first = self.firsts.get(place)
+        first = self.firsts.get(queue)
         if first is None:
-            self.ends[place] = end
+            self.ends[queue] = end
         elif first != end:
             return
-        self.firsts[place] = begin
-        topic = place[0]
+        self.firsts[queue] = begin
+        topic = queue[0]
         self._begin.pop(topic, None)
         self._seen[topic] = self._seen.get(topic, 0) + end - begin
-        for light in reversed(self._topics.get(topic, {})):
+        for matches in reversed(self._topics.get(topic, {})):
             # The youngest stand last.
-            if light in wanted:
+            if matches in wanted:
                 break
-            if place not in light.since:
-                light.since = {**light.since, place: end}
-        for light, offsets in found.items():
-            if not light.dense:
-                light.entries[place] = offsets + light.entries.get(place, array("Q"))
-                light.count += len(offsets)
+            if queue not in matches.since:
+                matches.since = {**matches.since, queue: end}
+        for matches, offsets in found.items():
+            if not matches.dense:
+                matches.entries[queue] = offsets + matches.entries.get(queue, array("Q"))
+                matches.count += len(offsets)
                 self.entries += len(offsets)
-                self._look_at(light, topic)
+                self._check_size(matches, topic)
 
-    def trim(self, interests: Iterable[Interest], place: Place, first: int) -> None:
+    def trim(self, subscriptions: Iterable[MqttSubscription], queue: QueueKey, first: int) -> None:
         """The log has nothing of `place` below `first` any more."""
-        for interest in interests:
-            light = self._by_pattern.get(interest.pattern)
-            if light is not None and place in light.entries and light.entries[place][:1] < array("Q", (first,)):
-                self._shrink(light, place, bisect_left(light.entries[place], first))
+        for subscription in subscriptions:
+            matches = self._by_pattern.get(subscription.pattern)
+            if matches is not None and queue in matches.entries and matches.entries[queue][:1] < array("Q", (first,)):
+                self._shrink(matches, queue, bisect_left(matches.entries[queue], first))
 
     # What is asked
 
-    def following(self, interests: Iterable[Interest], place: Place, offset: int, most: int) -> tuple[int, int]:
+    def following(self, subscriptions: Iterable[MqttSubscription], queue: QueueKey, offset: int, most: int) -> tuple[int, int]:
         """(where the next match for any of `interests` is from `offset` on, how many messages to read from there).
 
         (offset, 0): this is not known, and the log has to be read.
         """
-        end = self.ends.get(place)
+        end = self.ends.get(queue)
         if end is None or offset >= end:
             return offset, 0
         near: list[int] = []
-        for interest in interests:
-            name = topic_of_filter(interest.pattern)
-            if interest.level == AT_MOST_ONCE or (name and name != place[0]):
+        for subscription in subscriptions:
+            name = topic_of_filter(subscription.pattern)
+            if subscription.level == AT_MOST_ONCE or (name and name != queue[0]):
                 continue
-            light = self._by_pattern.get(interest.pattern)
-            if light is None or light.dense or light.since.get(place, self.firsts.get(place, end)) > offset:
+            matches = self._by_pattern.get(subscription.pattern)
+            if matches is None or matches.dense or matches.since.get(queue, self.firsts.get(queue, end)) > offset:
                 return offset, 0
-            offsets = light.entries.get(place)
+            offsets = matches.entries.get(queue)
             if offsets is not None:
                 at = bisect_left(offsets, offset)
                 near += offsets[at : at + most]
@@ -284,6 +284,6 @@ class FilterIndex:
         return near[0], last - near[0] + 1
 
 
-def _patterns(interests: Iterable[Interest]) -> list[str]:
+def _patterns(subscriptions: Iterable[MqttSubscription]) -> list[str]:
     """Filters that a light queue can be for."""
-    return [each.pattern for each in interests if each.level > AT_MOST_ONCE and topic_of_filter(each.pattern)]
+    return [each.pattern for each in subscriptions if each.level > AT_MOST_ONCE and topic_of_filter(each.pattern)]

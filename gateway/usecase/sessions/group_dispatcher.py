@@ -12,18 +12,18 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Received, Refused
 from domain.filter.path import matches
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
-from domain.mqtt_session import Interest
+from domain.mqtt_session import MqttSubscription
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
 from gateway.routing.wanted import wanted_paths
 from gateway.usecase.catalog.policy import STICKY
 from gateway.usecase.consume.dead_letters import leased_topic
-from gateway.usecase.sessions.claims import LEASE_MS
-from gateway.usecase.sessions.mqtt_session import Claim, MqttSession
-from gateway.usecase.sessions.strategy import Member, Owners, choose, fits, room_of
+from gateway.usecase.sessions.delivery_leases import LEASE_MS
+from gateway.usecase.sessions.mqtt_session import DeliveryLease, MqttSession
+from gateway.usecase.sessions.strategy import KeyOwners, Member, choose, fits, room_of
 
-REMEMBERED_MAX: Final = 1_024
+MATCH_CACHE_MAX: Final = 1_024
 PENDING_MAX: Final = 64
 """Sticky: messages that may wait for members without room while more is asked for; otherwise one that waits holds up all."""
 
@@ -40,19 +40,19 @@ class DispatcherCallbacks(Protocol):
     def after_answers(self, then: Callable[[], None]) -> None:
         """Call `then` when every lease that is being written has been answered."""
 
-    def hold(self, claim: Claim) -> None:
+    def track(self, lease: DeliveryLease) -> None:
         """A lease has come."""
 
-    def give_back(self, claims: Sequence[Claim]) -> None:
+    def give_back(self, leases: Sequence[DeliveryLease]) -> None:
         """Nobody here wants these."""
 
-    def unfit(self, claim: Claim) -> None:
+    def too_large(self, lease: DeliveryLease) -> None:
         """No member here can take it: it is too large for each of them."""
 
-    def hand(self, member: Member, claim: Claim, record: Record, stored: bytes, path: str) -> None:
+    def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
         """Deliver to a member, who has room."""
 
-    def refused(self, line: GroupDispatcher, code: ErrorCode) -> None:
+    def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
         """Nothing can be leased now."""
 
 
@@ -60,17 +60,17 @@ class DispatcherCallbacks(Protocol):
 class GroupReceive:
     """One Receive under way: the shell of the session that it is made by. Once `over`, what it still brings is given back."""
 
-    __slots__ = ("connection", "line", "over")
+    __slots__ = ("connection", "dispatcher", "over")
 
-    def __init__(self, line: GroupDispatcher) -> None:
-        self.line = line
+    def __init__(self, dispatcher: GroupDispatcher) -> None:
+        self.dispatcher = dispatcher
         self.over = False
         self.connection = ClientConnection("mqtt", self)
 
     def answer(self, event: Event) -> None:
         """Received, or Refused."""
         self.connection.end()
-        self.line.answered(self, event)
+        self.dispatcher.answered(self, event)
 
     def close(self) -> None:
         """There is no connection behind it."""
@@ -97,10 +97,10 @@ class UndeliveredMessage:
     declined   members that it was too large for
     """
 
-    __slots__ = ("claim", "declined", "path", "record", "stored")
+    __slots__ = ("declined", "lease", "path", "record", "stored")
 
-    def __init__(self, claim: Claim, record: Record, stored: bytes, path: str) -> None:
-        self.claim = claim
+    def __init__(self, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
+        self.lease = lease
         self.record = record
         self.stored = stored
         self.path = path
@@ -116,46 +116,57 @@ class GroupDispatcher:
     in one step before anything is asked for again.
     """
 
-    __slots__ = ("_call", "_desk", "_members", "_owners", "_paths", "_pending", "_remembered", "_resting", "group", "topic")
+    __slots__ = (
+        "_call",
+        "_callbacks",
+        "_match_cache",
+        "_members",
+        "_owners",
+        "_paths",
+        "_pending",
+        "_returns_under_way",
+        "group",
+        "topic",
+    )
 
-    def __init__(self, desk: DispatcherCallbacks, group: str, topic: str) -> None:
+    def __init__(self, callbacks: DispatcherCallbacks, group: str, topic: str) -> None:
         self.group = group
         self.topic = topic
-        self._desk = desk
-        self._members: dict[MqttSession, dict[str, Interest]] = {}
+        self._callbacks = callbacks
+        self._members: dict[MqttSession, dict[str, MqttSubscription]] = {}
         self._pending: deque[UndeliveredMessage] = deque()
-        self._remembered: dict[str, list[Member]] = {}
+        self._match_cache: dict[str, list[Member]] = {}
         self._paths: dict[bytes, str] = {}
-        self._owners = Owners()
+        self._owners = KeyOwners()
         self._call: GroupReceive | None = None
-        self._resting = 0
+        self._returns_under_way = 0
 
     @property
-    def deserted(self) -> bool:
+    def is_empty(self) -> bool:
         """Nobody is here any more."""
         return not self._members
 
-    def join(self, session: MqttSession, interest: Interest) -> None:
+    def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """A member comes, or subscribes by one more filter, or by the same one anew."""
         before = self._patterns()
-        self._members.setdefault(session, {})[interest.pattern] = interest
-        self._remembered.clear()
+        self._members.setdefault(session, {})[subscription.pattern] = subscription
+        self._match_cache.clear()
         if self._patterns() != before:
             self._end_call()
         self.pump()
 
-    def leave(self, session: MqttSession, pattern: str) -> list[Claim]:
+    def leave(self, session: MqttSession, pattern: str) -> list[DeliveryLease]:
         """A member drops a filter; the leases that go back with those of the member. The caller then calls `pump`."""
         before = self._patterns()
         patterns = self._members.get(session, {})
         patterns.pop(pattern, None)
-        self._remembered.clear()
-        back: list[Claim] = []
+        self._match_cache.clear()
+        back: list[DeliveryLease] = []
         if not patterns:
             self._members.pop(session, None)
-            self._owners.lose(session)
-            if self.deserted or self._desk.strategy(self.group) == STICKY:
-                back = [waiting.claim for waiting in self._pending]
+            self._owners.disconnect(session)
+            if self.is_empty or self._callbacks.strategy(self.group) == STICKY:
+                back = [waiting.lease for waiting in self._pending]
                 self._pending.clear()
                 self._end_call()
         if self._patterns() != before:
@@ -171,20 +182,20 @@ class GroupDispatcher:
             return
         self._call.end()
         self._call = None
-        if self._desk.strategy(self.group) == STICKY and not self.deserted:
+        if self._callbacks.strategy(self.group) == STICKY and not self.is_empty:
             # Its lease may be under way, and of the topic's retries after it: both go back before others are taken.
-            self._resting += 1
-            self._desk.after_answers(lambda: self._desk.after_answers(self._rested))
+            self._returns_under_way += 1
+            self._callbacks.after_answers(lambda: self._callbacks.after_answers(self._return_done))
 
-    def _rested(self) -> None:
-        self._resting -= 1
+    def _return_done(self) -> None:
+        self._returns_under_way -= 1
         self.pump()
 
     def pump(self) -> None:
         """Something has changed: hand out what waits, and ask for more if there is room."""
-        if self._resting:
+        if self._returns_under_way:
             return
-        strategy = self._desk.strategy(self.group)
+        strategy = self._callbacks.strategy(self.group)
         self._hand_out(strategy)
         if self._call is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
             return
@@ -194,7 +205,7 @@ class GroupDispatcher:
         )  # fmt: skip
         if room > 0:
             call = self._call = GroupReceive(self)
-            self._desk.receive(
+            self._callbacks.receive(
                 call.connection,
                 Receive(
                     call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
@@ -207,60 +218,60 @@ class GroupDispatcher:
         if self._call is call:
             self._call = None
         if isinstance(event, Received):
-            taken = [self._claim(message, event.invisible_ms) for message in event.messages]
+            taken = [self._lease(message, event.invisible_ms) for message in event.messages]
             if call.over:
-                self._desk.give_back(taken)
+                self._callbacks.give_back(taken)
                 return
-            for claim, message in zip(taken, event.messages, strict=True):
-                self._desk.hold(claim)
+            for lease, message in zip(taken, event.messages, strict=True):
+                self._callbacks.track(lease)
                 record = Record(message.record)
                 stored = record.properties
                 path = self._path(properties.find(stored, b"originMqttTopic"))
-                self._pending.append(UndeliveredMessage(claim, record, stored, path))
+                self._pending.append(UndeliveredMessage(lease, record, stored, path))
             self.pump()
         elif isinstance(event, Refused) and not call.over:
-            self._desk.refused(self, event.failure.code)
+            self._callbacks.refused(self, event.failure.code)
 
     def _path(self, origin: bytes) -> str:
         """`path_in`, remembered: the messages of a topic have few paths."""
         path = self._paths.get(origin)
         if path is None:
-            if len(self._paths) >= REMEMBERED_MAX:
+            if len(self._paths) >= MATCH_CACHE_MAX:
                 self._paths.clear()
             path = self._paths[origin] = path_in(self.topic, origin)
         return path
 
-    def _claim(self, message: Leased, invisible_ms: int) -> Claim:
+    def _lease(self, message: Leased, invisible_ms: int) -> DeliveryLease:
         receipt = message.receipt
         topic = leased_topic(self.group, self.topic, receipt)
-        return Claim(self.group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
+        return DeliveryLease(self.group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
 
-    def decline(self, session: MqttSession, claim: Claim, record: bytes, path: str) -> None:
+    def decline(self, session: MqttSession, lease: DeliveryLease, record: bytes, path: str) -> None:
         """It turned out to be too large for the member that it was handed to: another one, if there is one."""
         view = Record(record)
-        waiting = UndeliveredMessage(claim, view, view.properties, path)
+        waiting = UndeliveredMessage(lease, view, view.properties, path)
         waiting.declined = {session}
-        self._desk.hold(claim)
+        self._callbacks.track(lease)
         self._pending.appendleft(waiting)
         self.pump()
 
     def _hand_out(self, strategy: str) -> None:
-        unwanted: list[Claim] = []
+        unwanted: list[DeliveryLease] = []
         for _ in range(len(self._pending)):
             waiting = self._pending.popleft()
             wanting = self._matching(waiting.path)
             candidates = self._able(wanting, waiting)
             member = choose(strategy, self._owners, candidates, waiting.stored)
             if member is not None:
-                self._desk.hand(member, waiting.claim, waiting.record, waiting.stored, waiting.path)
+                self._callbacks.deliver_to(member, waiting.lease, waiting.record, waiting.stored, waiting.path)
             elif candidates:
                 self._pending.append(waiting)
             elif wanting:
-                self._desk.unfit(waiting.claim)
+                self._callbacks.too_large(waiting.lease)
             else:
-                unwanted.append(waiting.claim)
+                unwanted.append(waiting.lease)
         if unwanted:
-            self._desk.give_back(unwanted)
+            self._callbacks.give_back(unwanted)
 
     @staticmethod
     def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:
@@ -271,14 +282,14 @@ class GroupDispatcher:
 
     def _matching(self, path: str) -> list[Member]:
         """Members that want `path`, each with the filter that promises most."""
-        found = self._remembered.get(path)
+        found = self._match_cache.get(path)
         if found is None:
             found = []
             for session, patterns in self._members.items():
-                fitting = [interest for pattern, interest in patterns.items() if matches(pattern, path)]
+                fitting = [subscription for pattern, subscription in patterns.items() if matches(pattern, path)]
                 if fitting:
-                    found.append((session, max(fitting, key=lambda interest: interest.level)))
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            self._remembered[path] = found
+                    found.append((session, max(fitting, key=lambda subscription: subscription.level)))
+            if len(self._match_cache) >= MATCH_CACHE_MAX:
+                self._match_cache.clear()
+            self._match_cache[path] = found
         return found

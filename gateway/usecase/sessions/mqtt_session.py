@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain.errors import Failure
 from domain.filter.path import matches
-from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Delivery, Interest, Parcel, Will
+from domain.mqtt_session import EXPIRY_NEVER, SLOT_MAX, Delivery, MqttSubscription, RoutedRecord, Will
 from domain.receipt import Receipt
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
@@ -15,19 +15,19 @@ from gateway.usecase.publish.latest import LatestScan
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """Record bytes that may be on their way to one client unconfirmed; one message always may."""
-REMEMBERED_MAX: Final = 1_024
+MATCH_CACHE_MAX: Final = 1_024
 
 HELD: Final = 0
 SETTLED: Final = 1
 RETURNED: Final = 2
-BURIED: Final = 3
+DEAD_LETTERED: Final = 3
 
-Place = tuple[str, int]
+QueueKey = tuple[str, int]
 """A queue: topic and queue id."""
 
 
 @final
-class Claim:
+class DeliveryLease:
     """A lease of a consumer group's ledger that stands behind a flight.
 
     topic      whose queue the receipt speaks of: the group's retry topic, perhaps
@@ -37,7 +37,7 @@ class Claim:
     fate       what becomes of it: HELD, SETTLED, RETURNED to the group after `delay_ms`, or BURIED as a dead letter
     """
 
-    __slots__ = ("attempt", "delay_ms", "end_ms", "fate", "group", "receipt", "renewing", "topic")
+    __slots__ = ("attempt", "delay_ms", "end_ms", "group", "outcome", "receipt", "renewing", "topic")
 
     def __init__(self, group: str, topic: str, receipt: Receipt, end_ms: int, attempt: int = 1) -> None:
         self.attempt = attempt
@@ -47,33 +47,33 @@ class Claim:
         self.receipt = receipt
         self.end_ms = end_ms
         self.renewing = False
-        self.fate = HELD
+        self.outcome = HELD
 
 
 @final
-class Flight:
+class InFlightMessage:
     """What occupies a slot: where its record is (by `path` for a latest value, which has no offset), and how it was sent.
 
     claim   the lease behind it, for a member of a group as long as the ledger has it
     """
 
-    __slots__ = ("claim", "identifiers", "level", "offset", "path", "place", "retained", "size", "taken")
+    __slots__ = ("identifiers", "lease", "level", "offset", "path", "queue", "retained", "size", "taken")
 
     def __init__(
         self,
         level: int,
-        place: Place,
+        queue: QueueKey,
         offset: int,
         path: str,
         retained: bool,
         identifiers: tuple[int, ...],
         size: int = 0,
         taken: bool = False,
-        claim: Claim | None = None,
+        lease: DeliveryLease | None = None,
     ) -> None:
-        self.claim = claim
+        self.lease = lease
         self.level = level
-        self.place = place
+        self.queue = queue
         self.offset = offset
         self.path = path
         self.retained = retained
@@ -83,32 +83,34 @@ class Flight:
 
 
 @final
-class Reach:
+class MergedSubscription:
     """How one path reaches one subscriber: its matching filters merged (MQTT 5, 3.3.4: one delivery, the highest QoS, all ids).
 
     `own` is the same for what the subscriber itself has sent, which filters with `no_local` do not match; None: not at all.
     """
 
-    __slots__ = ("as_published", "identifiers", "level", "own", "picky", "session")
+    __slots__ = ("as_published", "excludes_own", "for_own_messages", "identifiers", "level", "session")
 
-    def __init__(self, session: MqttSession, interests: list[Interest]) -> None:
+    def __init__(self, session: MqttSession, subscriptions: list[MqttSubscription]) -> None:
         self.session = session
-        self.level = max(interest.level for interest in interests)
-        self.as_published = any(interest.as_published for interest in interests)
-        self.identifiers = tuple(interest.identifier for interest in interests if interest.identifier)
-        local = [interest for interest in interests if not interest.no_local]
-        self.picky = len(local) < len(interests)
-        self.own: Reach | None = Reach(session, local) if local and self.picky else None
+        self.level = max(subscription.level for subscription in subscriptions)
+        self.as_published = any(subscription.as_published for subscription in subscriptions)
+        self.identifiers = tuple(subscription.identifier for subscription in subscriptions if subscription.identifier)
+        local = [subscription for subscription in subscriptions if not subscription.no_local]
+        self.excludes_own = len(local) < len(subscriptions)
+        self.for_own_messages: MergedSubscription | None = (
+            MergedSubscription(session, local) if local and self.excludes_own else None
+        )
 
 
 @final
-class Show:
+class RetainedScan:
     """Latest values that a filter is still to be shown: paths that were found, the next one last, and the walk for more."""
 
-    __slots__ = ("interest", "ready", "walk")
+    __slots__ = ("ready", "subscription", "walk")
 
-    def __init__(self, interest: Interest, walk: LatestScan, ready: list[str]) -> None:
-        self.interest = interest
+    def __init__(self, subscription: MqttSubscription, walk: LatestScan, ready: list[str]) -> None:
+        self.subscription = subscription
         self.walk = walk
         self.ready = ready
 
@@ -136,33 +138,33 @@ class MqttSession:
 
     __slots__ = (
         "address",
-        "again",
         "baseline_ms",
         "catching_up",
-        "claims",
+        "changed_topics",
         "client_id",
         "connection",
         "dirty",
+        "disconnected_ms",
         "epoch",
         "expiry_s",
-        "flying_bytes",
-        "held",
+        "finding_lag",
         "in_flight",
-        "interests",
+        "in_flight_bytes",
         "lag",
-        "latest",
-        "lost_ms",
+        "leases",
+        "match_cache",
         "missed",
         "next_slot",
         "outbox",
         "packet_bytes_max",
         "positions",
         "received",
-        "remembered",
-        "shares",
-        "sorting",
-        "taking",
-        "touched",
+        "retained_scans",
+        "shared_subscriptions",
+        "subscriptions",
+        "to_resend",
+        "unstored_deliveries",
+        "unstored_takes",
         "will",
         "window",
     )  # fmt: skip
@@ -175,29 +177,29 @@ class MqttSession:
         self.address = ""
         self.expiry_s = 0
         self.will: Will | None = None
-        self.lost_ms = 0
-        self.interests: dict[str, Interest] = {}
-        self.shares: dict[str, Interest] = {}
-        self.claims = 0
+        self.disconnected_ms = 0
+        self.subscriptions: dict[str, MqttSubscription] = {}
+        self.shared_subscriptions: dict[str, MqttSubscription] = {}
+        self.leases = 0
         self.baseline_ms = 0
-        self.positions: dict[Place, int] = {}
-        self.lag: dict[Place, int] = {}
-        self.missed: dict[Place, int] = {}
-        self.latest: list[Show] = []
-        self.in_flight: dict[int, Flight] = {}
-        self.flying_bytes = 0
+        self.positions: dict[QueueKey, int] = {}
+        self.lag: dict[QueueKey, int] = {}
+        self.missed: dict[QueueKey, int] = {}
+        self.retained_scans: list[RetainedScan] = []
+        self.in_flight: dict[int, InFlightMessage] = {}
+        self.in_flight_bytes = 0
         self.next_slot = 1
         self.received: dict[int, list[Callable[[Failure | None], None]] | None] = {}
         self.outbox: list[Delivery] = []
-        self.held: list[Delivery] = []
-        self.taking: list[int] = []
+        self.unstored_deliveries: list[Delivery] = []
+        self.unstored_takes: list[int] = []
         self.dirty = False
-        self.touched: dict[str, None] = {}
-        self.again: list[int] = []
-        self.sorting = False
+        self.changed_topics: dict[str, None] = {}
+        self.to_resend: list[int] = []
+        self.finding_lag = False
         self.catching_up = False
         self.epoch = 0
-        self.remembered: dict[tuple[str, bytes], tuple[str, list[Interest]]] = {}
+        self.match_cache: dict[tuple[str, bytes], tuple[str, list[MqttSubscription]]] = {}
 
     @property
     def durable(self) -> bool:
@@ -207,70 +209,73 @@ class MqttSession:
     @property
     def full(self) -> bool:
         """No delivery above AT_MOST_ONCE may be added now."""
-        return len(self.in_flight) >= self.window or self.flying_bytes >= WINDOW_BYTES_MAX
+        return len(self.in_flight) >= self.window or self.in_flight_bytes >= WINDOW_BYTES_MAX
 
-    def ends_ms(self) -> int:
+    def expires_ms(self) -> int:
         """Wall clock at which the session, being without a connection, is over; -1: never, or it has one."""
-        return -1 if self.expiry_s == EXPIRY_NEVER or self.lost_ms == 0 else self.lost_ms + 1000 * self.expiry_s
+        return -1 if self.expiry_s == EXPIRY_NEVER or self.disconnected_ms == 0 else self.disconnected_ms + 1000 * self.expiry_s
 
-    def enter(self, flight: Flight, parcel: Parcel) -> Delivery:
+    def occupy_slot(self, flight: InFlightMessage, routed: RoutedRecord) -> Delivery:
         """Give `parcel` a slot. The caller has looked at `full`."""
         slot = self.next_slot
         in_flight = self.in_flight
         while slot in in_flight:
             slot = slot % SLOT_MAX + 1
         self.next_slot = slot % SLOT_MAX + 1
-        flight.size = len(parcel.record.data)
-        self.flying_bytes += flight.size
+        flight.size = len(routed.record.data)
+        self.in_flight_bytes += flight.size
         in_flight[slot] = flight
-        if flight.claim is not None:
-            self.claims += 1
-        return Delivery(parcel, flight.level, slot, flight.retained, False, flight.identifiers)
+        if flight.lease is not None:
+            self.leases += 1
+        return Delivery(routed, flight.level, slot, flight.retained, False, flight.identifiers)
 
-    def leave(self, slot: int) -> Claim | None:
+    def free_slot(self, slot: int) -> DeliveryLease | None:
         """Free a slot, harmless when it is free; the lease behind it, which is the caller's to end."""
         flight = self.in_flight.pop(slot, None)
         if flight is None:
             return None
-        self.flying_bytes -= flight.size
-        if flight.claim is not None:
-            self.claims -= 1
-        return flight.claim
+        self.in_flight_bytes -= flight.size
+        if flight.lease is not None:
+            self.leases -= 1
+        return flight.lease
 
-    def matching(self, topic: str, origin: bytes, physical_offset: int) -> tuple[str, list[Interest]]:
+    def matching(self, topic: str, origin: bytes, physical_offset: int) -> tuple[str, list[MqttSubscription]]:
         """(path, filters) that a record read from the log is for: those that are not younger than it."""
         key = (topic, origin)
-        found = self.remembered.get(key)
+        found = self.match_cache.get(key)
         if found is None:
             path = path_in(topic, origin)
-            found = (path, [interest for interest in self.interests.values() if matches(interest.pattern, path)])
-            if len(self.remembered) >= REMEMBERED_MAX:
-                self.remembered.clear()
-            self.remembered[key] = found
-        return found[0], [interest for interest in found[1] if interest.since <= physical_offset]
+            found = (
+                path,
+                [subscription for subscription in self.subscriptions.values() if matches(subscription.pattern, path)],
+            )
+            if len(self.match_cache) >= MATCH_CACHE_MAX:
+                self.match_cache.clear()
+            self.match_cache[key] = found
+        return found[0], [subscription for subscription in found[1] if subscription.since <= physical_offset]
 
     def disconnect(self) -> None:
         """Drop what only a connection needs."""
         self.connection = None
         self.epoch += 1
         self.outbox.clear()
-        self.held.clear()
-        self.taking.clear()
+        self.unstored_deliveries.clear()
+        self.unstored_takes.clear()
         self.lag.clear()
-        self.latest.clear()
+        self.retained_scans.clear()
         self.missed.clear()
-        self.remembered.clear()
-        self.again.clear()
+        self.match_cache.clear()
+        self.to_resend.clear()
         for flight in self.in_flight.values():
             flight.size = 0
-        self.flying_bytes = 0
-        self.sorting = False
+        self.in_flight_bytes = 0
+        self.finding_lag = False
         self.catching_up = False
 
 
-def fold(values: list[tuple[MqttSession, Interest]]) -> list[Reach]:
+def merge_by_session(values: list[tuple[MqttSession, MqttSubscription]]) -> list[MergedSubscription]:
     """Merge what matched one path, by subscriber, in the order of their subscriptions."""
-    grouped: dict[MqttSession, list[Interest]] = {}
-    for session, interest in values:
-        grouped.setdefault(session, []).append(interest)
-    return [Reach(session, interests) for session, interests in grouped.items()]
+    grouped: dict[MqttSession, list[MqttSubscription]] = {}
+    for session, subscription in values:
+        grouped.setdefault(session, []).append(subscription)
+    return [MergedSubscription(session, subscriptions) for session, subscriptions in grouped.items()]

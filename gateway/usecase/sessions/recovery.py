@@ -25,26 +25,28 @@ class SessionRecovery:
     `over` is called when all of them have had their turn, and have taken what they keep of what their groups had given them.
     """
 
-    __slots__ = ("_clock", "_early", "_next", "_over", "_state", "_take", "under_way")
+    __slots__ = ("_clock", "_next", "_recover", "_recovered_early", "_state", "_when_done", "under_way")
 
-    def __init__(self, state: State, clock: Clock, take: Callable[[MqttSession], None], *over: Callable[[], None]) -> None:
+    def __init__(
+        self, state: State, clock: Clock, recover: Callable[[MqttSession], None], *when_done: Callable[[], None]
+    ) -> None:
         self._state = state
         self._clock = clock
-        self._take = take
-        self._over = over
+        self._recover = recover
+        self._when_done = when_done
         self._next = b""
-        self._early: set[str] = set()
+        self._recovered_early: set[str] = set()
         self.under_way = True
         clock.call_soon(self._slice)
 
-    def first(self, client_id: str) -> None:
+    def recover_now(self, client_id: str) -> None:
         """This session's turn is now, unless it has been."""
-        if not self.under_way or client_id in self._early or snapshot.key(client_id, b"d") < self._next:
+        if not self.under_way or client_id in self._recovered_early or snapshot.key(client_id, b"d") < self._next:
             return
-        self._early.add(client_id)
+        self._recovered_early.add(client_id)
         found = snapshot.outline(self._state, client_id)
         if found is not None:
-            self._take(found)
+            self._recover(found)
 
     def _slice(self) -> None:
         keys = self._state.keys(snapshot.SPACE, b"", self._next, KEYS_PER_SLICE)
@@ -53,14 +55,14 @@ class SessionRecovery:
         for key in keys:
             name, _, kind = key.partition(b"\x00")
             client_id = name.decode()
-            if kind == b"d" and client_id not in self._early:
+            if kind == b"d" and client_id not in self._recovered_early:
                 found = snapshot.outline(self._state, client_id)
                 if found is not None:
-                    self._take(found)
+                    self._recover(found)
         if len(keys) == KEYS_PER_SLICE:
             self._clock.call_at(self._clock.monotonic_ns() + PAUSE_NS, self._slice)
             return
         self.under_way = False
-        self._early.clear()
-        for step in self._over:
+        self._recovered_early.clear()
+        for step in self._when_done:
             step()

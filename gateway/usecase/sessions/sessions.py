@@ -16,7 +16,7 @@ from domain.mqtt_session import (
     Confirm,
     Decline,
     Detach,
-    Interest,
+    MqttSubscription,
     Release,
     SendOnce,
     Subscribe,
@@ -35,18 +35,18 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.absence import Absences, will_ms
 from gateway.usecase.sessions.catchup import TOO_LARGE, CatchUp
-from gateway.usecase.sessions.claims import Claims
-from gateway.usecase.sessions.facts import Facts
+from gateway.usecase.sessions.delivery_leases import DeliveryLeases
 from gateway.usecase.sessions.filter_index import FilterIndex
-from gateway.usecase.sessions.filters import Filters
-from gateway.usecase.sessions.inflow import Inflow
+from gateway.usecase.sessions.inbound import InboundDeduplication
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.outbound import OutboundDelivery
 from gateway.usecase.sessions.recovery import SessionRecovery
 from gateway.usecase.sessions.replay import Replay
-from gateway.usecase.sessions.shares import Shares
+from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
+from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
+from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
+from gateway.usecase.sessions.sys_topics import SysTopics
 
 BASELINE_MARGIN_MS: Final = 10_000
 """A message may have been stored this long before it became readable."""
@@ -76,19 +76,19 @@ class Sessions:
         self._state = state
         self._clock = clock
         self._sending = sending
-        claims = Claims(store, clock, dead_letters)
-        self._outflow = Outflow(state, clock, claims.settle)
-        self._shares = Shares(store, metadata, clock, receiving, groups, self._outflow, claims, registry, policy)
-        self.facts = Facts(clock, self._outflow)
-        self.lights = FilterIndex(clock)
-        self._replay = Replay(store, metadata, state, clock, self.lights)
-        self._catch_up = CatchUp(store, metadata, state, clock, self._outflow, self.facts, self.lights)
-        self._filters = Filters(store, metadata, state, clock, self._outflow, self._catch_up, self._shares)
-        self._inflow = Inflow(state, sending)
-        self._absences = Absences(clock, self._due)
+        leases = DeliveryLeases(store, clock, dead_letters)
+        self._outbound = OutboundDelivery(state, clock, leases.settle)
+        self._shared = SharedSubscriptions(store, metadata, clock, receiving, groups, self._outbound, leases, registry, policy)
+        self.sys_topics = SysTopics(clock, self._outbound)
+        self.filter_index = FilterIndex(clock)
+        self._replay = Replay(store, metadata, state, clock, self.filter_index)
+        self._catch_up = CatchUp(store, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
+        self._changes = SubscriptionChanges(store, metadata, state, clock, self._outbound, self._catch_up, self._shared)
+        self._inbound = InboundDeduplication(state, sending)
+        self._deadlines = SessionDeadlines(clock, self._due)
         self._known: dict[str, MqttSession] = {}
         self._attached: dict[ClientConnection, MqttSession] = {}
-        self.most = 0
+        self.attached_max = 0
         self._recovery = SessionRecovery(state, clock, self._recover, store.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -96,29 +96,29 @@ class Sessions:
         return {
             Attach: self._attach,
             Detach: self._detach,
-            Subscribe: self._held(self._filters.subscribe),
-            Unsubscribe: self._held(self._filters.unsubscribe),
-            SendOnce: self._held(self._inflow.send_once),
-            Release: self._held(self._inflow.release),
-            Confirm: self._held(lambda session, _, command: self._confirmed(session, command.slots)),
-            Take: self._held(lambda session, _, command: self._outflow.take(session, command.slots)),
-            Decline: self._held(self._decline),
+            Subscribe: self._for_attached(self._changes.subscribe),
+            Unsubscribe: self._for_attached(self._changes.unsubscribe),
+            SendOnce: self._for_attached(self._inbound.send_once),
+            Release: self._for_attached(self._inbound.release),
+            Confirm: self._for_attached(lambda session, _, command: self._confirmed(session, command.slots)),
+            Take: self._for_attached(lambda session, _, command: self._outbound.take(session, command.slots)),
+            Decline: self._for_attached(self._decline),
         }
 
-    def held(self, connection: ClientConnection) -> Sequence[Interest]:
+    def subscriptions_of(self, connection: ClientConnection) -> Sequence[MqttSubscription]:
         """The filters of a session, those among them that it shares with others."""
         session = self._attached.get(connection)
-        return () if session is None else [*session.interests.values(), *session.shares.values()]
+        return () if session is None else [*session.subscriptions.values(), *session.shared_subscriptions.values()]
 
     @property
-    def interests(self) -> int:
+    def subscription_count(self) -> int:
         """How many filters of attached sessions there are, shared ones not among them."""
-        return self._outflow.interests
+        return self._outbound.subscription_count
 
     @property
     def oversize(self) -> int:
         """How often a shared message was too large for every member that was there."""
-        return self._shares.oversize
+        return self._shared.oversize
 
     @property
     def lost(self) -> Mapping[str, int]:
@@ -137,9 +137,9 @@ class Sessions:
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
         """StoreListener."""
-        self._outflow.arrived(topic, queue_id, records)
-        self.lights.arrived(topic, queue_id, records)
-        self._shares.arrived(topic)
+        self._outbound.arrived(topic, queue_id, records)
+        self.filter_index.arrived(topic, queue_id, records)
+        self._shared.arrived(topic)
 
     def freed(self, group: str, topic: str) -> None:
         """StoreListener: leases do not concern a session."""
@@ -148,19 +148,19 @@ class Sessions:
 
     def _attach(self, connection: ClientConnection, command: Attach) -> None:
         client_id = command.client_id
-        self._recovery.first(client_id)
+        self._recovery.recover_now(client_id)
         old = self._known.get(client_id)
         if old is None:
             old = snapshot.load(self._state, client_id)
         elif old.connection is not None:
             other = old.connection
-            self._lose(old, True)
+            self._disconnect(old, True)
             other.answer(TakenOver())
-        if old is not None and old.lost_ms:
-            self.lights.release(old.interests.values())
+        if old is not None and old.disconnected_ms:
+            self.filter_index.release(old.subscriptions.values())
         changes: list[StateChange] = []
-        if old is not None and (command.fresh or not old.durable or 0 <= old.ends_ms() <= self._clock.wall_ms()):
-            changes = self._over(old)
+        if old is not None and (command.clean_start or not old.durable or 0 <= old.expires_ms() <= self._clock.wall_ms()):
+            changes = self._end_session(old)
             old = None
         session = old or MqttSession(client_id)
         session.connection = connection
@@ -170,10 +170,10 @@ class Sessions:
         session.address = command.address
         session.expiry_s = command.expiry_s
         session.will = command.will
-        session.lost_ms = 0
+        session.disconnected_ms = 0
         self._known[client_id] = session
         self._attached[connection] = session
-        self.most = max(self.most, len(self._attached))
+        self.attached_max = max(self.attached_max, len(self._attached))
         connection.client_id = client_id
         connection.on_close.append(lambda: self._closed(connection))
         if session.durable:
@@ -192,20 +192,20 @@ class Sessions:
                 return
             connection.answer(Attached(command.ticket, old is not None))
             self._catch_up.resume(session)
-            self._shares.resume(session)
+            self._shared.resume(session)
 
         if changes:
             self._state.put(changes, done)
         else:
             done(None)
 
-    def _over(self, session: MqttSession) -> list[StateChange]:
+    def _end_session(self, session: MqttSession) -> list[StateChange]:
         """The session is over: publish a will that is still pending, and say what of it is to be removed from the store."""
         will, session.will = session.will, None
         if will is not None:
             self._publish(will, [])
         self._known.pop(session.client_id, None)
-        self._outflow.forget(session)
+        self._outbound.forget(session)
         return snapshot.removal(self._state, session.client_id, session)
 
     # Going
@@ -216,27 +216,27 @@ class Sessions:
             return
         if command.expiry_s >= 0:
             session.expiry_s = command.expiry_s
-        self._lose(session, command.keep_will)
+        self._disconnect(session, command.publish_will)
 
     def _closed(self, connection: ClientConnection) -> None:
         session = self._attached.get(connection)
         if session is not None:
-            self._lose(session, True)
+            self._disconnect(session, True)
 
-    def _lose(self, session: MqttSession, keep_will: bool) -> None:
+    def _disconnect(self, session: MqttSession, keep_will: bool) -> None:
         """The connection of a session is gone."""
         connection = session.connection
         if connection is None:
             return
         del self._attached[connection]
-        for interest in session.interests.values():
-            self._outflow.disconnect(session, interest)
+        for subscription in session.subscriptions.values():
+            self._outbound.disconnect(session, subscription)
         behind = set(session.lag)
-        caught_up = not session.sorting and not behind
-        self._shares.lose(session)
+        caught_up = not session.finding_lag and not behind
+        self._shared.disconnect(session)
         session.disconnect()
-        self._outflow.forget(session)
-        session.lost_ms = self._clock.wall_ms()
+        self._outbound.forget(session)
+        session.disconnected_ms = self._clock.wall_ms()
         if not keep_will:
             session.will = None
         if not session.durable:
@@ -249,24 +249,24 @@ class Sessions:
             self._known.pop(session.client_id, None)
             return
         if caught_up and session.baseline_ms:
-            session.baseline_ms = max(session.baseline_ms, session.lost_ms - BASELINE_MARGIN_MS)
-        for place in session.positions:
-            if caught_up or place not in behind:
-                self._advance(session, place)
-        self.lights.hold(session.interests.values())
-        self._keep_away(session)
+            session.baseline_ms = max(session.baseline_ms, session.disconnected_ms - BASELINE_MARGIN_MS)
+        for queue in session.positions:
+            if caught_up or queue not in behind:
+                self._advance(session, queue)
+        self.filter_index.acquire(session.subscriptions.values())
+        self._store_disconnected(session)
 
-    def _advance(self, session: MqttSession, place: tuple[str, int]) -> None:
+    def _advance(self, session: MqttSession, queue: tuple[str, int]) -> None:
         """What there is in a queue that did not lag has been delivered: the session need not read it again."""
 
         def bounds(result: tuple[int, int] | Failure) -> None:
             if not isinstance(result, Failure) and session.connection is None:
-                session.positions[place] = result[1]
-                session.touched[place[0]] = None
+                session.positions[queue] = result[1]
+                session.changed_topics[queue[0]] = None
 
-        self._store.bounds(place[0], place[1], bounds)
+        self._store.bounds(queue[0], queue[1], bounds)
 
-    def _keep_away(self, session: MqttSession) -> None:
+    def _store_disconnected(self, session: MqttSession) -> None:
         """Write down a session that is without a connection, publishing its will when that is due."""
         self._known[session.client_id] = session
         will = session.will
@@ -280,7 +280,7 @@ class Sessions:
             if session.epoch == epoch and self._known.get(session.client_id) is session:
                 del self._known[session.client_id]
 
-        self._absences.add(session)
+        self._deadlines.add(session)
         if due and will is not None:
             self._publish(will, changes, done)
         else:
@@ -306,34 +306,34 @@ class Sessions:
         if client_id in self._known:
             return
         session = snapshot.load(self._state, client_id)
-        if session is None or session.lost_ms == 0:
+        if session is None or session.disconnected_ms == 0:
             return
         now_ms = self._clock.wall_ms()
-        if 0 <= session.ends_ms() <= now_ms:
-            self.lights.release(session.interests.values())
-            self._state.put(self._over(session), None)
+        if 0 <= session.expires_ms() <= now_ms:
+            self.filter_index.release(session.subscriptions.values())
+            self._state.put(self._end_session(session), None)
         elif 0 <= will_ms(session) <= now_ms:
-            self._keep_away(session)
+            self._store_disconnected(session)
         else:
-            self._absences.add(session)
+            self._deadlines.add(session)
 
     def _recover(self, found: MqttSession) -> None:
         """This one was on record when the node started: if it had a connection when that stopped, it has lost it now."""
-        interests = found.interests.values()
-        self.lights.hold(interests)
-        self._replay.consider(found.client_id, interests)
-        if found.lost_ms:
-            self._absences.add(found)
+        subscriptions = found.subscriptions.values()
+        self.filter_index.acquire(subscriptions)
+        self._replay.add_session(found.client_id, subscriptions)
+        if found.disconnected_ms:
+            self._deadlines.add(found)
             return
         session = snapshot.load(self._state, found.client_id)
         if session is not None:
-            session.lost_ms = self._clock.wall_ms()
-            self._shares.recover(session)
-            self._keep_away(session)
+            session.disconnected_ms = self._clock.wall_ms()
+            self._shared.recover(session)
+            self._store_disconnected(session)
 
     # Verbs of a session that is attached; of any other they are dropped, with its connection
 
-    def _held(self, act: Callable[[MqttSession, ClientConnection, Any], None]) -> Verb:
+    def _for_attached(self, act: Callable[[MqttSession, ClientConnection, Any], None]) -> Verb:
         def verb(connection: ClientConnection, command: Any) -> None:
             session = self._attached.get(connection)
             if session is not None:
@@ -342,13 +342,13 @@ class Sessions:
         return verb
 
     def _confirmed(self, session: MqttSession, slots: list[int]) -> None:
-        self._outflow.confirm(session, slots)
+        self._outbound.confirm(session, slots)
         self._catch_up.catch_up(session)
-        if session.shares:
-            self._shares.pump(session)
+        if session.shared_subscriptions:
+            self._shared.pump(session)
 
     def _decline(self, session: MqttSession, _connection: ClientConnection, command: Decline) -> None:
         flights = [session.in_flight.get(delivery.slot) for delivery in command.items]
-        self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.claim is None for flight in flights)
-        self._shares.decline(session, command.items)
+        self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.lease is None for flight in flights)
+        self._shared.decline(session, command.items)
         self._confirmed(session, [delivery.slot for delivery in command.items])

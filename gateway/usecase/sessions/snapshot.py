@@ -16,11 +16,11 @@ from typing import Final, final
 
 from domain import record
 from domain.message import LOCAL_HOST, Message
-from domain.mqtt_session import AT_MOST_ONCE, SHARED, Interest, Will
+from domain.mqtt_session import AT_MOST_ONCE, SHARED, MqttSubscription, Will
 from domain.ports import State, StateChange
 from domain.receipt import Receipt
 from gateway.routing.routes import topic_of_filter
-from gateway.usecase.sessions.mqtt_session import Claim, Flight, MqttSession
+from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
 
 SPACE: Final = "session"
 _DEFINITION = struct.Struct(">BIqqH")
@@ -41,15 +41,17 @@ def key(client_id: str, kind: bytes) -> bytes:
 
 def definition(session: MqttSession) -> StateChange:
     """Everything that changes seldom. A filter stands there by its name, which tells the group too."""
-    interests = [*session.interests.values(), *session.shares.values()]
+    subscriptions = [*session.subscriptions.values(), *session.shared_subscriptions.values()]
     out = [
-        _DEFINITION.pack(_FORMAT, session.expiry_s, session.lost_ms, session.baseline_ms, len(interests)),
+        _DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms, len(subscriptions)),
         _put_will(session.will),
     ]
-    for interest in interests:
-        flags = interest.level | interest.no_local << 2 | interest.as_published << 3 | interest.retained << 4
-        out.append(_INTEREST.pack(flags, 0, interest.identifier, interest.since))
-        out.append(_put_text(interest.name))
+    for subscription in subscriptions:
+        flags = (
+            subscription.level | subscription.no_local << 2 | subscription.as_published << 3 | subscription.retain_handling << 4
+        )
+        out.append(_INTEREST.pack(flags, 0, subscription.identifier, subscription.since))
+        out.append(_put_text(subscription.name))
     return StateChange(SPACE, key(session.client_id, b"d"), b"".join(out))
 
 
@@ -57,26 +59,26 @@ def progress(session: MqttSession) -> list[StateChange]:
     """Flights, and positions of the topics touched since the last call."""
     flights: list[bytes] = []
     for slot, flight in session.in_flight.items():
-        claim = flight.claim
-        flags = flight.level | flight.taken << 2 | flight.retained << 3 | (_CLAIMED if claim is not None else 0)
-        topic, queue_id = flight.place
+        lease = flight.lease
+        flags = flight.level | flight.taken << 2 | flight.retained << 3 | (_CLAIMED if lease is not None else 0)
+        topic, queue_id = flight.queue
         flights.append(_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
         flights += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]
         flights += (_put_text(topic), _put_text(flight.path))
-        if claim is not None:
-            flights += (_put_text(claim.group), claim.receipt.pop_ms.to_bytes(8, "big"))
+        if lease is not None:
+            flights += (_put_text(lease.group), lease.receipt.pop_ms.to_bytes(8, "big"))
     changes = [StateChange(SPACE, key(session.client_id, b"f"), b"".join(flights))]
-    for name in sorted(session.touched):
-        places = [_POSITION.pack(place[1], offset) for place, offset in sorted(session.positions.items()) if place[0] == name]
-        changes.append(StateChange(SPACE, key(session.client_id, b"p" + name.encode()), b"".join(places)))
-    session.touched.clear()
+    for name in sorted(session.changed_topics):
+        queues = [_POSITION.pack(queue[1], offset) for queue, offset in sorted(session.positions.items()) if queue[0] == name]
+        changes.append(StateChange(SPACE, key(session.client_id, b"p" + name.encode()), b"".join(queues)))
+    session.changed_topics.clear()
     session.dirty = False
     return changes
 
 
-def mark(client_id: str, number: int, there: bool) -> StateChange:
+def packet_id_change(client_id: str, packet_id: int, known: bool) -> StateChange:
     """One mark of the client, set or gone."""
-    return StateChange(SPACE, key(client_id, b"m" + number.to_bytes(2, "big")), b"\x01" if there else None)
+    return StateChange(SPACE, key(client_id, b"m" + packet_id.to_bytes(2, "big")), b"\x01" if known else None)
 
 
 def removal(state: State, client_id: str, session: MqttSession | None) -> list[StateChange]:
@@ -108,9 +110,11 @@ def load(state: State, client_id: str) -> MqttSession | None:
     return session
 
 
-def topics_of(interests: Iterable[Interest]) -> list[str]:
+def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
     """The topics that filters are for, those left out that begin with a wildcard."""
-    names = dict.fromkeys(topic_of_filter(interest.pattern) for interest in interests if interest.level > AT_MOST_ONCE)
+    names = dict.fromkeys(
+        topic_of_filter(subscription.pattern) for subscription in subscriptions if subscription.level > AT_MOST_ONCE
+    )
     return [name for name in names if name]
 
 
@@ -131,7 +135,7 @@ def outline(state: State, client_id: str) -> MqttSession | None:
 
 
 def _read_definition(data: bytes, session: MqttSession) -> None:
-    _, session.expiry_s, session.lost_ms, session.baseline_ms, count = _DEFINITION.unpack_from(data)
+    _, session.expiry_s, session.disconnected_ms, session.baseline_ms, count = _DEFINITION.unpack_from(data)
     cursor = Cursor(data, _DEFINITION.size)
     has_will, delay_s, expiry_s, size = cursor.unpack(_WILL)
     if has_will & _LONG:
@@ -144,8 +148,10 @@ def _read_definition(data: bytes, session: MqttSession) -> None:
         group, pattern = "", name
         if name.startswith(SHARED):
             group, _, pattern = name.removeprefix(SHARED).partition("/")
-        interest = Interest(pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group)
-        (session.shares if group else session.interests)[name] = interest
+        subscription = MqttSubscription(
+            pattern, flags & 3, flags & 4 != 0, flags & 8 != 0, flags >> 4 & 3, identifier, since, group
+        )
+        (session.shared_subscriptions if group else session.subscriptions)[name] = subscription
 
 
 def _read_flights(data: bytes, session: MqttSession) -> None:
@@ -155,14 +161,14 @@ def _read_flights(data: bytes, session: MqttSession) -> None:
         identifiers = tuple(int.from_bytes(cursor.take(4), "big") for _ in range(count))
         topic = cursor.text()
         path = cursor.text()
-        claim: Claim | None = None
+        lease: DeliveryLease | None = None
         if flags & _CLAIMED:
             group = cursor.text()
             pop_ms = int.from_bytes(cursor.take(8), "big")
-            claim = Claim(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
-            session.claims += 1
-        session.in_flight[slot] = Flight(
-            flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, claim
+            lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)
+            session.leases += 1
+        session.in_flight[slot] = InFlightMessage(
+            flags & 3, (topic, queue_id), offset, path, flags & 8 != 0, identifiers, 0, flags & 4 != 0, lease
         )
         session.next_slot = slot % 65_535 + 1
 

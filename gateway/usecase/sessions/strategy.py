@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from domain import property as properties
-from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, Interest
+from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, MqttSubscription
 from domain.record import Record
 from gateway.usecase.catalog.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRATEGY
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
-CLAIMS_MAX: Final = 64
+LEASES_MAX: Final = 64
 """Messages of groups that one session may have unconfirmed: what a member holds is what the others do not get."""
 KEYS_MAX: Final = 16_384
 """Message groups that one line remembers the members of."""
 
-Member = tuple[MqttSession, Interest]
+Member = tuple[MqttSession, MqttSubscription]
 
 
 def strategy_of(attributes: Mapping[str, str], default: str) -> str:
@@ -29,25 +29,25 @@ def strategy_of(attributes: Mapping[str, str], default: str) -> str:
     return named if named in STRATEGIES else default
 
 
-def is_free(session: MqttSession, interest: Interest) -> bool:
+def is_free(session: MqttSession, subscription: MqttSubscription) -> bool:
     """True when the member can be handed one more. Who does not read is passed over: at QoS 0 it would be lost on the way."""
     connection = session.connection
     if connection is None or connection.stalled:
         return False
-    return interest.level == AT_MOST_ONCE or (session.claims < CLAIMS_MAX and not session.full)
+    return subscription.level == AT_MOST_ONCE or (session.leases < LEASES_MAX and not session.full)
 
 
-def room_of(session: MqttSession, interests: Mapping[str, Interest], most: int) -> int:
+def room_of(session: MqttSession, subscriptions: Mapping[str, MqttSubscription], most: int) -> int:
     """How many messages the member can be handed, at most `most`."""
     connection = session.connection
     if connection is None or connection.stalled:
         return 0
-    for interest in interests.values():
-        if interest.level == AT_MOST_ONCE:
+    for subscription in subscriptions.values():
+        if subscription.level == AT_MOST_ONCE:
             return most
     if session.full:
         return 0
-    return max(0, min(most, CLAIMS_MAX - session.claims, session.window - len(session.in_flight)))
+    return max(0, min(most, LEASES_MAX - session.leases, session.window - len(session.in_flight)))
 
 
 def fits(member: Member, record: Record) -> bool:
@@ -56,17 +56,17 @@ def fits(member: Member, record: Record) -> bool:
     The packet holds the body at least, and hardly more than the record and three bytes a property. Between the two only the
     connection knows. At AT_LEAST_ONCE it may say so afterwards; what cannot be taken back by then needs certainty before.
     """
-    session, interest = member
+    session, subscription = member
     most = session.packet_bytes_max
     if most == 0:
         return True
-    if interest.level == AT_LEAST_ONCE:
+    if subscription.level == AT_LEAST_ONCE:
         return len(record.body) + 4 <= most
     return len(record.data) + 3 * record.properties.count(b"\x02") + 8 <= most
 
 
 @final
-class Owners:
+class KeyOwners:
     """Sticky: message group -> the member that has it for as long as it lives. At most KEYS_MAX; the oldest are forgotten."""
 
     __slots__ = ("_counts", "_owners")
@@ -100,25 +100,25 @@ class Owners:
         if self._counts[owner] == 0:
             del self._counts[owner]
 
-    def lose(self, session: MqttSession) -> None:
+    def disconnect(self, session: MqttSession) -> None:
         """The member is gone: what it had goes to whoever is next."""
         if self._counts.pop(session, 0):
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not session}
 
 
-def choose(strategy: str, owners: Owners, candidates: list[Member], stored: bytes) -> Member | None:
+def choose(strategy: str, owners: KeyOwners, candidates: list[Member], stored: bytes) -> Member | None:
     """One of `candidates`, who then stands last among them; None: nobody who may have it has room now."""
     key = properties.find(stored, b"__SHARDINGKEY") if strategy == STICKY else b""
     if key:
         return owners.choose(key, candidates)
     best = -1
-    for at, (session, interest) in enumerate(candidates):
-        if not is_free(session, interest):
+    for at, (session, subscription) in enumerate(candidates):
+        if not is_free(session, subscription):
             continue
         if strategy == ROUND_ROBIN:
             best = at
             break
-        if best < 0 or session.claims < candidates[best][0].claims:
+        if best < 0 or session.leases < candidates[best][0].leases:
             best = at
     if best < 0:
         return None

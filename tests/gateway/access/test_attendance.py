@@ -14,7 +14,7 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
 from domain.limits import SECOND_NS
-from domain.mqtt_session import Attach, Interest, Unsubscribe
+from domain.mqtt_session import Attach, MqttSubscription, Unsubscribe
 from domain.principal import Principal
 from gateway.access.attendance import SESSIONS_PER_LOOK, Attendance
 from gateway.access.authority import Access
@@ -60,7 +60,7 @@ class Scene:
         for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
             self.book.put_user(user, lambda _: None)
         self.access = Access(self.book, read({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
-        self.filters: dict[ClientConnection, Sequence[Interest]] = {}
+        self.filters: dict[ClientConnection, Sequence[MqttSubscription]] = {}
         held = self.filters
         self.attendance = Attendance(self.access, self.clock, self.handler, lambda connection: held.get(connection, ()))
         self.gate = Gate(self.access, self.handler, None, self.attendance)
@@ -163,7 +163,7 @@ def test_later_token_of_the_same_user_takes_the_place_of_the_first(scene: Scene)
 def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_away(scene: Scene) -> None:
     scene.book.put_policies("alice", [AccessPolicy("Topic:a", ("Sub",)), AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
     alice = scene.attach(scene.principal())
-    scene.filters[alice.connection] = [Interest("a/#", 1), Interest("b", 1)]
+    scene.filters[alice.connection] = [MqttSubscription("a/#", 1), MqttSubscription("b", 1)]
     scene.book.put_policies("bob", [AccessPolicy("Topic:a", ("Sub",))], lambda _: None)
     scene.clock.turn()
     assert alice.expelled == []
@@ -175,7 +175,7 @@ def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_aw
 
 def test_resumed_session_is_looked_at_too(scene: Scene) -> None:
     alice = scene.attach(scene.principal(), fresh=False)
-    scene.filters[alice.connection] = [Interest("a/#", 1)]
+    scene.filters[alice.connection] = [MqttSubscription("a/#", 1)]
     scene.clock.advance(SECOND_NS)
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
 
@@ -185,7 +185,7 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
     guest_principal = scene.access.authenticate(None, HOST)
     assert isinstance(guest_principal, Principal)
     guest, alice, sensor = scene.attach(guest_principal), scene.attach(scene.principal()), scene.attach(scene.token("s", 99))
-    scene.filters[alice.connection] = [Interest("open/x", 0)]
+    scene.filters[alice.connection] = [MqttSubscription("open/x", 0)]
     scene.access.reconfigure(read({"jwt_secret": SECRET, "anonymous": "guest", "rules": [{"filter": "open/x"}]}))
     scene.clock.turn()
     assert (guest.expelled, alice.expelled, sensor.expelled) == ([], [], [])

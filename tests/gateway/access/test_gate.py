@@ -46,7 +46,7 @@ from domain.command import Acknowledge, Command, Heartbeat, Membership, Pull, Se
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message
-from domain.mqtt_session import Attach, Interest, Subscribe, Subscribed, Will
+from domain.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
 from domain.principal import GATEWAY, Principal
 from gateway.access import needs
 from gateway.access.administration import Administration
@@ -196,13 +196,13 @@ def test_filters_are_refused_one_by_one_and_a_rule_has_a_word_of_its_own(scene: 
     assert scene.connection.principal is attach.principal
     scene.connection.client_id = "dev"
     patterns = ["t1/#", "home/dev/x", "home/else/x", "test/no", "#", "$SYS/#"]
-    command = Subscribe(2, [Interest(pattern, 0) for pattern in patterns])
+    command = Subscribe(2, [MqttSubscription(pattern, 0) for pattern in patterns])
     scene.gate.handle(scene.connection, command)
     assert scene.sink.passed == [attach, command]
-    refused = [interest.refused for interest in command.interests]
+    refused = [subscription.refused for subscription in command.subscriptions]
     assert [one is None for one in refused] == [True, True, False, False, False, False]
     assert [one.word for one in refused if one is not None] == [0, 0x80, 0x80, 0]
-    none = Subscribe(3, [Interest("other", 0)])
+    none = Subscribe(3, [MqttSubscription("other", 0)])
     scene.gate.handle(scene.connection, none)
     (event,) = scene.ear.heard
     assert isinstance(event, Subscribed)

@@ -7,7 +7,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Delivered, Done, Refused, Sent
 from domain.limits import SECOND_NS
 from domain.message import Message
-from domain.mqtt_session import Deliveries, Delivery, Excused, Expelled, Parcel, SendOnce
+from domain.mqtt_session import AccessRevoked, Deliveries, Delivery, ReadingResumed, RoutedRecord, SendOnce
 from domain.record import Record
 from domain.refusal import Ending
 from tests.gateway.bench import Bench
@@ -29,7 +29,7 @@ def test_what_sessions_send_and_get_is_counted() -> None:
     bench = Bench().open()
     bench.connection.commands = [SendOnce(1, [Message("t", b""), Message("t", b"")], [1, 2])]
     bench.pump.data_received(b"x")
-    delivery = Delivery(Parcel(Record(bytes(100)), b"", "t", 0), 0, 0, False, False, ())
+    delivery = Delivery(RoutedRecord(Record(bytes(100)), b"", "t", 0), 0, 0, False, False, ())
     bench.pump.client.answer(Deliveries([delivery, delivery, delivery]))
     assert (bench.figures.messages_in, bench.figures.messages_out) == (2, 3)
 
@@ -94,7 +94,7 @@ def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> No
     assert not bench.transport.reading
     bench.clock.advance(SECOND_NS)
     assert bench.transport.reading
-    assert bench.connection.answered == [Excused()]
+    assert bench.connection.answered == [ReadingResumed()]
 
 
 def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excused() -> None:
@@ -105,7 +105,7 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
     bench.pump.rest(bench.clock.now + 5 * SECOND_NS)
     bench.connection.at_expiry = [Disconnected("keep-alive")]
     bench.clock.advance(SECOND_NS)
-    assert Excused() in bench.connection.answered
+    assert ReadingResumed() in bench.connection.answered
 
 
 def test_expelled_connection_says_its_word_and_ends() -> None:
@@ -114,7 +114,7 @@ def test_expelled_connection_says_its_word_and_ends() -> None:
     bench.pump.expel(failure)
     bench.pump.expel(failure)
     bench.clock.turn()
-    assert bench.connection.answered == [Expelled(failure)]
+    assert bench.connection.answered == [AccessRevoked(failure)]
     assert bench.transport.writes == [b"answer"]
     assert [end.reason for end in bench.ends] == ["revoked"]
     assert bench.transport.closing

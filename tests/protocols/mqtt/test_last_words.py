@@ -7,15 +7,15 @@ import pytest
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
-from domain.mqtt_session import Expelled, TakenOver
+from domain.mqtt_session import AccessRevoked, TakenOver
 from protocols.mqtt.connect import Connack, Connect, Disconnect
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE
 from tests.protocols.mqtt.stage import PEER, Broker
 
-GONE = Expelled(Failure(ErrorCode.NOT_AUTHENTICATED, "the user was deleted"))
-LESS = Expelled(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
+GONE = AccessRevoked(Failure(ErrorCode.NOT_AUTHENTICATED, "the user was deleted"))
+LESS = AccessRevoked(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
 
 
 def attaching(broker: Broker, version: int) -> MqttConnection:

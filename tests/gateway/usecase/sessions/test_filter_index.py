@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.filter.path import matches
-from domain.mqtt_session import Interest
+from domain.mqtt_session import MqttSubscription
 from gateway.usecase.sessions import filter_index as light
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 
@@ -106,15 +106,15 @@ def test_a_filter_shared_by_sessions_is_one_queue_and_goes_with_the_last() -> No
     fill(broker, 1, 1)
     leave(broker, "one", "t/0/+")
     leave(broker, "two", "t/0/+")
-    assert len(broker.sessions.lights) == 1
+    assert len(broker.sessions.filter_index) == 1
     fill(broker, 40, 10)
-    assert broker.sessions.lights.entries == 4
+    assert broker.sessions.filter_index.entries == 4
     returned(broker, "one")
     broker.run(light.GRACE_NS // 1_000_000 + 1_000)
-    assert len(broker.sessions.lights) == 1
+    assert len(broker.sessions.filter_index) == 1
     two = returned(broker, "two")
     broker.run(light.GRACE_NS // 1_000_000 + 1_000)
-    assert (len(broker.sessions.lights), broker.sessions.lights.entries) == (0, 0)
+    assert (len(broker.sessions.filter_index), broker.sessions.filter_index.entries) == (0, 0)
     assert len(two.messages()) == 4
 
 
@@ -124,7 +124,7 @@ def test_a_filter_that_matches_nearly_all_is_given_up(monkeypatch: pytest.Monkey
     fill(broker, 1, 1)
     leave(broker, "away", "t/#")
     fill(broker, 300, 3)
-    assert broker.sessions.lights.entries == 0
+    assert broker.sessions.filter_index.entries == 0
     assert len(returned(broker, "away").messages()) == 300
 
 
@@ -135,7 +135,7 @@ def test_there_is_a_bound_on_all_of_them(monkeypatch: pytest.MonkeyPatch) -> Non
     leave(broker, "few", "t/0/+")
     leave(broker, "many", "t/3/+")
     few = fill(broker, 1_000, 50)
-    assert broker.sessions.lights.entries <= 100
+    assert broker.sessions.filter_index.entries <= 100
     assert sort(bodies(returned(broker, "few").messages())) == few
     assert len(returned(broker, "many").messages()) > 100
 
@@ -181,13 +181,13 @@ def test_what_the_log_has_lost_is_dropped() -> None:
     fill(broker, 1, 1)
     leave(broker, "away", "t/0/+")
     fill(broker, 40, 4)
-    lights = broker.sessions.lights
-    before = lights.entries
-    (place,) = [place for place, end in lights.ends.items() if lights.following([INTEREST], place, 1, 99)[0] < end]
-    end = lights.ends[place]
-    lights.trim([INTEREST], place, end - 2)
-    assert 0 < lights.entries < before
-    assert end - 2 <= lights.following([INTEREST], place, 1, 99)[0] < end
+    filter_index = broker.sessions.filter_index
+    before = filter_index.entries
+    (place,) = [place for place, end in filter_index.ends.items() if filter_index.following([INTEREST], place, 1, 99)[0] < end]
+    end = filter_index.ends[place]
+    filter_index.trim([INTEREST], place, end - 2)
+    assert 0 < filter_index.entries < before
+    assert end - 2 <= filter_index.following([INTEREST], place, 1, 99)[0] < end
 
 
-INTEREST = Interest("t/0/+", 1)
+INTEREST = MqttSubscription("t/0/+", 1)

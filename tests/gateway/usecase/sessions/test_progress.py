@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from domain.errors import Failure
 from domain.ports import StateChange
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outflow import CHECKPOINT_NS, CHECKPOINT_SESSIONS, Outflow
+from gateway.usecase.sessions.outbound import CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
 from tests.gateway.usecase.sessions.test_snapshot import store
 
 Done = Callable[[None | Failure], None]
@@ -24,18 +24,18 @@ def test_many_sessions_are_put_on_record_over_many_turns() -> None:
         put(changes, done)
 
     state.put = watched  # type: ignore[method-assign]
-    outflow = Outflow(state, clock, lambda claim: None)
+    outbound = OutboundDelivery(state, clock, lambda lease: None)
     sessions = [MqttSession(f"c{number}") for number in range(1_000)]
     for session in sessions:
-        outflow.stain(session)
-        outflow.stain(session)
+        outbound.mark_dirty(session)
+        outbound.mark_dirty(session)
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert sum(kept) == len(sessions)
     assert max(kept) <= CHECKPOINT_SESSIONS
     assert not any(session.dirty for session in sessions)
-    outflow.stain(sessions[3])
-    outflow.stain(sessions[4])
-    outflow.forget(sessions[3])
+    outbound.mark_dirty(sessions[3])
+    outbound.mark_dirty(sessions[4])
+    outbound.forget(sessions[3])
     clock.run_for(CHECKPOINT_NS // 1_000_000 + 20)
     assert kept[-1] == 1
     assert sum(kept) == len(sessions) + 1

@@ -79,7 +79,7 @@ def test_a_session_made_before_the_walk_reaches_it_is_met_once(broker: Broker) -
     client.subscribe("t/zz", 1)
     client.leave()
     settle(broker)
-    light = broker.sessions.lights.of("t")
+    light = broker.sessions.filter_index.of("t")
     assert {each.pattern: each.users for each in light} == {"t/#": len(NAMES), "t/zz": 1}
 
 
@@ -111,7 +111,7 @@ def test_a_fresh_start_before_its_turn_leaves_nothing(broker: Broker) -> None:
     assert snapshot.outline(broker.store.state, NAMES[-1]) is None
     assert snapshot.outline(broker.store.state, NAMES[0]) is not None
     broker.clock.run_for(700_000)
-    assert len(broker.sessions.lights) == len(NAMES) - 1
+    assert len(broker.sessions.filter_index) == len(NAMES) - 1
 
 
 def test_light_queues_that_came_one_after_another_know_all_that_came(broker: Broker) -> None:
@@ -134,11 +134,11 @@ def test_light_queues_that_came_one_after_another_know_all_that_came(broker: Bro
     kill(broker)
     send(b"between ")
     assert broker.sessions.recovering
-    assert 0 < len(broker.sessions.lights) < len(NAMES)
+    assert 0 < len(broker.sessions.filter_index) < len(NAMES)
     settle(broker)
     send(b"after ")
-    lights = broker.sessions.lights
+    filter_index = broker.sessions.filter_index
     for name in NAMES:
         client = present(broker, name)
         assert sorted(bodies(client.messages())) == sorted(wanted[name])
-    assert lights.entries == 3 * len(NAMES), "each match once"
+    assert filter_index.entries == 3 * len(NAMES), "each match once"

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from domain.errors import Failure
 from domain.message import Message
-from domain.mqtt_session import EXPIRY_NEVER, Interest, Will
+from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
 from domain.ports import StateChange
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import Flight, MqttSession
+from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
 from tests.store.clock import VirtualClock
@@ -37,10 +37,10 @@ def sessions(draw: st.DrawFn) -> MqttSession:
     """Any durable session that is away."""
     out = MqttSession(draw(PATTERN))
     out.expiry_s = draw(st.integers(1, EXPIRY_NEVER))
-    out.lost_ms = draw(st.integers(0, 1 << 50))
+    out.disconnected_ms = draw(st.integers(0, 1 << 50))
     out.baseline_ms = draw(st.integers(0, 1 << 50))
     for pattern in draw(st.lists(PATTERN, unique=True, max_size=3)):
-        out.interests[pattern] = Interest(
+        out.subscriptions[pattern] = MqttSubscription(
             pattern, draw(st.integers(0, 2)), draw(st.booleans()), draw(st.booleans()), draw(st.integers(0, 2)),
             draw(st.integers(0, 268_435_455)), draw(st.integers(0, 1 << 50)),
         )  # fmt: skip
@@ -48,12 +48,12 @@ def sessions(draw: st.DrawFn) -> MqttSession:
         path = draw(st.sampled_from(["", "t/x"]))
         identifiers = tuple(draw(st.lists(st.integers(1, 268_435_455), max_size=2)))
         place, offset = (draw(st.sampled_from(["t", "u"])), draw(st.integers(0, 7))), draw(st.integers(0, 1 << 50))
-        out.in_flight[slot] = Flight(draw(st.integers(1, 2)), place, offset, path, draw(st.booleans()), identifiers)
+        out.in_flight[slot] = InFlightMessage(draw(st.integers(1, 2)), place, offset, path, draw(st.booleans()), identifiers)
         out.in_flight[slot].taken = draw(st.booleans())
     for topic in ("t", "u"):
         if draw(st.booleans()):
             out.positions[(topic, draw(st.integers(0, 7)))] = draw(st.integers(0, 1 << 50))
-            out.touched[topic] = None
+            out.changed_topics[topic] = None
     if draw(st.booleans()):
         message = Message("w", draw(st.binary(max_size=5)), b"k\x01v\x02", retain=draw(st.integers(0, 2)))
         out.will = Will(message, draw(st.integers(0, 0xFFFFFFFF)), draw(st.integers(-1, 1 << 30)))
@@ -64,10 +64,10 @@ def facts(session: MqttSession) -> object:
     will = session.will
     message = will and will.message
     return (
-        session.client_id, session.expiry_s, session.lost_ms, session.baseline_ms, session.positions,
-        [[getattr(interest, name) for name in Interest.__slots__] for interest in session.interests.values()],
+        session.client_id, session.expiry_s, session.disconnected_ms, session.baseline_ms, session.positions,
+        [[getattr(each, name) for name in MqttSubscription.__slots__] for each in session.subscriptions.values()],
         [
-            (slot, flight.level, flight.place, flight.offset, flight.path, flight.retained, flight.identifiers, flight.taken)
+            (slot, flight.level, flight.queue, flight.offset, flight.path, flight.retained, flight.identifiers, flight.taken)
             for slot, flight in session.in_flight.items()
         ],
         will and (will.delay_s, will.expiry_s),
@@ -95,8 +95,12 @@ def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
         session = MqttSession(client_id)
         session.expiry_s = 1
         session.positions[("t", 0)] = 5
-        session.touched["t"] = None
-        put(opened, clock, [snapshot.definition(session), *snapshot.progress(session), snapshot.mark(client_id, 7, True)])
+        session.changed_topics["t"] = None
+        put(
+            opened,
+            clock,
+            [snapshot.definition(session), *snapshot.progress(session), snapshot.packet_id_change(client_id, 7, True)],
+        )
     put(opened, clock, snapshot.removal(opened.state, "a", None))
     assert snapshot.load(opened.state, "a") is None
     for client_id in ("ab", "b"):
@@ -109,7 +113,7 @@ def test_removal_takes_all_of_one_session_and_nothing_of_another() -> None:
 def test_only_topics_that_were_touched_are_written_again() -> None:
     session = MqttSession("a")
     session.positions = {("t", 0): 1, ("u", 0): 1}
-    session.touched["u"] = None
+    session.changed_topics["u"] = None
     keys = [change.key for change in snapshot.progress(session)]
     assert keys == [b"a\x00f", b"a\x00pu"]
     assert [change.key for change in snapshot.progress(session)] == [b"a\x00f"]

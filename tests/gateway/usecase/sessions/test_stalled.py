@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.usecase.catalog import policy
-from tests.gateway.usecase.sessions.test_shares import member, send, sender
+from tests.gateway.usecase.sessions.test_shared_subscriptions import member, send, sender
 from tests.gateway.usecase.sessions.test_strategies import keyed, tell
 from tests.protocols.mqtt.stage import Broker, Client, bodies
 

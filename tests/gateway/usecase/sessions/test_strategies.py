@@ -16,7 +16,7 @@ from gateway.usecase.sessions.strategy import strategy_of
 from protocols.mqtt import property as props
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Unsubscribe
-from tests.gateway.usecase.sessions.test_shares import member, numbers, send, sender
+from tests.gateway.usecase.sessions.test_shared_subscriptions import member, numbers, send, sender
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies, with_number
 
 

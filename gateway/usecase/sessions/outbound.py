@@ -9,12 +9,28 @@ from typing import Final
 from domain import property as properties
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
-from domain.mqtt_session import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Deliveries, Delivery, Interest, Parcel, Taken
+from domain.mqtt_session import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    Deliveries,
+    Delivery,
+    MqttSubscription,
+    RoutedRecord,
+    Taken,
+)
 from domain.ports import Clock, State, StateChange
 from domain.record import Record
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.sessions import snapshot
-from gateway.usecase.sessions.mqtt_session import Claim, Flight, MqttSession, Place, Reach, fold
+from gateway.usecase.sessions.mqtt_session import (
+    DeliveryLease,
+    InFlightMessage,
+    MergedSubscription,
+    MqttSession,
+    QueueKey,
+    merge_by_session,
+)
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
 """How long the progress of a durable session may be younger in memory than in the store."""
@@ -36,7 +52,7 @@ def is_from(stored: bytes, client_id: str) -> bool:
     return properties.find(stored, b"HG_CLIENT") == client_id.encode() and properties.find(stored, b"HG_PROTOCOL") == b"mqtt"
 
 
-class Outflow:
+class OutboundDelivery:
     """Delivery to all attached sessions. One Deliveries event a session a loop turn.
 
     A delivery above AT_MOST_ONCE takes a slot of the session's window. When there is none, the queue that it came from
@@ -44,18 +60,20 @@ class Outflow:
     `settle` is told of leases whose messages have done their duty.
     """
 
-    def __init__(self, state: State, clock: Clock, settle: Callable[[Claim], None]) -> None:
+    def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
         self._settle = settle
         self._state = state
         self._clock = clock
-        self._routes: SubscriberRoutes[tuple[MqttSession, Interest], list[Reach]] = SubscriberRoutes(fold)
+        self._routes: SubscriberRoutes[tuple[MqttSession, MqttSubscription], list[MergedSubscription]] = SubscriberRoutes(
+            merge_by_session
+        )
         self._roots: dict[str, int] = {}
         self._busy: dict[MqttSession, None] = {}
         self._dirty: dict[MqttSession, None] = {}
-        self.high = 0
+        self.log_end = 0
 
     @property
-    def interests(self) -> int:
+    def subscription_count(self) -> int:
         """How many filters of attached sessions there are."""
         return self._routes.size
 
@@ -65,21 +83,21 @@ class Outflow:
         """True when some filter of an attached session may match paths below `root`, whose first level is no wildcard."""
         return self._roots.get(root.partition("/")[0], 0) > 0
 
-    def connect(self, session: MqttSession, interest: Interest) -> None:
+    def connect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """Deliver by this filter from now on."""
-        root = interest.pattern.partition("/")[0]
+        root = subscription.pattern.partition("/")[0]
         self._roots[root] = self._roots.get(root, 0) + 1
-        self._routes.insert(interest.pattern, (session, interest))
+        self._routes.insert(subscription.pattern, (session, subscription))
 
-    def disconnect(self, session: MqttSession, interest: Interest) -> None:
+    def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
         """No longer."""
-        root = interest.pattern.partition("/")[0]
+        root = subscription.pattern.partition("/")[0]
         left = self._roots.get(root, 0) - 1
         if left > 0:
             self._roots[root] = left
         else:
             self._roots.pop(root, None)
-        self._routes.remove(interest.pattern, (session, interest))
+        self._routes.remove(subscription.pattern, (session, subscription))
 
     # Live
 
@@ -87,56 +105,56 @@ class Outflow:
         """StoreListener: hand each record to those whom its path reaches."""
         if not records:
             return
-        self.high = max(self.high, int.from_bytes(records[-1][28:36], "big") + 1)
+        self.log_end = max(self.log_end, int.from_bytes(records[-1][28:36], "big") + 1)
         routes = self._routes
         if not routes.size:
             return
-        place = (topic, queue_id)
+        queue = (topic, queue_id)
         for data in records:
             record = Record(data)
             stored = record.properties
-            path, reaches = routes.of(topic, properties.find(stored, b"originMqttTopic"))
-            if reaches:
-                parcel = Parcel(record, stored, path, level_of(stored))
+            path, merged_subscriptions = routes.of(topic, properties.find(stored, b"originMqttTopic"))
+            if merged_subscriptions:
+                routed = RoutedRecord(record, stored, path, level_of(stored))
                 offset = int.from_bytes(data[20:28], "big")
-                for reach in reaches:
-                    self._offer(reach, parcel, place, offset)
+                for merged in merged_subscriptions:
+                    self._offer(merged, routed, queue, offset)
 
-    def _offer(self, reach: Reach, parcel: Parcel, place: Place, offset: int) -> None:
-        session = reach.session
-        if reach.picky and is_from(parcel.stored, session.client_id):
-            if reach.own is None:
+    def _offer(self, merged: MergedSubscription, routed: RoutedRecord, queue: QueueKey, offset: int) -> None:
+        session = merged.session
+        if merged.excludes_own and is_from(routed.stored, session.client_id):
+            if merged.for_own_messages is None:
                 return
-            reach = reach.own
-        level = parcel.level
-        level = min(level, reach.level)
-        retained = reach.as_published and properties.find(parcel.stored, b"mqttRetain") == b"true"
+            merged = merged.for_own_messages
+        level = routed.level
+        level = min(level, merged.level)
+        retained = merged.as_published and properties.find(routed.stored, b"mqttRetain") == b"true"
         if level == AT_MOST_ONCE:
-            session.outbox.append(Delivery(parcel, AT_MOST_ONCE, 0, retained, False, reach.identifiers))
-            self.mark(session)
-        elif session.sorting or place in session.lag or session.full:
-            session.lag.setdefault(place, offset)
-            session.missed[place] = offset
-        elif offset >= session.positions.get(place, 0) or offset == 0:
+            session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, merged.identifiers))
+            self.schedule(session)
+        elif session.finding_lag or queue in session.lag or session.full:
+            session.lag.setdefault(queue, offset)
+            session.missed[queue] = offset
+        elif offset >= session.positions.get(queue, 0) or offset == 0:
             # Offset 0 below a position: the topic was deleted and made anew.
-            self.launch(session, Flight(level, place, offset, "", retained, reach.identifiers), parcel)
+            self.deliver(session, InFlightMessage(level, queue, offset, "", retained, merged.identifiers), routed)
 
-    def launch(self, session: MqttSession, flight: Flight, parcel: Parcel) -> None:
+    def deliver(self, session: MqttSession, flight: InFlightMessage, routed: RoutedRecord) -> None:
         """Into a slot and on its way; what must come exactly once waits until the slot is on record."""
-        delivery = session.enter(flight, parcel)
-        moves = not flight.path and flight.claim is None
+        delivery = session.occupy_slot(flight, routed)
+        moves = not flight.path and flight.lease is None
         if moves:
-            session.positions[flight.place] = flight.offset + 1
+            session.positions[flight.queue] = flight.offset + 1
         if session.durable:
             if moves:
-                session.touched[flight.place[0]] = None
-            self.stain(session)
-            (session.held if flight.level == EXACTLY_ONCE else session.outbox).append(delivery)
+                session.changed_topics[flight.queue[0]] = None
+            self.mark_dirty(session)
+            (session.unstored_deliveries if flight.level == EXACTLY_ONCE else session.outbox).append(delivery)
         else:
             session.outbox.append(delivery)
-        self.mark(session)
+        self.schedule(session)
 
-    def mark(self, session: MqttSession) -> None:
+    def schedule(self, session: MqttSession) -> None:
         """See to it that what waits for this session is handed out at the end of this turn."""
         if not self._busy:
             self._clock.call_soon(self._finish_turn)
@@ -151,7 +169,7 @@ class Outflow:
             if session.outbox:
                 items, session.outbox = session.outbox, []
                 connection.answer(Deliveries(items))
-            if session.held or session.taking:
+            if session.unstored_deliveries or session.unstored_takes:
                 self._record(session)
 
     # What the client says
@@ -159,11 +177,11 @@ class Outflow:
     def confirm(self, session: MqttSession, slots: list[int]) -> None:
         """Free slots."""
         for slot in slots:
-            claim = session.leave(slot)
-            if claim is not None:
-                self._settle(claim)
+            lease = session.free_slot(slot)
+            if lease is not None:
+                self._settle(lease)
         if session.durable:
-            self.stain(session)
+            self.mark_dirty(session)
 
     def take(self, session: MqttSession, slots: list[int]) -> None:
         """Note that these must not be delivered again; Taken when that is on record. Slots that are free count as taken."""
@@ -171,13 +189,13 @@ class Outflow:
             flight = session.in_flight.get(slot)
             if flight is not None:
                 flight.taken = True
-        session.taking += slots
-        self.mark(session)
+        session.unstored_takes += slots
+        self.schedule(session)
 
     def _record(self, session: MqttSession) -> None:
         """Keep the session's progress, then send what waits for that."""
-        held, session.held = session.held, []
-        taking, session.taking = session.taking, []
+        held, session.unstored_deliveries = session.unstored_deliveries, []
+        taking, session.unstored_takes = session.unstored_takes, []
         epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
@@ -203,15 +221,15 @@ class Outflow:
         """What a session that is kept delivers exactly once is on record with it: it is this member's from now on."""
         for delivery in held:
             flight = session.in_flight.get(delivery.slot)
-            if flight is not None and flight.claim is not None:
-                claim, flight.claim = flight.claim, None
-                session.claims -= 1
-                self._settle(claim)
-                self.stain(session)
+            if flight is not None and flight.lease is not None:
+                lease, flight.lease = flight.lease, None
+                session.leases -= 1
+                self._settle(lease)
+                self.mark_dirty(session)
 
     # Progress on record
 
-    def stain(self, session: MqttSession) -> None:
+    def mark_dirty(self, session: MqttSession) -> None:
         """Progress of a durable session is to be kept, within CHECKPOINT_NS."""
         if session.dirty:
             return

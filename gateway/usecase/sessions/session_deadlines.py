@@ -18,7 +18,7 @@ STALE_MAX: Final = 64
 
 
 @final
-class Absences:
+class SessionDeadlines:
     """One timer over all sessions that are away. `due` is called with a client id whose session may have something due.
 
     An entry of a client that has returned in the meantime stays until its time, and `due` finds that nothing is to be done.
@@ -40,7 +40,7 @@ class Absences:
 
     def add(self, session: MqttSession) -> None:
         """The session is away from now on, or was when the node started: note what comes next for it."""
-        moments = [moment for moment in (will_ms(session), session.ends_ms()) if moment >= 0]
+        moments = [moment for moment in (will_ms(session), session.expires_ms()) if moment >= 0]
         if not moments:
             return
         moment, client_id = min(moments), session.client_id
@@ -62,9 +62,9 @@ class Absences:
             self._timer.cancel()
         self._timer_ms = moment
         wait_ms = max(0, moment - self._clock.wall_ms())
-        self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, self._ring)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ms * MILLISECOND_NS, self._fire)
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         self._timer = None
         now_ms = self._clock.wall_ms()
         for _ in range(DUE_PER_TURN):
@@ -81,6 +81,6 @@ def will_ms(session: MqttSession) -> int:
     """Wall clock at which the will of a session that is away is published: its delay, or the session's end; -1: no will."""
     if session.will is None:
         return -1
-    moment = session.lost_ms + 1000 * session.will.delay_s
-    ends = session.ends_ms()
+    moment = session.disconnected_ms + 1000 * session.will.delay_s
+    ends = session.expires_ms()
     return moment if ends < 0 else min(moment, ends)

@@ -7,7 +7,7 @@ import pytest
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.usecase.sessions.test_shares import member, numbers, send, sender
+from tests.gateway.usecase.sessions.test_shared_subscriptions import member, numbers, send, sender
 from tests.protocols.mqtt.stage import Broker
 from tests.shell import Shell
 

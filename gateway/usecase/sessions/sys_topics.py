@@ -15,7 +15,7 @@ from domain.filter.path import matches
 from domain.limits import SECOND_NS
 from domain.message import LOCAL_HOST, Message
 from domain.ports import Clock
-from gateway.usecase.sessions.outflow import Outflow
+from gateway.usecase.sessions.outbound import OutboundDelivery
 
 ROOT: Final = "$SYS/broker/"
 INTERVAL_NS: Final = 10 * SECOND_NS
@@ -24,15 +24,15 @@ Source = Callable[[], Mapping[str, str]]
 """Facts by their path below ROOT, as they are now."""
 
 
-class Facts:
+class SysTopics:
     """`source` is set by whoever knows; until then there are no facts."""
 
-    def __init__(self, clock: Clock, outflow: Outflow) -> None:
+    def __init__(self, clock: Clock, outbound: OutboundDelivery) -> None:
         self._clock = clock
-        self._outflow = outflow
-        self._told: dict[str, str] = {}
+        self._outbound = outbound
+        self._sent: dict[str, str] = {}
         self.source: Source = dict
-        clock.call_at(clock.monotonic_ns() + INTERVAL_NS, self._tell)
+        clock.call_at(clock.monotonic_ns() + INTERVAL_NS, self._send_changes)
 
     def paths_under(self, pattern: str) -> Iterator[str]:
         """Paths of facts that `pattern` matches."""
@@ -49,10 +49,10 @@ class Facts:
         now_ms = self._clock.wall_ms()
         return record.encode(Message(OTHER_PATHS_TOPIC, text.encode(), stored, born_ms=now_ms), 0, 0, now_ms, LOCAL_HOST)
 
-    def _tell(self) -> None:
-        if self._outflow.listens(ROOT):
+    def _send_changes(self) -> None:
+        if self._outbound.listens(ROOT):
             for name, text in self.source().items():
-                if self._told.get(name) != text:
-                    self._told[name] = text
-                    self._outflow.arrived(OTHER_PATHS_TOPIC, 0, [self._record(ROOT + name, text)])
-        self._clock.call_at(self._clock.monotonic_ns() + INTERVAL_NS, self._tell)
+                if self._sent.get(name) != text:
+                    self._sent[name] = text
+                    self._outbound.arrived(OTHER_PATHS_TOPIC, 0, [self._record(ROOT + name, text)])
+        self._clock.call_at(self._clock.monotonic_ns() + INTERVAL_NS, self._send_changes)

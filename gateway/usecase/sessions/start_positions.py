@@ -22,7 +22,7 @@ Ends = list[tuple[str, int, int]]
 
 
 @final
-class Beginning:
+class StartPositions:
     """Puts groups at the end of topics that are older than their subscription, and in which they have no position at all."""
 
     __slots__ = ("_clock", "_metadata", "_store")

@@ -15,7 +15,7 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
 
-class Inflow:
+class InboundDeduplication:
     """SendOnce and Release of attached sessions."""
 
     def __init__(self, state: State, sending: Sending) -> None:
@@ -36,12 +36,12 @@ class Inflow:
                 connection.answer(Refused(command.ticket, failed[0]) if failed else Done(command.ticket))
 
         messages: list[Message] = []
-        marks: list[int] = []
-        for message, number in zip(command.messages, command.marks, strict=True):
+        packet_ids: list[int] = []
+        for message, number in zip(command.messages, command.packet_ids, strict=True):
             if number not in received:
                 received[number] = []
                 messages.append(message)
-                marks.append(number)
+                packet_ids.append(number)
                 continue
             pending = received[number]
             if pending is not None:
@@ -50,18 +50,18 @@ class Inflow:
                 pending.append(settle)
         waiting[0] += 1
         if messages:
-            self._append_once(session, messages, marks, settle)
+            self._append_once(session, messages, packet_ids, settle)
         else:
             settle(None)
 
     def _append_once(
-        self, session: MqttSession, messages: list[Message], marks: list[int], settle: Callable[[Failure | None], None]
+        self, session: MqttSession, messages: list[Message], packet_ids: list[int], settle: Callable[[Failure | None], None]
     ) -> None:
         def done(result: list[Placed] | Failure) -> None:
             failure = result if isinstance(result, Failure) else None
             # A flush that was not confirmed in time: the messages are stored, and must not be stored again.
             stored = failure is None or failure.code is ErrorCode.FLUSH_TIMEOUT
-            for number in marks:
+            for number in packet_ids:
                 waiters = session.received.get(number)
                 if stored:
                     session.received[number] = None
@@ -71,19 +71,23 @@ class Inflow:
                     waiter(failure)
             settle(failure)
 
-        changes = [snapshot.mark(session.client_id, number, True) for number in marks] if session.durable else []
+        changes = (
+            [snapshot.packet_id_change(session.client_id, number, True) for number in packet_ids] if session.durable else []
+        )
         self._sending.submit(messages, done, changes)
 
     def release(self, session: MqttSession, connection: ClientConnection, command: Release) -> None:
         """Drop marks. The answer waits for it: the client may use the numbers again as soon as it hears of it."""
-        known = [number in session.received for number in command.marks]
-        for number in command.marks:
+        known = [number in session.received for number in command.packet_ids]
+        for number in command.packet_ids:
             session.received.pop(number, None)
 
         def done(failure: None | Failure) -> None:
             connection.answer(Released(command.ticket, known) if failure is None else Refused(command.ticket, failure))
 
         if session.durable and any(known):
-            self._state.put([snapshot.mark(session.client_id, number, False) for number in command.marks], done)
+            self._state.put(
+                [snapshot.packet_id_change(session.client_id, number, False) for number in command.packet_ids], done
+            )
         else:
             done(None)

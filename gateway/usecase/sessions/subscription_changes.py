@@ -11,7 +11,7 @@ from domain.mqtt_session import (
     AT_MOST_ONCE,
     RETAINED_ALWAYS,
     RETAINED_IF_NEW,
-    Interest,
+    MqttSubscription,
     Subscribe,
     Subscribed,
     Unsubscribe,
@@ -23,13 +23,13 @@ from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.catchup import CatchUp
 from gateway.usecase.sessions.mqtt_session import MqttSession
-from gateway.usecase.sessions.outflow import Outflow
-from gateway.usecase.sessions.shares import Shares
+from gateway.usecase.sessions.outbound import OutboundDelivery
+from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 
 INTERESTS_MAX: Final = 1_024
 
 
-class Filters:
+class SubscriptionChanges:
     """Subscribe and Unsubscribe of attached sessions."""
 
     def __init__(
@@ -38,30 +38,30 @@ class Filters:
         metadata: Metadata,
         state: State,
         clock: Clock,
-        outflow: Outflow,
+        outbound: OutboundDelivery,
         catch_up: CatchUp,
-        shares: Shares,
+        shared: SharedSubscriptions,
     ) -> None:
-        self._shares = shares
+        self._shared = shared
         self._store = store
         self._metadata = metadata
         self._state = state
         self._clock = clock
-        self._outflow = outflow
+        self._outbound = outbound
         self._catch_up = catch_up
 
     def subscribe(self, session: MqttSession, connection: ClientConnection, command: Subscribe) -> None:
         """Add or replace filters; deliver by them at once, and what they retain once they are on record."""
         outcomes: list[Failure | None] = []
-        added: list[tuple[Interest, bool]] = []
-        shared: list[tuple[int, Interest]] = []
-        for at, interest in enumerate(command.interests):
-            failure = _refusal(session, interest)
+        added: list[tuple[MqttSubscription, bool]] = []
+        shared: list[tuple[int, MqttSubscription]] = []
+        for at, subscription in enumerate(command.subscriptions):
+            failure = _refusal(session, subscription)
             outcomes.append(failure)
-            if failure is None and interest.group:
-                shared.append((at, interest))
+            if failure is None and subscription.group:
+                shared.append((at, subscription))
             elif failure is None:
-                added.append((interest, self._add(session, interest)))
+                added.append((subscription, self._add(session, subscription)))
         epoch = session.epoch
         left = [1 + len(shared)]
 
@@ -72,9 +72,9 @@ class Filters:
                 connection.answer(Subscribed(command.ticket, [failure] * len(outcomes)))
                 return
             connection.answer(Subscribed(command.ticket, outcomes))
-            for interest, new in added:
-                if interest.retained == RETAINED_ALWAYS or (interest.retained == RETAINED_IF_NEW and new):
-                    self._catch_up.showing.begin(session, interest)
+            for subscription, new in added:
+                if subscription.retain_handling == RETAINED_ALWAYS or (subscription.retain_handling == RETAINED_IF_NEW and new):
+                    self._catch_up.retained_delivery.begin(session, subscription)
             self._catch_up.catch_up(session)
 
         def one_less() -> None:
@@ -86,33 +86,33 @@ class Filters:
             else:
                 done(None)
 
-        def share(at: int, interest: Interest) -> None:
+        def share(at: int, subscription: MqttSubscription) -> None:
             def prepared(failure: None | Failure) -> None:
                 outcomes[at] = failure
                 if failure is None and session.epoch == epoch:
-                    session.shares[interest.name] = interest
-                    self._shares.join(session, interest)
+                    session.shared_subscriptions[subscription.name] = subscription
+                    self._shared.join(session, subscription)
                 one_less()
 
-            self._shares.prepare(interest, prepared)
+            self._shared.prepare(subscription, prepared)
 
-        for at, interest in shared:
-            share(at, interest)
+        for at, subscription in shared:
+            share(at, subscription)
         one_less()
 
-    def _add(self, session: MqttSession, interest: Interest) -> bool:
+    def _add(self, session: MqttSession, subscription: MqttSubscription) -> bool:
         """Put one filter in; True when its pattern is new."""
-        old = session.interests.pop(interest.pattern, None)
+        old = session.subscriptions.pop(subscription.pattern, None)
         # What came while it was not to be kept for this session is not for it either.
         kept = old is not None and old.level > AT_MOST_ONCE
-        interest.since = old.since if old is not None and kept else self._outflow.high
-        session.interests[interest.pattern] = interest
-        session.remembered.clear()
+        subscription.since = old.since if old is not None and kept else self._outbound.log_end
+        session.subscriptions[subscription.pattern] = subscription
+        session.match_cache.clear()
         if old is not None:
-            self._outflow.disconnect(session, old)
-        self._outflow.connect(session, interest)
+            self._outbound.disconnect(session, old)
+        self._outbound.connect(session, subscription)
         if session.durable:
-            name = topic_of_filter(interest.pattern)
+            name = topic_of_filter(subscription.pattern)
             if name == "":
                 session.baseline_ms = session.baseline_ms or self._clock.wall_ms()
             else:
@@ -126,28 +126,28 @@ class Filters:
             return
         for queue_id in range(max(topic.read_queues, topic.write_queues)):
             if (name, queue_id) not in session.positions:
-                self._mark_begin(session, (name, queue_id))
+                self._store_end_of(session, (name, queue_id))
 
-    def _mark_begin(self, session: MqttSession, place: tuple[str, int]) -> None:
+    def _store_end_of(self, session: MqttSession, queue: tuple[str, int]) -> None:
         def bounds(result: tuple[int, int] | Failure) -> None:
-            if not isinstance(result, Failure) and place not in session.positions:
-                session.positions[place] = result[1]
-                session.touched[place[0]] = None
+            if not isinstance(result, Failure) and queue not in session.positions:
+                session.positions[queue] = result[1]
+                session.changed_topics[queue[0]] = None
 
-        self._store.bounds(place[0], place[1], bounds)
+        self._store.bounds(queue[0], queue[1], bounds)
 
     def unsubscribe(self, session: MqttSession, connection: ClientConnection, command: Unsubscribe) -> None:
         """Take filters out; what is under way already stays under way."""
         found: list[bool] = []
         for pattern in command.patterns:
-            share = session.shares.pop(pattern, None)
+            share = session.shared_subscriptions.pop(pattern, None)
             if share is not None:
-                self._shares.leave(session, share)
-            interest = session.interests.pop(pattern, None)
-            found.append(interest is not None or share is not None)
-            if interest is not None:
-                self._outflow.disconnect(session, interest)
-        session.remembered.clear()
+                self._shared.leave(session, share)
+            subscription = session.subscriptions.pop(pattern, None)
+            found.append(subscription is not None or share is not None)
+            if subscription is not None:
+                self._outbound.disconnect(session, subscription)
+        session.match_cache.clear()
 
         def done(failure: None | Failure) -> None:
             answer = Unsubscribed(command.ticket, found)
@@ -159,14 +159,14 @@ class Filters:
             done(None)
 
 
-def _refusal(session: MqttSession, interest: Interest) -> Failure | None:
+def _refusal(session: MqttSession, subscription: MqttSubscription) -> Failure | None:
     """Why a filter cannot be had, or None."""
-    pattern = interest.pattern
-    if interest.refused is not None:
-        return interest.refused
+    pattern = subscription.pattern
+    if subscription.refused is not None:
+        return subscription.refused
     if not is_filter(pattern):
         return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
-    known = interest.name in (session.shares if interest.group else session.interests)
-    if not known and len(session.interests) + len(session.shares) >= INTERESTS_MAX:
+    known = subscription.name in (session.shared_subscriptions if subscription.group else session.subscriptions)
+    if not known and len(session.subscriptions) + len(session.shared_subscriptions) >= INTERESTS_MAX:
         return Failure(ErrorCode.QUOTA, f"a session may have {INTERESTS_MAX} filters")
     return None
