@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.client.link import Link
-from tests.interop.node import ROOT, Node
+from tests.interop.node import Node
 
 UPDATE_AND_CREATE_TOPIC = 17
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
@@ -63,6 +63,3 @@ def python_client(node: Node, scenario: str, topic: str, group: str, folder: Pat
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{node.text()}"
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
-
-
-__all__ = ["ROOT", "ask", "make_group", "make_topic", "python_client"]

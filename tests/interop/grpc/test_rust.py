@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.grpc.setup import ROOT, make_topic
-from tests.interop.node import Node
+from tests.interop.grpc.setup import make_topic
+from tests.interop.node import ROOT, Node
 from tests.interop.workshop import CLIENTS, need, step
 
 pytestmark = pytest.mark.interop

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.interop.grpc.java import compiled
-from tests.interop.grpc.setup import ROOT, make_group, make_topic
+from tests.interop.grpc.setup import make_group, make_topic
 from tests.interop.grpc.test_go import client, run
 from tests.interop.lite_setup import LiteClient, make_lite_group
-from tests.interop.node import Node
+from tests.interop.node import ROOT, Node
 from tests.interop.remoting.java import build
 from tests.interop.test_java_scenes import GRPC
 from tests.interop.test_java_scenes import run as scenes
