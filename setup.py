@@ -61,7 +61,7 @@ FOLDERS = {
     "gateway/routing": ("routes", "trie"),
     "gateway/usecase": ("dispatcher",),
     "gateway/usecase/catalog": ("groups", "placement", "topics"),
-    "gateway/usecase/consume": ("long_polls", "receive", "settle"),
+    "gateway/usecase/consume": ("long_polls", "receive", "receive_call", "settle"),
     "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "group_dispatcher", "inbound", "mqtt_session", "outbound", "sessions",

@@ -22,7 +22,9 @@ from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.locks import Locks
 from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.consume.pull import Pulling
+from gateway.usecase.consume.pull_poll import PullContext
 from gateway.usecase.consume.receive import Receiving
+from gateway.usecase.consume.receive_call import ReceiveContext
 from gateway.usecase.consume.settle import Settling
 from gateway.usecase.handler import UseCase, Verb
 from gateway.usecase.membership.connections import ConnectionQueries
@@ -66,13 +68,15 @@ class Dispatcher:
         self.groups = Groups(metadata, store, clock, policy, self.rights)
         self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.LatestQuota(state, policy).change, policy)
         self.dead_letters = DeadLetters(store, self.sending)
-        self.receiving = Receiving(
-            store, self.topics, self.groups, self.dead_letters, clock, self.counters, policy, self.rights
+        receive_context = ReceiveContext(
+            store, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy
         )
+        self.receiving = Receiving(receive_context)
         self.registry = Registry(self.topics, self.groups, store, clock)
         resets = PendingResets(clock)
         attempt_limit = AttemptLimit(self.groups, self.dead_letters)
-        self.pulling = Pulling(store, self.topics, self.registry, self.rights, resets, attempt_limit, clock, self.counters)
+        pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters)
+        self.pulling = Pulling(pull_context, self.topics)
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[RightsCheck], None]] = []

@@ -1,4 +1,4 @@
-"""Requests that wait: long polls parked until a message arrives, a lease ends, or their time is up."""
+"""Long polls: calls that are parked until a message arrives, a lease ends, or their wait time is over."""
 
 from __future__ import annotations
 
@@ -13,48 +13,59 @@ from domain.ports import Clock, Timer
 from gateway.connection.client_connection import ClientConnection
 
 Key = tuple[str, str, int]
-"""(consumer group, topic, queue id); queue id -1 waits for any queue. Pulls wait with a group of their own each."""
+"""(consumer group, topic, queue id). Queue id -1 waits for any queue. Each pull is parked under a group name of its own."""
 
 RightsCheck = Callable[[ClientConnection, Command], Failure | None]
-"""Why a session may not have what it has asked for any more, None: it may."""
+"""Returns why a connection may no longer have what its command asks for, or None when it may."""
 REVIEWED_PER_TURN: Final = 1_000
+"""Long polls whose rights are checked in one turn of the loop."""
 
 
 class WaitingCall(Protocol):
-    """Whose request is parked."""
+    """A call that can be parked."""
 
     connection: ClientConnection
 
     @property
     def command(self) -> Command:
-        """What was asked."""
+        """The client's command."""
+
+    def attempt(self) -> bool:
+        """Try again. Returns True when the call needs its place no more, False when it stays parked."""
+
+    def expire(self) -> None:
+        """Answer that nothing was found: the wait time is over. The call is not parked any more."""
 
     def refuse(self, failure: Failure) -> None:
-        """Answer that it may not be had any more; it is not parked now."""
+        """Answer Refused: the client has lost its rights. The call is not parked any more."""
 
 
 @final
 class LongPoll:
-    """One parked request. `attempt` tries again and says whether the request was answered."""
+    """One parked call.
 
-    __slots__ = ("asker", "attempt", "done", "expire", "key", "timer")
+    key     what it waits for
+    call    the call itself
+    done    True once it is no longer parked
+    timer   runs when the wait time is over
+    """
 
-    def __init__(
-        self, key: Key, attempt: Callable[[], bool], expire: Callable[[], None], asker: WaitingCall | None = None
-    ) -> None:
-        self.asker = asker
+    __slots__ = ("call", "done", "key", "timer")
+
+    def __init__(self, key: Key, call: WaitingCall) -> None:
         self.key = key
-        self.attempt = attempt
-        self.expire = expire
+        self.call = call
         self.done = False
         self.timer: Timer | None = None
 
 
 class LongPolls:
-    """All parked requests of the gateway.
+    """The long polls of one use case.
 
-    Waiters of one key are served in the order of their coming, and only as long as an attempt succeeds: one message
-    wakes one member of a group, not all of them. At most WAITERS_PER_KEY_MAX a key and WAITERS_MAX in all.
+    Calls with the same key are served first come, first served, and only as long as an attempt succeeds: one message wakes
+    one member of a group, not all of them. At most WAITERS_PER_KEY_MAX calls a key and WAITERS_MAX in all are parked.
+
+    wake_count   calls of `wake` and `wake_group` so far; a call compares two readings to learn whether it missed one
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -62,60 +73,55 @@ class LongPolls:
         self._by_key: dict[Key, deque[LongPoll]] = {}
         self._by_topic: dict[str, dict[Key, None]] = {}
         self._count = 0
+        self.wake_count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def park(
-        self,
-        key: Key,
-        wait_ms: int,
-        attempt: Callable[[], bool],
-        expire: Callable[[], None],
-        asker: WaitingCall | None = None,
-    ) -> LongPoll | None:
-        """Hold a request for `wait_ms`; `expire` answers it then. None when too many calls wait. An `asker` is reviewed."""
-        waiters = self._by_key.get(key)
-        if self._count >= limits.WAITERS_MAX or (waiters is not None and len(waiters) >= limits.WAITERS_PER_KEY_MAX):
+    def park(self, key: Key, wait_ms: int, call: WaitingCall) -> LongPoll | None:
+        """Park `call` for `wait_ms`, after which its `expire` is called. Returns None when too many calls are parked."""
+        polls = self._by_key.get(key)
+        if self._count >= limits.WAITERS_MAX or (polls is not None and len(polls) >= limits.WAITERS_PER_KEY_MAX):
             return None
-        if waiters is None:
-            waiters = self._by_key[key] = deque()
+        if polls is None:
+            polls = self._by_key[key] = deque()
             self._by_topic.setdefault(key[1], {})[key] = None
-        waiter = LongPoll(key, attempt, expire, asker)
-        waiters.append(waiter)
+        poll = LongPoll(key, call)
+        polls.append(poll)
         self._count += 1
-        due = self._clock.monotonic_ns() + wait_ms * limits.MILLISECOND_NS
-        waiter.timer = self._clock.call_at(due, lambda: self._expired(waiter))
-        return waiter
+        due_ns = self._clock.monotonic_ns() + wait_ms * limits.MILLISECOND_NS
+        poll.timer = self._clock.call_at(due_ns, lambda: self._expired(poll))
+        return poll
 
     def waiting(self, key: Key) -> int:
-        """Requests parked under one key."""
+        """Calls that are parked under one key."""
         return len(self._by_key.get(key, ()))
 
-    def leave(self, waiter: LongPoll) -> None:
-        """The request is no longer wanted: its client has gone."""
-        if not waiter.done:
-            self._forget(waiter)
-            self._by_key[waiter.key].remove(waiter)
-            self._tidy(waiter.key)
+    def leave(self, poll: LongPoll) -> None:
+        """Remove a long poll without an answer, as when its connection has closed. Harmless when it is done."""
+        if not poll.done:
+            self._finish(poll)
+            self._by_key[poll.key].remove(poll)
+            self._drop_empty(poll.key)
 
-    def review(self, judge: RightsCheck) -> None:
-        """Rights have changed: refuse those who may not have what they wait for, so many a turn."""
-        self._review(judge, [waiter for waiters in self._by_key.values() for waiter in waiters if waiter.asker is not None])
+    def review(self, check: RightsCheck) -> None:
+        """Check the rights of every parked call again and refuse those that fail, REVIEWED_PER_TURN a turn."""
+        self._review(check, [poll for polls in self._by_key.values() for poll in polls])
 
-    def _review(self, judge: RightsCheck, waiters: list[LongPoll]) -> None:
-        for waiter in waiters[:REVIEWED_PER_TURN]:
-            asker = waiter.asker
-            failure = judge(asker.connection, asker.command) if asker is not None and not waiter.done else None
-            if failure is not None and asker is not None:
-                self.leave(waiter)
-                asker.refuse(failure)
-        rest = waiters[REVIEWED_PER_TURN:]
+    def _review(self, check: RightsCheck, polls: list[LongPoll]) -> None:
+        for poll in polls[:REVIEWED_PER_TURN]:
+            call = poll.call
+            failure = None if poll.done else check(call.connection, call.command)
+            if failure is not None:
+                self.leave(poll)
+                call.refuse(failure)
+        rest = polls[REVIEWED_PER_TURN:]
         if rest:
-            self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(judge, rest))
+            self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(check, rest))
 
     def wake(self, topic: str, queue_id: int) -> None:
-        """Something new in a queue of `topic`."""
+        """Serve the calls that wait for a queue of `topic`, since messages arrived there; queue id -1: for any queue."""
+        self.wake_count += 1
         keys = self._by_topic.get(topic)
         if keys is None:
             return
@@ -123,13 +129,14 @@ class LongPolls:
             if key[2] < 0 or queue_id < 0 or key[2] == queue_id:
                 self._serve(key)
 
-    def wake_one(self, waiter: LongPoll) -> None:
-        """There may be something for this one."""
-        if not waiter.done:
-            self._serve(waiter.key)
+    def wake_one(self, poll: LongPoll) -> None:
+        """Serve the calls that wait under the same key as `poll`, from the first on."""
+        if not poll.done:
+            self._serve(poll.key)
 
     def wake_group(self, group: str, topic: str) -> None:
-        """Messages of `topic` are free again for `group`."""
+        """Serve the calls of `group` that wait for `topic`, since its messages can be leased again."""
+        self.wake_count += 1
         keys = self._by_topic.get(topic)
         if keys is None:
             return
@@ -138,28 +145,28 @@ class LongPolls:
                 self._serve(key)
 
     def _serve(self, key: Key) -> None:
-        waiters = self._by_key.get(key)
-        while waiters:
-            waiter = waiters[0]
-            if not waiter.attempt():
+        polls = self._by_key.get(key)
+        while polls:
+            poll = polls[0]
+            if not poll.call.attempt():
                 return
-            if not waiter.done:
-                self._forget(waiter)
-                waiters.remove(waiter)
-        self._tidy(key)
+            if not poll.done:
+                self._finish(poll)
+                polls.remove(poll)
+        self._drop_empty(key)
 
-    def _expired(self, waiter: LongPoll) -> None:
-        if not waiter.done:
-            self.leave(waiter)
-            waiter.expire()
+    def _expired(self, poll: LongPoll) -> None:
+        if not poll.done:
+            self.leave(poll)
+            poll.call.expire()
 
-    def _forget(self, waiter: LongPoll) -> None:
-        waiter.done = True
+    def _finish(self, poll: LongPoll) -> None:
+        poll.done = True
         self._count -= 1
-        if waiter.timer is not None:
-            waiter.timer.cancel()
+        if poll.timer is not None:
+            poll.timer.cancel()
 
-    def _tidy(self, key: Key) -> None:
+    def _drop_empty(self, key: Key) -> None:
         if not self._by_key.get(key) and self._by_key.pop(key, None) is not None:
             keys = self._by_topic[key[1]]
             del keys[key]

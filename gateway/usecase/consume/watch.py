@@ -84,11 +84,11 @@ class Watches:
         """End one watch; harmless when there is none."""
         self._end(connection, command.ticket)
 
-    def review(self, judge: RightsCheck) -> None:
+    def review(self, check: RightsCheck) -> None:
         """Rights have changed: who may not hear what it watches is refused, and hears no more."""
         for connection, watchers in list(self._of_connection.items()):
             for watcher in list(watchers):
-                failure = judge(connection, watcher.command)
+                failure = check(connection, watcher.command)
                 if failure is not None:
                     self._end(connection, watcher.ticket)
                     connection.answer(Refused(watcher.ticket, failure))

@@ -152,18 +152,18 @@ class LiteReceiving:
         if not waiting:
             self._polls.pop(key, None)
 
-    def review(self, judge: RightsCheck) -> None:
+    def review(self, check: RightsCheck) -> None:
         """Rights have changed: refuse the polls of those who may not have what they wait for, so many a turn."""
-        self._review(judge, [poll for waiting in self._polls.values() for poll in waiting])
+        self._review(check, [poll for waiting in self._polls.values() for poll in waiting])
 
-    def _review(self, judge: RightsCheck, polls: list[_LitePoll]) -> None:
+    def _review(self, check: RightsCheck, polls: list[_LitePoll]) -> None:
         for poll in polls[:REVIEWED_PER_TURN]:
-            failure = None if poll.answered else judge(poll.connection, poll.command)
+            failure = None if poll.answered else check(poll.connection, poll.command)
             if failure is not None:
                 poll.refuse(failure)
         rest = polls[REVIEWED_PER_TURN:]
         if rest:
-            self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(judge, rest))
+            self._clock.call_at(self._clock.monotonic_ns() + limits.MILLISECOND_NS, lambda: self._review(check, rest))
 
     def timer(self, wait_ms: int, poll: _LitePoll) -> Timer:
         """When a poll that begins now is over."""

@@ -44,13 +44,19 @@ class Shell:
         raise AssertionError("nobody sends this away")
 
 
-class Asker:
-    """A parked request."""
+class ParkedCall:
+    """A parked call that never finds a message."""
 
     def __init__(self, number: int) -> None:
         self.connection = ClientConnection("http", Shell())
         self.command: Command = ListTopics(number)
         self.refused: list[Failure] = []
+
+    def attempt(self) -> bool:
+        return False
+
+    def expire(self) -> None:
+        raise AssertionError("the wait time is not over")
 
     def refuse(self, failure: Failure) -> None:
         self.refused.append(failure)
@@ -58,32 +64,32 @@ class Asker:
 
 def test_parked_requests_that_are_not_granted_any_more_are_refused_and_no_longer_parked() -> None:
     clock = VirtualClock()
-    parking = LongPolls(clock)
-    askers = [Asker(number) for number in range(2 * REVIEWED_PER_TURN)]
-    for number, asker in enumerate(askers):
-        assert parking.park(("g", f"t{number % 7}", -1), 1000, lambda: False, lambda: None, asker) is not None
-    assert parking.park(("line", "t0", -1), 1000, lambda: False, lambda: None) is not None
-    parking.review(lambda _, command: GONE if command.ticket % 2 else None)  # type: ignore[attr-defined]
-    assert sum(len(asker.refused) for asker in askers) == REVIEWED_PER_TURN // 2
+    long_polls = LongPolls(clock)
+    calls = [ParkedCall(number) for number in range(2 * REVIEWED_PER_TURN)]
+    for number, call in enumerate(calls):
+        assert long_polls.park(("g", f"t{number % 7}", -1), 1000, call) is not None
+    assert long_polls.park(("line", "t0", -1), 1000, ParkedCall(0)) is not None
+    long_polls.review(lambda _, command: GONE if command.ticket % 2 else None)  # type: ignore[attr-defined]
+    assert sum(len(call.refused) for call in calls) == REVIEWED_PER_TURN // 2
     clock.run_for(10)
-    assert [asker.refused for asker in askers] == [[GONE] if number % 2 else [] for number in range(len(askers))]
-    assert len(parking) == REVIEWED_PER_TURN + 1
+    assert [call.refused for call in calls] == [[GONE] if number % 2 else [] for number in range(len(calls))]
+    assert len(long_polls) == REVIEWED_PER_TURN + 1
 
 
 def test_who_has_left_meanwhile_is_not_asked_about() -> None:
     clock = VirtualClock()
-    parking = LongPolls(clock)
-    first, second = Asker(1), Asker(2)
-    for asker in (first, second):
-        parking.park(("g", "t", -1), 1000, lambda: False, lambda: None, asker)
-    waiters = list(parking._by_key[("g", "t", -1)])
+    long_polls = LongPolls(clock)
+    first, second = ParkedCall(1), ParkedCall(2)
+    for call in (first, second):
+        long_polls.park(("g", "t", -1), 1000, call)
+    polls = list(long_polls._by_key[("g", "t", -1)])
 
-    def judge(_connection: ClientConnection, command: Command) -> Failure | None:
-        parking.leave(waiters[1])
+    def check(_connection: ClientConnection, command: Command) -> Failure | None:
+        long_polls.leave(polls[1])
         return None
 
-    parking.review(judge)
-    assert (first.refused, second.refused, len(parking)) == ([], [], 1)
+    long_polls.review(check)
+    assert (first.refused, second.refused, len(long_polls)) == ([], [], 1)
 
 
 def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more() -> None:

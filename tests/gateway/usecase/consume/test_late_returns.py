@@ -6,6 +6,7 @@ from domain.command import Extend, Pull
 from domain.errors import Failure
 from domain.event import Pulled
 from domain.ports import ReadResult
+from gateway.usecase.consume.pull_poll import withdraw
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.consume.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send
 from tests.gateway.usecase.ear import Ear
@@ -130,7 +131,7 @@ def test_what_was_found_too_late_for_an_answer_is_free(group: Bench) -> None:
     assert isinstance(found[0], ReadResult)
     assert len(found[0].records) == 2
     assert puller.pull() == []
-    group.handler.pulling.withdraw(command, found[0])
+    withdraw(group.store, command, found[0])
     assert puller.pull() == names_back
 
 

@@ -1,18 +1,23 @@
-"""Parked requests: one message wakes one waiter, in turn, and time-outs answer."""
+"""Long polls: one message wakes one parked call, in the order in which they came, and a time-out answers."""
 
 from __future__ import annotations
 
 from domain import limits
+from domain.command import Receive
+from domain.errors import Failure
 from gateway.usecase.consume.long_polls import Key, LongPolls
+from tests.gateway.usecase.ear import Ear
 from tests.store.clock import VirtualClock
 
 KEY: Key = ("g", "t", -1)
 
 
 class Request:
-    """A request that is served while there is stock, and keeps what happened to it."""
+    """A call that finds a message while there is stock, and logs what happens to it."""
 
     def __init__(self, name: str, stock: list[int], log: list[str]) -> None:
+        self.connection = Ear().connection
+        self.command = Receive(1, "g", "t", 1, 1_000, 0)
         self.name = name
         self.stock = stock
         self.log = log
@@ -27,6 +32,9 @@ class Request:
     def expire(self) -> None:
         self.log.append(f"{self.name} expired")
 
+    def refuse(self, failure: Failure) -> None:
+        self.log.append(f"{self.name} refused")
+
 
 def parked(count: int) -> tuple[LongPolls, VirtualClock, list[int], list[str]]:
     stock: list[int] = []
@@ -35,11 +43,11 @@ def parked(count: int) -> tuple[LongPolls, VirtualClock, list[int], list[str]]:
     long_polls = LongPolls(clock)
     for number in range(count):
         request = Request(str(number), stock, log)
-        assert long_polls.park(KEY, 1000 + number, request.attempt, request.expire) is not None
+        assert long_polls.park(KEY, 1000 + number, request) is not None
     return long_polls, clock, stock, log
 
 
-def test_one_message_wakes_the_first_waiter_only() -> None:
+def test_one_message_wakes_the_first_call_only() -> None:
     long_polls, _, stock, log = parked(3)
     stock.append(1)
     long_polls.wake("t", 5)
@@ -50,7 +58,7 @@ def test_one_message_wakes_the_first_waiter_only() -> None:
     assert len(long_polls) == 0
 
 
-def test_waiters_expire_at_their_time_and_not_after_being_served() -> None:
+def test_calls_expire_at_their_time_and_not_after_being_served() -> None:
     long_polls, clock, stock, log = parked(2)
     clock.run_for(999)
     assert log == []
@@ -62,12 +70,12 @@ def test_waiters_expire_at_their_time_and_not_after_being_served() -> None:
     assert log == ["0 expired", "1 served"]
 
 
-def test_a_waiter_for_one_queue_sleeps_through_the_others() -> None:
+def test_a_call_for_one_queue_sleeps_through_the_others() -> None:
     log: list[str] = []
     clock = VirtualClock()
     long_polls = LongPolls(clock)
     request = Request("q1", [1], log)
-    long_polls.park(("g", "t", 1), 1000, request.attempt, request.expire)
+    long_polls.park(("g", "t", 1), 1000, request)
     long_polls.wake("t", 0)
     long_polls.wake("other", 1)
     assert log == []
@@ -84,21 +92,21 @@ def test_freed_leases_wake_their_own_group_only() -> None:
     assert log == ["0 served"]
 
 
-def test_leaving_forgets_the_waiter() -> None:
+def test_leaving_forgets_the_call() -> None:
     log: list[str] = []
     clock = VirtualClock()
     long_polls = LongPolls(clock)
     request = Request("gone", [1], log)
-    waiter = long_polls.park(KEY, 1000, request.attempt, request.expire)
-    assert waiter is not None
-    long_polls.leave(waiter)
+    poll = long_polls.park(KEY, 1000, request)
+    assert poll is not None
+    long_polls.leave(poll)
     long_polls.wake("t", 0)
     clock.run_for(2000)
     assert log == []
     assert len(long_polls) == 0
 
 
-def test_the_parking_is_bounded() -> None:
+def test_the_number_of_long_polls_is_bounded() -> None:
     long_polls, _, _, _ = parked(limits.WAITERS_PER_KEY_MAX)
-    assert long_polls.park(KEY, 1, lambda: True, lambda: None) is None
-    assert long_polls.park(("g2", "t", -1), 1, lambda: True, lambda: None) is not None
+    assert long_polls.park(KEY, 1, Request("late", [], [])) is None
+    assert long_polls.park(("g2", "t", -1), 1, Request("other", [], [])) is not None

@@ -1,0 +1,259 @@
+"""One Receive command from its first lease to its answer."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import final
+
+from domain import address, limits
+from domain.command import Receive
+from domain.errors import ErrorCode, Failure
+from domain.event import Leased, Received, Refused
+from domain.expiry import has_expired
+from domain.ports import Clock, LeaseResult, MessageStore
+from domain.receipt import RETRY_V1, Receipt
+from domain.topic import Group
+from gateway.connection.client_connection import ClientConnection
+from gateway.usecase.catalog.counters import MessageCounters
+from gateway.usecase.catalog.groups import Groups
+from gateway.usecase.catalog.policy import NodePolicy
+from gateway.usecase.catalog.priority import PriorityReads
+from gateway.usecase.catalog.rights import Rights
+from gateway.usecase.catalog.topics import Topics
+from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
+from gateway.usecase.consume.dead_letters import DeadLetters, leased_topic
+from gateway.usecase.consume.long_polls import LongPoll, LongPolls
+
+
+@final
+class ReceiveContext:
+    """What all receive calls of a node work with.
+
+    store           leases and settles messages
+    topics          tells which topics exist
+    groups          tells the limit of attempts of a group
+    rights          tells whether a group may read a topic
+    dead_letters    takes messages whose attempts are used up
+    clock           time
+    counters        counts the messages that groups receive
+    priorities      chooses the queue of a receive from a topic of type PRIORITY
+    long_polls      the calls that wait for messages
+    expired         messages that were settled instead of delivered, since their expiry was over
+    """
+
+    __slots__ = (
+        "clock", "counters", "dead_letters", "expired", "groups", "long_polls", "priorities", "rights", "store", "topics",
+    )  # fmt: skip
+
+    def __init__(
+        self, store: MessageStore, topics: Topics, groups: Groups, rights: Rights, dead_letters: DeadLetters, clock: Clock,
+        counters: MessageCounters, policy: NodePolicy,
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.topics = topics
+        self.groups = groups
+        self.rights = rights
+        self.dead_letters = dead_letters
+        self.clock = clock
+        self.counters = counters
+        self.priorities = PriorityReads(policy)
+        self.long_polls = LongPolls(clock)
+        self.expired = 0
+
+
+@final
+class ReceiveCall:
+    """A receive call is leasing, parked (`_poll` is set), or answered.
+
+    The store answers a lease without messages before the call of `lease` returns. It answers a lease with messages when the
+    lease is written; the call is not parked meanwhile, and the next member of the group is served.
+
+    connection   where the answer goes
+    command      the client's command
+    group        the consumer group as it was when the call began
+
+    _due_ns      monotonic time at which a parked call is answered without messages
+    _poll        the long poll while the call is parked
+    _place       the long poll under which an attempt began; it is used again when the attempt finds nothing
+    _first       what the topic had, while the group's retry topic is asked
+    _wake_count  `LongPolls.wake_count` when the last attempt began
+    _is_followed the connection calls `abandon` when it closes
+    _is_answered the answer is given
+    """
+
+    __slots__ = (
+        "_context", "_due_ns", "_first", "_is_answered", "_is_followed", "_place", "_poll", "_wake_count", "command",
+        "connection", "group",
+    )  # fmt: skip
+
+    def __init__(self, context: ReceiveContext, connection: ClientConnection, command: Receive, group: Group) -> None:
+        self._context = context
+        self.connection = connection
+        self.command = command
+        self.group = group
+        wait_ns = min(command.wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
+        self._due_ns = context.clock.monotonic_ns() + wait_ns
+        self._poll: LongPoll | None = None
+        self._place: LongPoll | None = None
+        self._is_followed = False
+        self._is_answered = False
+        self._wake_count = 0
+        self._first: LeaseResult | None = None
+
+    def lease(self) -> None:
+        """Lease messages of the topic. Does nothing when the call is answered or its connection is closed."""
+        if self._is_answered or self.connection.closed:
+            return
+        context, command = self._context, self.command
+        failure = context.rights.refusal(command.group, command.topic)
+        if failure is not None:
+            self.refuse(failure)
+            return
+        self._wake_count = context.long_polls.wake_count
+        queue_id = context.priorities.queue_id(context.topics.find(command.topic), self.group, command)
+        context.store.lease(
+            command.group, command.topic, queue_id, command.limit, command.invisible_ms, command.filter,
+            command.from_first, command.ordered, command.attempt_id, command.fleeting, self._leased,
+        )  # fmt: skip
+
+    def attempt(self) -> bool:
+        """Lease again for a parked call. Returns True when it is parked no more: it is answered, or waits for a write."""
+        self._place = self._poll
+        self._poll = None
+        self.lease()
+        self._place = None
+        return not self._is_parked()
+
+    def expire(self) -> None:
+        """Answer a parked call without messages: its wait time is over."""
+        command = self.command
+        self._poll = None
+        self._answer(Received(command.ticket, [], self._context.clock.wall_ms(), command.invisible_ms, 0))
+
+    def refuse(self, failure: Failure) -> None:
+        """Answer Refused: the client may not receive these messages any more."""
+        self._poll = None
+        self._answer(Refused(self.command.ticket, failure))
+
+    def abandon(self) -> None:
+        """Leave the long polls: the connection has closed."""
+        if self._poll is not None:
+            self._context.long_polls.leave(self._poll)
+
+    def _is_parked(self) -> bool:
+        """A method, since mypy takes `_poll` for unchanged by the lease that an attempt makes."""
+        return self._poll is not None
+
+    def _leased(self, result: LeaseResult | Failure) -> None:
+        """Take what the topic had, and fill up from the group's retry topic."""
+        if isinstance(result, Failure):
+            self._answer(Refused(self.command.ticket, result))
+            return
+        self._first = result
+        room = self.command.limit - len(result.messages)
+        if room == 0 or not self._lease_retries(room):
+            self._complete(result)
+
+    def _lease_retries(self, room: int) -> bool:
+        """Lease up to `room` messages of the group's retry topic. Returns False when the call may not, or there is none."""
+        context, command = self._context, self.command
+        retry_topic = address.pop_retry_topic(command.group, command.topic)
+        if command.ordered or command.queue_id >= 0 or context.topics.find(retry_topic) is None:
+            return False
+        context.store.lease(
+            command.group, retry_topic, -1, room, command.invisible_ms, None, True, False, "", command.fleeting,
+            self._retries_leased,
+        )  # fmt: skip
+        return True
+
+    def _retries_leased(self, result: LeaseResult | Failure) -> None:
+        """Add what the group's retry topic had. When that lease failed, the topic's own messages are delivered alone."""
+        first = self._first
+        assert first is not None
+        if isinstance(result, Failure):
+            self._complete(first)
+            return
+        for message in result.messages:
+            message.receipt.retry = RETRY_V1
+        pop_ms = first.pop_ms if first.messages else result.pop_ms
+        messages = first.messages + result.messages
+        self._complete(LeaseResult(messages, pop_ms, first.rest + result.rest, first.unfinished))
+
+    def _complete(self, result: LeaseResult) -> None:
+        """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.
+
+        In an ordered group the answer waits until the dead letters are stored.
+        """
+        if not result.messages:
+            self._deliver(result, [])
+            return
+        context, command = self._context, self.command
+        now = context.clock.wall_ms()
+        # The group may have changed while the call was parked.
+        attempts_max = (context.groups.find(command.group) or self.group).retry_max + 1
+        kept: list[Leased] = []
+        exhausted: list[ExhaustedMessage] = []
+        expired: dict[str, list[Receipt]] = {}
+        for message in result.messages:
+            if has_expired(message.record, now):
+                topic = leased_topic(command.group, command.topic, message.receipt)
+                expired.setdefault(topic, []).append(message.receipt)
+            elif message.attempt > attempts_max:
+                exhausted.append((command.topic, message.receipt, message.record))
+            else:
+                kept.append(message)
+        for topic, receipts in expired.items():
+            context.expired += len(receipts)
+            context.store.settle(command.group, topic, receipts, _settled)
+        if exhausted and command.ordered and kept:
+            store_dead_letters(context.dead_letters, command.group, exhausted, partial(self._deliver_unblocked, result, kept))
+            return
+        for topic, receipt, record in exhausted:
+            context.dead_letters.move(command.group, topic, receipt, record, None)
+        self._deliver(result, kept)
+
+    def _deliver_unblocked(self, result: LeaseResult, kept: list[Leased], blocked_keys: set[bytes]) -> None:
+        """Deliver `kept` without the messages that follow a dead letter that could not be stored; their leases end at once."""
+        held = [message for message in kept if ordering_key(message.record) in blocked_keys] if blocked_keys else []
+        if held:
+            command = self.command
+            self._context.store.withdraw(command.group, command.topic, [message.receipt for message in held])
+        self._deliver(result, [message for message in kept if message not in held] if held else kept)
+
+    def _deliver(self, result: LeaseResult, kept: list[Leased]) -> None:
+        """Answer with `kept`; without messages, try again or park the call."""
+        command = self.command
+        if kept or (command.wait_ms <= 0 and not result.messages and not result.unfinished):
+            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.rest))
+        elif self._place is not None and not result.messages and not result.unfinished:
+            self._poll = self._place
+        elif result.messages or result.unfinished or self._wake_count != self._context.long_polls.wake_count:
+            # There may be messages behind those that were not for delivery, or messages arrived since the lease began:
+            # no later wake would tell this call of them.
+            self._context.clock.call_soon(self.lease)
+        else:
+            self._park()
+
+    def _park(self) -> None:
+        """Park the call until its due time, behind the other members of its group. POLLING_FULL when too many wait."""
+        context, command = self._context, self.command
+        left_ms = max((self._due_ns - context.clock.monotonic_ns()) // limits.MILLISECOND_NS, 0)
+        self._poll = context.long_polls.park((command.group, command.topic, command.queue_id), left_ms, self)
+        if self._poll is None:
+            failure = Failure(ErrorCode.POLLING_FULL, f"too many requests wait for {command.topic} in {command.group}")
+            self._answer(Refused(command.ticket, failure))
+        elif not self._is_followed:
+            self._is_followed = True
+            self.connection.on_close.append(self.abandon)
+
+    def _answer(self, event: Received | Refused) -> None:
+        self._is_answered = True
+        if isinstance(event, Received) and event.messages:
+            self._context.counters.received(self.command.group, self.command.topic, event.messages)
+        if self._is_followed and self.abandon in self.connection.on_close:
+            self.connection.on_close.remove(self.abandon)
+        self.connection.answer(event)
+
+
+def _settled(_result: list[Failure | None] | Failure) -> None:
+    """Ignore the result: an expired message whose settlement fails is leased again when its lease ends, and settled then."""
