@@ -1,4 +1,4 @@
-"""The end of leases: one timer over all tables."""
+"""Expiry of leases: one timer for all tables."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ from domain.ports import Clock, Timer
 from store.lease.table import LeaseTable
 
 _RECHECK_MS: Final = 1_000
+"""The timer sleeps at most this long while leases are held: the wall clock may jump."""
 _TABLES_MAX: Final = 1_024
-"""Tables that one turn looks at; the others are looked at in the next one."""
+"""Tables that one turn of the loop expires; the next turn continues with the others."""
 _ENTRIES_MIN: Final = 1_024
-"""So many entries may be those of tables that wait no more, and as many as wait besides."""
+"""Outdated entries that the schedule may hold, besides as many as there are valid ones, before it is rebuilt."""
 
 
 @final
 class Expiry:
-    """Tables by when their next lease ends. The wall clock is looked at once a second while leases are out: it may jump."""
+    """Expires leases when they end. Reads the wall clock at least once a second while leases are held.
+
+    expired        leases that have ended without being settled, since the start
+    _schedule      heap of (wall-clock ms, serial number, table); an entry is outdated unless its time is `table.expiry_ms`
+    _entries_max   length at which outdated entries are removed from `_schedule`
+    _serial        number of entries made so far; it keeps the heap from comparing tables
+    _timer_ms      wall-clock time for which `_timer` is set
+    """
 
     def __init__(self, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed(group, topic)` is called when leases have ended."""
+        """`freed(group, topic)` is called when leases of a group have ended."""
         self._clock = clock
         self._freed = freed
         self._schedule: list[tuple[int, int, LeaseTable]] = []
@@ -32,7 +40,7 @@ class Expiry:
         self.expired = 0
 
     def schedule(self, table: LeaseTable) -> None:
-        """The leases of `table` have changed."""
+        """Take account of the leases of `table`, which have changed."""
         end = table.next_end_ms()
         if end and (table.expiry_ms == 0 or end < table.expiry_ms):
             table.expiry_ms = end
@@ -46,7 +54,7 @@ class Expiry:
                 self._arm()
 
     def stop(self) -> None:
-        """Notice nothing any more."""
+        """Cancel the timer: leases no longer expire."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,11 +1,11 @@
-"""Lease tables as state: the key names one, the value is all of it, or what has changed since its last value.
+"""Lease tables as state values: a value holds a whole table, or what has changed since the previous value.
 
-    flags 1 (1: all of it, 2: ordered) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | named attempts 2 + n
+    flags 1 (1: whole, 2: ordered) | floor 8 | head 8 | pop ms 8 | leases 4 | settled ranges 4 | attempt ids 2 + n
     a lease: first offset 8 | offsets 4 | pop ms 8 | end ms 8 | attempts 4, highest bits: pulled, fleeting | first ms 8
-    named attempts: pop ms, blank, name; a line each
+    attempt ids: pop ms, blank, id; a line each
     a settled range: from 8 | to 8
 
-Every value tells the newest state of each offset that it names, so reading the log twice from some point does no harm.
+A value holds the newest state of each offset in it, not an operation: applying a part of the log twice does no harm.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RANGE = struct.Struct(">qq")
 
 
 def key(group: str, topic: str, queue_id: int) -> bytes:
-    """The state key of one table; topic first, so that a topic's tables lie together."""
+    """The state key of one table. The topic comes first, so that the tables of a topic are neighbours."""
     return f"{topic}\x00{group}\x00{queue_id}".encode()
 
 
@@ -40,23 +40,23 @@ def parse_key(data: bytes) -> tuple[str, str, int]:
 
 
 def is_idle(table: LeaseTable) -> bool:
-    """True when floor, head and pop time are all there is to say."""
+    """True when the table has neither leases nor settled ranges: floor, head and pop time are its whole state."""
     return not table.leases and not len(table.settled)
 
 
 def whole_value(table: LeaseTable) -> bytes:
-    """All of a table. Does not touch what has changed."""
+    """The value of a whole table. Leaves `changed_offsets` as it is."""
     settled = list(zip(table.settled.starts, table.settled.ends, strict=True))
     return _encode(table, WHOLE_FLAG, sorted(table.leases), settled)
 
 
 def idle_value(floor: int, pop_ms: int, ordered: bool) -> bytes:
-    """All of a table with nothing but these."""
+    """The whole value of a table without leases and settled ranges."""
     return _HEADER.pack(WHOLE_FLAG | _ORDERED_FLAG if ordered else WHOLE_FLAG, floor, floor, pop_ms, 0, 0, 0)
 
 
 def changed_value(table: LeaseTable) -> tuple[bytes, bool]:
-    """What has changed since the last call, and whether that is all of the table."""
+    """(value of what has changed since the last call, True when it is a whole value). Clears `changed_offsets`."""
     is_whole = table.whole_due or is_idle(table) or len(table.changed_offsets) >= len(table.leases) + len(table.settled)
     if is_whole:
         value = whole_value(table)
@@ -92,13 +92,13 @@ def _encode(table: LeaseTable, flags: int, offsets: list[int], settled: list[tup
     attempt = b""
     if table.ordered:
         flags |= _ORDERED_FLAG
-        attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in table.attempts.items()]).encode()
+        attempt = "\n".join([f"{pop_ms} {name}" for name, pop_ms in table.attempt_pops.items()]).encode()
     front = _HEADER.pack(flags, table.floor, table.head, table.pop_ms, len(runs), len(settled), len(attempt))
     return b"".join((front, attempt, *runs, *(_RANGE.pack(start, end) for start, end in settled)))
 
 
 def _same_run(one: Lease, other: Lease) -> bool:
-    # A pop time is of one call, so that leases which share it are all pulled, or fleeting, or none of them is.
+    # One call uses one pop time, so leases that share it are equal in `pulled` and `fleeting`.
     return (
         one.pop_ms == other.pop_ms
         and one.end_ms == other.end_ms
@@ -108,14 +108,14 @@ def _same_run(one: Lease, other: Lease) -> bool:
 
 
 def apply(table: LeaseTable, value: bytes) -> None:
-    """Bring `table` to what `value` says. Call `recovered` when the last value has been applied."""
+    """Apply `value` to `table`, in log order. Call `recovered` after the last value."""
     flags, floor, head, pop_ms, leases, ranges, length = _HEADER.unpack_from(value)
     at = _HEADER.size
     table.ordered = flags & _ORDERED_FLAG != 0
-    table.attempts.clear()
+    table.attempt_pops.clear()
     for line in value[at : at + length].decode().split("\n") if length else ():
         named_ms, name = line.split(" ", 1)
-        table.attempts[name] = int(named_ms)
+        table.attempt_pops[name] = int(named_ms)
     at += length
     if flags & WHOLE_FLAG:
         table.leases.clear()
@@ -145,7 +145,7 @@ def apply(table: LeaseTable, value: bytes) -> None:
 
 
 def recovered(table: LeaseTable) -> None:
-    """All values are applied: leases that have ended meanwhile become free with the next `expire`."""
+    """Rebuild the heap after the last `apply`. Leases that have ended meanwhile become free at the next `expire`."""
     table.changed_offsets.clear()
     table.free_heap.clear()
     table.end_heap = [(lease.end_ms, offset) for offset, lease in table.leases.items()]

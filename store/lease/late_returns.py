@@ -1,14 +1,14 @@
-"""Messages that came back behind a member that reads by its offset alone: it is given them out of turn.
+"""Late returns: messages that became free behind the offset of the puller, which has no retry topic to read them from.
 
-    given         in an answer of their own, after which the member goes on from where it was; the lease is fleeting
-    handled       when the member reports what it cannot have reported with the message unread:
-                  above the head as it was then, for something newer has been handled since;
-                  or above the message and below what it had reported before, for it went back for it
-    given again   when it asks for what is before the offset where it was, when it goes on by another connection, when it
-                  goes, and after a restart: then nobody knows whether the answer has arrived
+    delivered     in an answer of their own, whose next offset is where the puller was; the lease is fleeting
+    settled       when the puller reports a position that proves that it has handled the message:
+                  above the head at the time of delivery, because the puller has handled a newer message since;
+                  or above the message and below the previous report, because the puller's lowest held offset went back to it
+    redelivered   when the puller pulls from a lower offset than expected, reconnects or leaves, and after a restart:
+                  in these cases the answer may have been lost
 
-Clients report the lowest offset that they hold (ProcessQueue.removeMessage, of both Java and Go), some never a lower one than
-before: for these only the first way is left. A pull has one answer at a time, and is in order with the reports before it.
+Clients report the lowest offset that they hold (ProcessQueue.removeMessage, of both Java and Go). Some clients never report a
+lower one than before: for them only the first proof works. A pull has one answer at a time, in order with earlier reports.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Final
 from store.lease.table import LeaseTable
 
 REPORTS_MOVED_BACK: Final = -1
-"""In place of a puller's latest report: it has gone back by itself once."""
+"""In `LeaseTable.reported`: the puller has gone back by itself, so that a lower report proves nothing from now on."""
 
 
 def find(table: LeaseTable, offset: int, limit: int) -> list[int]:
-    """At most `limit` offsets below `offset`, lowest first, that are free and that the puller has not in hand."""
+    """At most `limit` free offsets below `offset`, lowest first, that the puller does not hold."""
     returned = table.free_heap
     while returned:
         lease = table.leases.get(returned[0])
@@ -37,8 +37,8 @@ def find(table: LeaseTable, offset: int, limit: int) -> list[int]:
 
 
 def record_leased(table: LeaseTable, offsets: list[int]) -> None:
-    """The puller has been leased `offsets`, which are before the one that it asked for."""
-    # With others out of turn in its hands, what it reports may be about those.
+    """Note that the puller has leased `offsets`, which lie before the offset that it asked for."""
+    # While it holds other late returns, a lower report may be about those: the second proof is not available.
     before = 0 if table.late_returns else max(table.reported, 0)
     for at in offsets:
         lease = table.leases[at]
@@ -47,7 +47,7 @@ def record_leased(table: LeaseTable, offsets: list[int]) -> None:
 
 
 def settle_handled(table: LeaseTable, reported: int) -> None:
-    """The puller has reported a position: settle what that tells to be handled."""
+    """Settle the late returns that the puller has handled, as its report of the position `reported` proves."""
     for at, (pop_ms, before, beyond) in list(table.late_returns.items()):
         if reported > beyond or at < reported < before:
             table.settle(at, pop_ms)
@@ -57,16 +57,16 @@ def settle_handled(table: LeaseTable, reported: int) -> None:
 
 
 def puller_moved_back(table: LeaseTable, now: int) -> bool:
-    """The puller asks for what is before the offset where it was: it missed an answer, or somebody set it back.
+    """Free the late returns of a puller that pulls from a lower offset than expected: it lost an answer, or was set back.
 
-    Then what it reports next may be of before that, and no sign of what it has handled. True when something is free again.
+    Its next reports may refer to lower offsets again, so they no longer prove anything. True when a lease was freed.
     """
     table.reported = REPORTS_MOVED_BACK
     return release_leased(table, now)
 
 
 def release_leased(table: LeaseTable, now: int) -> bool:
-    """What the puller was given out of turn may not have arrived: it is free again. True when there was something."""
+    """Free the late returns that the puller holds: their answer may be lost. True when a lease was freed."""
     late, table.late_returns = table.late_returns, {}
     freed = [at for at, (pop_ms, _, _) in late.items() if table.release(at, pop_ms, now) is not None]
     return bool(freed)

@@ -1,9 +1,9 @@
-"""Leasing in order: of the messages of one key, none is given out while another one of that key is not settled.
+"""Ordered leasing: a message is not delivered while another message of the same ordering key is leased.
 
-The key is the message group (__SHARDINGKEY). Messages without one are one key, and a barrier besides: while one of them is
-out, the next one ends the look, as in RocketMQ's ordered queues (ConsumerOrderInfoManager).
+The ordering key is the message group (__SHARDINGKEY). Messages without one share the empty key, and block the queue besides:
+while one of them is leased, a call stops at the next one, as in RocketMQ's ordered queues (ConsumerOrderInfoManager).
 
-    head -> blocked by its key?  no: leased    yes: deferred, a lease that was never delivered, free until its key is
+    head -> is its key leased?  no: leased    yes: deferred, a free lease with no delivery, until its key is settled
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ from store.queue.queue import Queue
 from store.queue.row import rows_within
 
 DEFERRED_MAX: Final = 1_024
-"""Messages of a queue that may wait behind their key while later ones of other keys are given out."""
+"""Deferred messages of one queue; when there are more, a call stops at the head."""
 ATTEMPT_CHARS_MAX: Final = 128
+"""Length of an attempt id in characters; a longer one is ignored."""
 _STEP: Final = 64
+"""Index rows that are read at a time."""
 _KEY: Final = b"__SHARDINGKEY"
 
 
 @final
 class OrderedCall(LeaseCall):
-    """One lease call of an ordered group. `attempt_id`: a call that repeats one gets what that one got and nothing else."""
+    """One lease call of an ordered group.
+
+    attempt_id   a call that repeats the id of an earlier one gets the messages of that one, and no others; "" for none
+    """
 
     __slots__ = ("attempt_id",)
 
@@ -51,7 +56,10 @@ class OrderedCall(LeaseCall):
         self.attempt_id = attempt_id if legible else ""
 
     def take_from(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from one queue; True when the table has changed."""
+        """Lease from one queue; True when the table has changed.
+
+        `mine` are the leases of the same attempt, `out` the keys that leases of other attempts block.
+        """
         table.expire(self.now)
         table.ordered = True
         if not table.leases and table.head >= queue.visible:
@@ -59,7 +67,7 @@ class OrderedCall(LeaseCall):
         if len(self.messages) >= self.limit or not self._choose_pop_ms(table):
             self.remaining += max(queue.visible - table.head, 0)
             return False
-        named_ms = table.attempts.get(self.attempt_id, -1) if self.attempt_id else -1
+        named_ms = table.attempt_pops.get(self.attempt_id, -1) if self.attempt_id else -1
         mine: list[int] = []
         free: list[int] = []
         out: set[bytes] = set()
@@ -86,8 +94,11 @@ class OrderedCall(LeaseCall):
         return changed
 
     def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
-        """As of any call; what waits for its key is not there, and what this attempt has been given is. Learns keys at most."""
-        named_ms = table.attempts.get(self.attempt_id, -1) if self.attempt_id else -1
+        """Whether `take_from` would lease a message. Counts the leases of the same attempt, not messages with a blocked key.
+
+        Changes nothing but the cache of ordering keys.
+        """
+        named_ms = table.attempt_pops.get(self.attempt_id, -1) if self.attempt_id else -1
         out: set[bytes] = set()
         free: list[int] = []
         for offset, lease in table.leases.items():
@@ -109,7 +120,7 @@ class OrderedCall(LeaseCall):
         return False
 
     def _lease_new_in_order(self, table: LeaseTable, queue: Queue, out: set[bytes], deferred: int) -> bool:
-        """Lease from the head on, stepping over messages whose key is in `out`."""
+        """Lease from the head on; defers messages whose key is in `out`. `deferred` is how many are deferred already."""
         began = table.head
         most = limits.LEASES_PER_QUEUE_MAX
         while len(self.messages) < self.limit and table.head < queue.visible and len(table.leases) < most:
@@ -140,7 +151,7 @@ class OrderedCall(LeaseCall):
         return table.head != began
 
     def _key(self, table: LeaseTable, queue: Queue, offset: int) -> bytes:
-        """The key of a leased offset; read from the log again after a restart."""
+        """The ordering key of a leased offset; read from the log when a restart has emptied the cache."""
         key = table.keys.get(offset)
         if key is None:
             records = self._source.records(self._index.rows(queue, offset, 1))

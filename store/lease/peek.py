@@ -1,4 +1,4 @@
-"""Whether a lease call would find anything, without making it."""
+"""Tells whether a lease call would find a message, without leasing it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from store.queue.queue import Queue
 
 @final
 class LeasePeek:
-    """domain/outlook.Outlook over the lease tables. Makes none, and changes none."""
+    """The `domain.outlook.Outlook` port over the lease tables. Creates and changes no table."""
 
     __slots__ = ("_clock", "_index", "_ledger", "_source")
 

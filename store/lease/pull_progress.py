@@ -1,4 +1,4 @@
-"""Who pulls from a queue in which nobody receives, and how far: one mark in memory, the ledger knows nothing of it."""
+"""Pull progress: which member pulls from a queue that has no receivers, and how far. In memory only, never journaled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from domain import limits
 from store.lease.table import LeaseTable
 
 PULL_LEASE_MS: Final = 120_000
-"""How long a puller keeps what it was given after it last showed that it lives; a member may be silent as long."""
+"""Duration of a puller's leases: a member may be silent for this long before its messages are redelivered."""
 
 PULL_PROGRESS_MAX: Final = 262_144
-"""Queues of which it is remembered who pulls from them, and how far."""
+"""Queues whose pull progress is kept; the oldest is forgotten first."""
 
 Place = tuple[str, str, int]
 """(consumer group, topic, queue id)."""
@@ -19,7 +19,12 @@ Place = tuple[str, str, int]
 
 @final
 class PullProgress:
-    """What `member` was given: from `start` up to `end`, less what it has reported as handled."""
+    """What a member was given and has not reported yet.
+
+    member   client id of the puller
+    start    the lowest offset that it was given
+    end      the offset after the last one that it was given
+    """
 
     __slots__ = ("end", "member", "start")
 
@@ -29,7 +34,7 @@ class PullProgress:
         self.end = end
 
     def become_leases(self, table: LeaseTable, end: int, now: int) -> None:
-        """Somebody receives: what may be in the member's hands, below `end` of the queue, becomes its leases."""
+        """Turn what the member was given, below `end` of the queue, into its leases: a receiver has joined."""
         pop_ms = table.next_pop_ms(now)
         stop = min(self.end, end, table.floor + limits.LEASES_PER_QUEUE_MAX)
         while table.head < stop:
@@ -40,7 +45,11 @@ class PullProgress:
 
 @final
 class PullProgressTable:
-    """All marks, and what each member pulls from, marked or leased."""
+    """The pull progress of all queues, and the queues that each member pulls from.
+
+    _progress   place -> pull progress, of queues without receivers
+    _places     (group, member) -> places that the member pulls from, with or without receivers
+    """
 
     __slots__ = ("_places", "_progress")
 
@@ -49,30 +58,30 @@ class PullProgressTable:
         self._places: dict[tuple[str, str], dict[Place, None]] = {}
 
     def get(self, place: Place) -> PullProgress | None:
-        """The mark on a queue."""
+        """The progress on a queue; None when nobody pulls from it, or when receivers share it."""
         return self._progress.get(place)
 
     def put(self, place: Place, progress: PullProgress) -> None:
-        """`progress.member` pulls from `place`. Beyond PULL_PROGRESS_MAX the oldest progress is forgotten."""
+        """Set the progress on a queue. Beyond PULL_PROGRESS_MAX the oldest progress is forgotten."""
         if len(self._progress) >= PULL_PROGRESS_MAX:
             del self._progress[next(iter(self._progress))]
         self._progress[place] = progress
         self.add_queue(progress.member, place)
 
     def drop(self, place: Place) -> PullProgress | None:
-        """Take the progress of a queue away."""
+        """Remove and return the progress on a queue."""
         return self._progress.pop(place, None)
 
     def add_queue(self, member: str, place: Place) -> None:
-        """`member` pulls from `place`."""
+        """Note that `member` pulls from `place`."""
         self._places.setdefault((place[0], member), {})[place] = None
 
     def queues_of(self, group: str, member: str) -> list[Place]:
-        """Places that a member pulls from."""
+        """The places that a member pulls from."""
         return list(self._places.get((group, member), ()))
 
     def remove_queue(self, member: str, place: Place) -> None:
-        """`member` pulls from `place` no more."""
+        """Note that `member` no longer pulls from `place`."""
         places = self._places.get((place[0], member))
         if places is not None:
             places.pop(place, None)

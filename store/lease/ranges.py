@@ -1,4 +1,4 @@
-"""A set of offsets kept as ranges: what is settled above the floor."""
+"""A set of offsets stored as ranges, for the settled offsets above the floor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import final
 
 @final
 class Ranges:
-    """Disjoint half-open ranges, never touching each other, ascending."""
+    """Disjoint half-open ranges in ascending order. Invariant: two neighbours never touch.
+
+    starts   first offset of each range
+    ends     offset after the last one of each range, same length as `starts`
+    """
 
     __slots__ = ("ends", "starts")
 
@@ -24,12 +28,12 @@ class Ranges:
         return at >= 0 and offset < self.ends[at]
 
     def around(self, offset: int) -> tuple[int, int] | None:
-        """The range that holds `offset`."""
+        """The range (start, end) that holds `offset`; None when `offset` is not in the set."""
         at = bisect_right(self.starts, offset) - 1
         return (self.starts[at], self.ends[at]) if at >= 0 and offset < self.ends[at] else None
 
     def add(self, start: int, end: int) -> None:
-        """Add [start, end)."""
+        """Add the offsets of [start, end); merges the ranges that it overlaps or touches."""
         starts, ends = self.starts, self.ends
         low = bisect_right(starts, start) - 1
         if low < 0 or ends[low] < start:
@@ -43,7 +47,10 @@ class Ranges:
         ends[low:high] = [end]
 
     def pop_from(self, offset: int) -> int:
-        """Take away all below `offset` and the range that holds it; the first offset from `offset` on not in the set."""
+        """Remove all offsets below `offset` and the range that holds `offset`.
+
+        Returns the lowest offset, from `offset` on, that is not in the set.
+        """
         starts, ends = self.starts, self.ends
         at = bisect_right(starts, offset)
         if at and ends[at - 1] > offset:

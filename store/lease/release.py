@@ -1,4 +1,4 @@
-"""Leases that end before their time, without an attempt being counted or anything being settled."""
+"""Releases of leases before they end, without settling them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from store.lease.table import LeaseTable
 
 @final
 class LeaseRelease:
-    """Fleeting leases of the process before this one, and leases that were taken in vain. Made when all is recovered."""
+    """Releases fleeting leases of the previous process, and leases whose messages were never delivered.
+
+    Construct it after recovery: the fleeting leases of the tables are then those of the previous process.
+    """
 
     __slots__ = ("_clock", "_freed", "_ledger", "_left")
 
     def __init__(self, ledger: LeaseLedger, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed(group, topic)` is called when leases have lapsed."""
+        """`freed(group, topic)` is called when leases of a group have become free."""
         self._ledger = ledger
         self._clock = clock
         self._freed = freed
@@ -27,7 +30,7 @@ class LeaseRelease:
             self._left += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
 
     def lapse(self) -> None:
-        """MessageStore.lapse. Nothing to write: the next start would find the same leases, and end them again."""
+        """MessageStore.lapse. Journals nothing: after a crash the next start finds the same leases and releases them again."""
         left, self._left = self._left, []
         now = self._clock.wall_ms()
         places: dict[tuple[str, str], None] = {}
@@ -38,7 +41,7 @@ class LeaseRelease:
             self._freed(group, topic)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool) -> None:
-        """MessageStore.withdraw. Nobody waits for that to be written: unwritten, the leases end in their own time."""
+        """MessageStore.withdraw. No caller waits for the journal: if it is lost, the leases end at their `end_ms`."""
         if self._ledger.broken() is not None:
             return
         now = self._clock.wall_ms()

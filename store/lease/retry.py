@@ -1,4 +1,4 @@
-"""The copy of a message that goes on in its group's retry topic."""
+"""The copy of a message for its group's retry topic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from store.delay import parking
 
 
 def retry_copy(record: bytes, retry_topic: str, topic: str, attempts: int, first_ms: int) -> Message:
-    """`record` of `topic`, leased `attempts` times since `first_ms`, for queue 0 of `retry_topic` (PopReviveService)."""
+    """A message for queue 0 of `retry_topic`, made from `record` of `topic` (RocketMQ's PopReviveService).
+
+    `attempts` deliveries since `first_ms` (wall-clock ms) are added to its reconsume times. RETRY_TOPIC keeps the first topic.
+    """
     view = Record(record)
     values = {properties.FIRST_POP_TIME: str(first_ms)}
     if not properties.find(view.properties, properties.RETRY_TOPIC.encode()):

@@ -1,4 +1,4 @@
-"""Who holds which message until when: the pure state behind POP. See docs/decisions/0004-leases.md."""
+"""The leases of one consumer group on one queue, as a pure data structure. See docs/decisions/0004-leases.md."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from domain.errors import ErrorCode, Failure
 from store.lease.ranges import Ranges
 
 FLOOR_SPAN_MAX: Final = 10_000
+"""A free offset further than this below the head moves to the retry topic, so that the floor can advance."""
 FLOOR_HELD_MS_MAX: Final = 600_000
+"""A free offset that was first delivered longer ago than this moves to the retry topic."""
 ATTEMPTS_MAX: Final = 32
-"""Named attempts of one ordered queue that are remembered."""
+"""Attempt ids that one ordered queue remembers; the oldest is forgotten first."""
 
 
 @final
 class Lease:
-    """One offset between floor and head that is not settled.
+    """One offset between floor and head that is not settled. Times are wall-clock milliseconds.
 
-    pop_ms     names the lease; end_ms: when it ends; free: it has ended, and the message waits for its next delivery
-    attempts   deliveries so far, 0: it waits for its turn behind others of its key; first_ms: when the first one was
-    pulled     it is the queue's puller that holds it, until it reports a position behind it
-    fleeting   it ends when the process that gave it out has ended, and its successor has found out what became of it
+    pop_ms     the pop time that names this lease in receipts; it changes with each delivery
+    end_ms     when the lease ends, unless it is settled or extended before
+    free       True when the lease has ended: the message waits for redelivery
+    attempts   deliveries so far; 0 when an ordered call deferred the message before its first delivery
+    first_ms   time of the first delivery
+    pulled     True when the queue's puller holds the lease; its report of a higher position settles it
+    fleeting   True when the lease ends with the process that gave it out: the next process releases it (LeaseRelease.lapse)
     """
 
     __slots__ = ("attempts", "end_ms", "first_ms", "fleeting", "free", "pop_ms", "pulled")
@@ -43,15 +48,37 @@ class LeaseTable:
     Invariant: an offset below `floor` is settled, one from `head` on has never been leased, and one between is either in
     `leases` (held, or free again) or in `settled`, never in both. `floor` is never in `settled`. `pop_ms` rises strictly.
 
-    ordered    messages of one key are given out one after the other; `keys`: the keys of leased offsets that are known
-    attempts   the pop times of the latest attempts that had a name, oldest first
-    shared     receivers take part: members that pull lease what they read. `puller` is the one that pulls, "" unknown;
-               `last_receive_ms`: when a receiver last asked; `renewed_ms`: when the puller last showed that it lives
-    strays     what the puller was given out of turn (stray.py); `asked`: where it goes on; `reported`: its latest report
+    Key: group, topic, queue_id
+    The state of each offset, all of it journaled
+        floor            all offsets below are settled: the group's committed offset
+        head             the lowest offset that has never been leased
+        leases           offset -> lease, held or free, between floor and head
+        settled          settled offsets between floor and head
+        pop_ms           the newest pop time that was used
+    Heaps that find the next offset; an entry that no longer matches its lease is ignored
+        end_heap         (end_ms, offset) of held leases
+        free_heap        offsets of free leases
+    Ordered groups (order.py)
+        ordered          True when messages of one key are delivered one after the other
+        keys             offset -> ordering key, for leased offsets whose key has been read
+        attempt_pops     attempt id -> pop time of the leases that this attempt got, oldest first
+    Members that pull (sharing.py)
+        shared           True when receivers lease from this queue too: a member that pulls then leases what it reads
+        puller           client id of the member that pulls, "" when unknown
+        pull_offset      offset from which the puller is expected to pull next
+        reported         position of the puller's latest report, or late_returns.REPORTS_MOVED_BACK
+        late_returns     offset -> (pop_ms, previous report, head at that time) of late returns that the puller holds
+        last_receive_ms  when a receiver last asked for messages
+        renewed_ms       when the puller's leases were last renewed
+    Bookkeeping
+        changed_offsets  offsets whose state has changed since the last journal value
+        whole_due        True when the next journal value has to hold the whole table
+        expiry_ms        the time under which the table is in the schedule of expiry.py, 0 when it is not
+        dropped          True when the table has been removed: its heap entries and leases are void
     """
 
     __slots__ = (
-        "attempts", "changed_offsets", "dropped", "end_heap", "expiry_ms", "floor", "free_heap", "group", "head", "keys",
+        "attempt_pops", "changed_offsets", "dropped", "end_heap", "expiry_ms", "floor", "free_heap", "group", "head", "keys",
         "last_receive_ms", "late_returns", "leases", "ordered", "pop_ms", "pull_offset", "puller", "queue_id", "renewed_ms",
         "reported", "settled", "shared", "topic", "whole_due",
     )  # fmt: skip
@@ -63,7 +90,7 @@ class LeaseTable:
         self.floor = floor
         self.head = floor
         self.pop_ms = 0
-        self.attempts: dict[str, int] = {}
+        self.attempt_pops: dict[str, int] = {}
         self.ordered = False
         self.keys: dict[int, bytes] = {}
         self.shared = False
@@ -83,11 +110,11 @@ class LeaseTable:
         self.dropped = False
 
     def next_pop_ms(self, now: int) -> int:
-        """The time that the next lease would carry."""
+        """The pop time for leases taken now: `now`, or one more than the newest pop time."""
         return now if now > self.pop_ms else self.pop_ms + 1
 
     def expire(self, now: int) -> list[int]:
-        """Leases that have ended become free; their offsets."""
+        """Free the leases that end at `now` or before; returns their offsets."""
         ended: list[int] = []
         ends = self.end_heap
         while ends and ends[0][0] <= now:
@@ -100,11 +127,11 @@ class LeaseTable:
         return ended
 
     def next_end_ms(self) -> int:
-        """When the next lease may end; 0 when none is held."""
+        """When the next lease may end, possibly too early; 0 when no lease is held."""
         return self.end_heap[0][0] if self.end_heap else 0
 
     def redeliverable(self, limit: int) -> list[int]:
-        """At most `limit` offsets that wait for another delivery, lowest first. They stay free until they are taken."""
+        """At most `limit` offsets that wait for redelivery, lowest first. They stay free until they are leased."""
         found: list[int] = []
         returned = self.free_heap
         while returned and len(found) < limit:
@@ -117,7 +144,7 @@ class LeaseTable:
         return found
 
     def lease(self, offset: int, pop_ms: int, end_ms: int, attempt: bool = True) -> Lease:
-        """Lease a free offset again, or `head`; `pop_ms` is from `next_pop_ms`. `attempt`: it counts as another delivery."""
+        """Lease a free offset again, or lease `head`. `pop_ms` comes from `next_pop_ms`; `attempt` counts it as a delivery."""
         lease = self.leases.get(offset)
         if lease is None:
             assert offset == self.head
@@ -139,7 +166,7 @@ class LeaseTable:
         return lease
 
     def defer(self) -> None:
-        """Step over `head`, which stays free: it waits for another message of its key."""
+        """Move `head` past a message that another message of its ordering key blocks: it is free, with no delivery so far."""
         offset = self.head
         lease = self.leases[offset] = Lease(0, 0, 0, 0)
         lease.free = True
@@ -148,13 +175,13 @@ class LeaseTable:
         self.changed_offsets[offset] = None
 
     def skip(self, offset: int) -> None:
-        """Settle `offset`, free or `head`, without a delivery: nobody in this group wants it."""
+        """Settle `offset`, which is free or `head`, without a delivery: the filter rejects it, or its record is gone."""
         if offset == self.head:
             self.head = offset + 1
         self._retire(offset)
 
     def skip_to(self, offset: int) -> None:
-        """Settle all from `head` up to `offset`."""
+        """Settle all offsets from `head` to `offset`, excluding `offset`, without a delivery."""
         if offset > self.head:
             start, self.head = self.head, offset
             if start == self.floor:
@@ -165,7 +192,7 @@ class LeaseTable:
                 self.changed_offsets[offset - 1] = None
 
     def settle(self, offset: int, pop_ms: int) -> Failure | None:
-        """Retire one lease. Settling twice is harmless; RECEIPT_EXPIRED when the lease is another's now."""
+        """Settle one lease. Settling twice is harmless; RECEIPT_EXPIRED when the offset has been leased again since."""
         lease = self.leases.get(offset)
         if lease is not None:
             if lease.pop_ms != pop_ms:
@@ -177,7 +204,7 @@ class LeaseTable:
         return Failure(ErrorCode.RECEIPT_EXPIRED, f"offset {offset} is not leased")
 
     def extend(self, offset: int, pop_ms: int, new_pop_ms: int, end_ms: int) -> Failure | None:
-        """Move the end of one lease, which is then called `new_pop_ms` (from `next_pop_ms`, or the old one)."""
+        """Move the end of one lease and rename it to `new_pop_ms` (from `next_pop_ms`, or unchanged). RECEIPT_EXPIRED."""
         lease = self.leases.get(offset)
         if lease is None or lease.pop_ms != pop_ms:
             return Failure(ErrorCode.RECEIPT_EXPIRED, f"offset {offset} is settled, or has been leased again since")
@@ -190,14 +217,14 @@ class LeaseTable:
         return None
 
     def remember_attempt(self, attempt_id: str) -> None:
-        """The leases that carry the newest pop time were given to this attempt."""
-        self.attempts.pop(attempt_id, None)
-        if len(self.attempts) >= ATTEMPTS_MAX:
-            del self.attempts[next(iter(self.attempts))]
-        self.attempts[attempt_id] = self.pop_ms
+        """Note that the leases with the newest pop time were given to this attempt."""
+        self.attempt_pops.pop(attempt_id, None)
+        if len(self.attempt_pops) >= ATTEMPTS_MAX:
+            del self.attempt_pops[next(iter(self.attempt_pops))]
+        self.attempt_pops[attempt_id] = self.pop_ms
 
     def prune(self) -> None:
-        """Forget keys and returns of messages that are settled; an ordered table takes nothing from `returned`."""
+        """Remove keys and heap entries of settled messages. Ordered tables need it: they never pop from `free_heap`."""
         bound = 2 * len(self.leases) + 64
         if len(self.keys) > bound:
             self.keys = {offset: key for offset, key in self.keys.items() if offset in self.leases}
@@ -205,7 +232,7 @@ class LeaseTable:
             self.free_heap = sorted([offset for offset, lease in self.leases.items() if lease.free])
 
     def release(self, offset: int, pop_ms: int, now: int) -> Lease | None:
-        """End a lease before its time; None when it is another one by now, or none."""
+        """Free a lease before it ends; None when there is no such lease, or a later one."""
         lease = self.leases.get(offset)
         if lease is None or lease.free or lease.pop_ms != pop_ms:
             return None
@@ -217,7 +244,7 @@ class LeaseTable:
         return lease
 
     def release_puller(self, now: int) -> bool:
-        """The puller has gone: what it holds is free. True when there was something."""
+        """Free all leases of the puller, which has gone. True when it held one."""
         found = [offset for offset, lease in self.leases.items() if lease.pulled]
         for offset in found:
             lease = self.leases[offset]
@@ -232,7 +259,7 @@ class LeaseTable:
         return bool(found)
 
     def renew(self, now: int, end_ms: int) -> None:
-        """The puller lives: what it holds is held until `end_ms`."""
+        """Extend all leases of the puller to `end_ms`: it has shown that it lives."""
         self.renewed_ms = now
         for offset, lease in self.leases.items():
             if lease.pulled and not lease.free:
@@ -241,30 +268,27 @@ class LeaseTable:
                 self.changed_offsets[offset] = None
 
     def report(self, offset: int) -> None:
-        """The puller has handled everything below `offset` that it was given in turn; what others hold is not settled.
-
-        Below the floor it says nothing new: positions of a shared queue never go back by a report.
-        """
+        """Settle what the puller holds below `offset`, except late returns. A report never moves the floor back."""
         for at in [at for at, lease in self.leases.items() if lease.pulled and not lease.fleeting and at < offset]:
             self._retire(at)
         self.skip_to(offset)
 
     def end_sharing(self) -> None:
-        """Nobody but the puller has anything here: the table is one number again."""
+        """Forget all leases and return to a plain position: no receiver has taken part for a while."""
         self.head = self.floor
         self.leases.clear()
         self._clear()
         self.shared = False
 
     def blocks_floor(self, offset: int, now: int) -> bool:
-        """True when `offset`, free again, holds the floor too far back and has to go on elsewhere."""
+        """True when the free `offset` has held the floor back for too long or too far, and must move to the retry topic."""
         lease = self.leases[offset]
         if not lease.attempts:
             return False
         return self.head - offset > FLOOR_SPAN_MAX or now - lease.first_ms >= FLOOR_HELD_MS_MAX
 
     def commit(self, offset: int) -> None:
-        """Set the floor. Forward settles what lies below; back forgets all leases: everything from there on is free and new."""
+        """Set the floor. Forward settles everything below `offset`; backward is `reset`."""
         if offset < self.floor:
             self.reset(offset)
             return
@@ -276,7 +300,7 @@ class LeaseTable:
         self._advance(offset)
 
     def reset(self, offset: int) -> None:
-        """Begin anew at `offset`: all leases are forgotten, everything from there on is free and new."""
+        """Restart at `offset`: forget all leases, so that everything from `offset` on is delivered as new."""
         self.floor = self.head = offset
         self.leases.clear()
         self._clear()
@@ -285,7 +309,7 @@ class LeaseTable:
         self.settled = Ranges()
         self.end_heap.clear()
         self.free_heap.clear()
-        self.attempts.clear()
+        self.attempt_pops.clear()
         self.keys.clear()
         self.late_returns.clear()
         self.pull_offset = self.reported = 0
@@ -314,4 +338,4 @@ class LeaseTable:
             self.end_heap.clear()
             if self.ordered:
                 self.keys.clear()
-                self.attempts.clear()
+                self.attempt_pops.clear()

@@ -1,9 +1,9 @@
-"""Lease tables by (group, topic, queue id). Of light queues there are many, most of them idle: those rest as one number.
+"""Lease tables by (group, topic, queue id). Lite queues are many and mostly idle: an idle table is packed into one integer.
 
-    live  --idle at the end of a turn, light-->  resting  --asked for-->  live, and written again in that turn
+    live  --no lease at the end of a turn, lite queue-->  idle  --get-->  live, and journaled again in that turn
 
-A resting table is its state key and an integer: pop time | floor 64 bits | base of the segment of its newest value 64 |
-ordered 1. All else of it is as in a table that is made anew.
+An idle table is its state key and an integer: pop time | floor 64 bits | base of the segment of its newest value 64 |
+ordered 1. Its other attributes are those of a new table.
 """
 
 from __future__ import annotations
@@ -26,12 +26,17 @@ _POP: Final = 129
 
 @final
 class LeaseTables:
-    """All of them. Invariant: a place is live or rests, never both; those that rest are in the order of their bases."""
+    """All lease tables. Invariant: a table is live or idle, never both.
+
+    live         (group, topic, queue id) -> table
+    _idle        state key -> packed integer, ordered by the segment that holds the newest value
+    _activated   called with a table that has become live again, and has to be journaled in this turn
+    """
 
     __slots__ = ("_activated", "_idle", "live")
 
     def __init__(self, activated: Callable[[LeaseTable], None]) -> None:
-        """`activated`: a table rests no more, and has to be written again in this turn."""
+        """`activated(table)` is called when an idle table becomes live: it has to be journaled in this turn."""
         self._activated = activated
         self._idle: dict[bytes, int] = {}
         self.live: dict[Place, LeaseTable] = {}
@@ -49,7 +54,7 @@ class LeaseTables:
         self.live[place] = table
 
     def get(self, place: Place) -> LeaseTable | None:
-        """The table of a place, live from now on."""
+        """The table of a place; an idle one becomes live. None when there is none."""
         table = self.live.get(place)
         if table is None and self._idle and place[1].startswith(lite.PREFIX):
             packed = self._idle.pop(journal.key(*place), -1)
@@ -61,17 +66,17 @@ class LeaseTables:
         return table
 
     def pop(self, place: Place) -> LeaseTable | None:
-        """Forget what is at a place; the table, when it was live."""
+        """Remove the table of a place; returns it when it was live."""
         if place[1].startswith(lite.PREFIX):
             self._idle.pop(journal.key(*place), None)
         return self.live.pop(place, None)
 
     def places(self) -> list[Place]:
-        """Where there are tables. Reads all of them."""
+        """The places of all tables, live and idle. Takes time proportional to their number."""
         return [*self.live, *map(journal.parse_key, self._idle)]
 
     def floor(self, place: Place) -> int:
-        """The position at a place, -1 for none. Wakes nobody."""
+        """The floor at a place, -1 when there is no table. An idle table stays idle."""
         table = self.live.get(place)
         if table is not None:
             return table.floor
@@ -79,12 +84,12 @@ class LeaseTables:
         return -1 if packed < 0 else packed >> _FLOOR & _MASK
 
     def is_idle_at(self, place: Place, end: int) -> bool:
-        """True when a table rests there, and all below `end` is settled."""
+        """True when the table of a place is idle with its floor at `end`: nothing can be leased there."""
         packed = self._packed(place) if self._idle else -1
         return packed >= 0 and packed >> _FLOOR & _MASK == end
 
     def make_idle(self, table: LeaseTable, base: int) -> bool:
-        """Let a table rest whose newest value is whole, and in the segment at `base`, the newest one; False when it may not."""
+        """Pack `table`, whose whole value is in the segment at `base`, the newest one. False when it has to stay live."""
         if not table.topic.startswith(lite.PREFIX) or table.shared or table.head != table.floor:
             return False
         if not journal.is_idle(table):
@@ -96,7 +101,7 @@ class LeaseTables:
         return True
 
     def rewrite_idle(self, before: int, base: int) -> list[StateChange]:
-        """The values that rest in segments before the one at `before`, to be written into the one at `base`, the newest."""
+        """The idle values of segments before the one at `before`, to be written into the one at `base`, the newest."""
         old: list[tuple[bytes, int]] = []
         for key, packed in self._idle.items():
             if packed >> _BASE & _MASK >= before:
@@ -108,7 +113,7 @@ class LeaseTables:
         return [_change(key, packed) for key, packed in old]
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest value, that value) of the tables that rest, oldest first."""
+        """(base of the segment of the newest value, that value) of the idle tables, oldest first."""
         for key, packed in list(self._idle.items()):
             yield packed >> _BASE & _MASK, _change(key, packed)
 
