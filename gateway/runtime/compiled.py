@@ -28,6 +28,8 @@ from domain.errors import ConfigError
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ".compiled"
 LOCK: Final = ".compiled.lock"
+LOG: Final = ".compiled.log"
+"""What a compilation has said; it is left when nothing could be compiled."""
 
 
 @final
@@ -96,6 +98,8 @@ def under_way(root: Path = ROOT) -> bool:
 def at_next_start(root: Path = ROOT) -> str:
     """One line for a person that says how much is compiled now, whether this process uses it or not."""
     files, lines = _found(root, ())
+    if lines and (root / LOG).exists():
+        lines.append(f"the reason is in {LOG}")
     return "; ".join([f"{len(files)} compiled modules", *lines])
 
 

@@ -137,3 +137,8 @@ def test_next_start_uses_what_this_one_has_imported_from_its_source(tree: Path, 
     monkeypatch.setitem(sys.modules, "nowhere.two", sys)
     assert activate(tree) == "1 compiled modules; leaves compiled but not used, nowhere.two is imported already"
     assert at_next_start(tree) == "3 compiled modules"
+
+
+def test_compilation_that_failed_says_where_its_reason_is(tmp_path: Path) -> None:
+    (tmp_path / ".compiled.log").write_text("no such luck")
+    assert at_next_start(tmp_path) == "0 compiled modules; nothing is compiled; the reason is in .compiled.log"
