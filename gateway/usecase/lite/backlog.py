@@ -22,9 +22,9 @@ TOP_MAX: Final = 1_000
 class LiteBacklog:
     """Questions about positions. The node's own queues answer at once."""
 
-    def __init__(self, store: MessageStore, lights: LiteQueues, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, queues: LiteQueues, clock: Clock) -> None:
         self._store = store
-        self._lights = lights
+        self._queues = queues
         self._clock = clock
 
     def one(self, answer: LiteGroup) -> None:
@@ -32,13 +32,13 @@ class LiteBacklog:
         end, position = self._place(answer.group, answer.topic, answer.lite)
         if position >= 0:
             answer.count = end - position
-            answer.oldest_ms = self._lights.time_at(answer.topic, answer.lite, position)
-            answer.position = (end, position, self._lights.time_at(answer.topic, answer.lite, position - 1))
+            answer.oldest_ms = self._queues.time_at(answer.topic, answer.lite, position)
+            answer.position = (end, position, self._queues.time_at(answer.topic, answer.lite, position - 1))
 
     def all(self, answer: LiteGroup, top: int, done: Callable[[LiteGroup], None]) -> None:
         """Sum up all lite topics in which the group has a position, and name the `top` worst; then `done`."""
         answer.count = 0
-        self._slice(answer, self._lights.names(answer.topic), min(max(top, 0), TOP_MAX), done)
+        self._slice(answer, self._queues.names(answer.topic), min(max(top, 0), TOP_MAX), done)
 
     def _slice(self, answer: LiteGroup, names: Iterator[str], top: int, done: Callable[[LiteGroup], None]) -> None:
         some = list(islice(names, SLICE))
@@ -46,7 +46,7 @@ class LiteBacklog:
         for name in some:
             end, position = self._place(answer.group, answer.topic, name)
             if 0 <= position < end:
-                found.append(LiteLag(name, end - position, self._lights.time_at(answer.topic, name, position)))
+                found.append(LiteLag(name, end - position, self._queues.time_at(answer.topic, name, position)))
         if found:
             answer.count += sum(each.count for each in found)
             oldest_ms = min(each.oldest_ms for each in found)

@@ -31,6 +31,7 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.lite import configuration
 from gateway.usecase.lite.backlog import LiteBacklog
 from gateway.usecase.lite.receive import LiteReceiving
+from gateway.usecase.lite.subscriptions import Subscriptions
 
 NAMES_MAX: Final = 10_000
 
@@ -39,12 +40,14 @@ class LiteInspection:
     """Five questions, and DispatchLite."""
 
     def __init__(
-        self, store: MessageStore, lights: LiteQueues, metadata: Metadata, receiving: LiteReceiving, clock: Clock
-    ) -> None:
+        self, store: MessageStore, queues: LiteQueues, metadata: Metadata, subscriptions: Subscriptions,
+        receiving: LiteReceiving, clock: Clock,
+    ) -> None:  # fmt: skip
         self._store = store
-        self._backlog = LiteBacklog(store, lights, clock)
-        self._lights = lights
+        self._backlog = LiteBacklog(store, queues, clock)
+        self._queues = queues
         self._metadata = metadata
+        self._subscriptions = subscriptions
         self._receiving = receiving
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -59,12 +62,11 @@ class LiteInspection:
         }
 
     def _node(self, connection: ClientConnection, command: QueryLiteNode) -> None:
-        subscriptions = self._receiving.subscriptions
-        ready = sum(len(each.ready) for each in subscriptions.all())
+        ready = sum(len(each.ready) for each in self._subscriptions.all())
         topics = {each.name: _minutes(each) for each in self._metadata.topics() if each.type == "LITE"}
         connection.answer(
             LiteNode(
-                command.ticket, self._lights.count(""), subscriptions.count, self._lights.positions(), ready, topics,
+                command.ticket, self._queues.count(""), self._subscriptions.count, self._queues.positions(), ready, topics,
                 configuration.bound_groups(self._metadata),
             )
         )  # fmt: skip
@@ -75,15 +77,15 @@ class LiteInspection:
             connection.answer(Refused(command.ticket, topic))
             return
         groups = configuration.bound_groups(self._metadata).get(topic.name, [])
-        count = self._lights.count(topic.name)
-        connection.answer(LiteParent(command.ticket, topic.name, _minutes(topic), groups, count, self._lights.count("")))
+        count = self._queues.count(topic.name)
+        connection.answer(LiteParent(command.ticket, topic.name, _minutes(topic), groups, count, self._queues.count("")))
 
     def _topic(self, connection: ClientConnection, command: QueryLiteTopic) -> None:
         topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             connection.answer(Refused(command.ticket, topic))
             return
-        found = self._receiving.subscriptions.of(topic.name, command.lite)
+        found = self._subscriptions.of(topic.name, command.lite)
         subscribers = [(each.client_id, each.group) for each in found]
 
         def bounded(bounds: tuple[int, int] | Failure) -> None:
@@ -91,7 +93,7 @@ class LiteInspection:
             if isinstance(bounds, Failure):
                 answer = Refused(command.ticket, bounds)
             else:
-                newest_ms = self._lights.newest_ms(topic.name, command.lite)
+                newest_ms = self._queues.newest_ms(topic.name, command.lite)
                 answer = LiteTopic(command.ticket, topic.name, command.lite, *bounds, newest_ms, subscribers)
             connection.answer(answer)
 
@@ -104,12 +106,12 @@ class LiteInspection:
             if isinstance(each, Failure):
                 connection.answer(Refused(command.ticket, each))
                 return
-        known = self._receiving.subscriptions.find(command.group, command.client_id)
+        known = self._subscriptions.find(command.group, command.client_id)
         names: list[str] = []
         count = -1
         if known is not None:
-            count = self._lights.count(command.topic) if known.wildcard else len(known.names)
-            every = self._lights.names(command.topic) if known.wildcard else iter(known.names)
+            count = self._queues.count(command.topic) if known.wildcard else len(known.names)
+            every = self._queues.names(command.topic) if known.wildcard else iter(known.names)
             names = list(islice(every, max(0, min(command.limit, NAMES_MAX))))
         seen_ms, received_ms = (0, 0) if known is None else (known.seen_ms, known.received_ms)
         connection.answer(
@@ -134,7 +136,7 @@ class LiteInspection:
         if isinstance(group, Failure):
             connection.answer(Refused(command.ticket, group))
             return
-        for each in self._receiving.subscriptions.of_group(command.group):
+        for each in self._subscriptions.of_group(command.group):
             if command.client_id in ("", each.client_id):
                 self._receiving.look_again(each)
         connection.answer(Done(command.ticket))

@@ -23,8 +23,8 @@ SLICE_NS: Final = 5 * limits.MILLISECOND_NS
 class LiteLifecycle:
     """A sweep every two minutes, in slices. A lite topic that is sent to again begins anew; who has subscribed to it stays."""
 
-    def __init__(self, lights: LiteQueues, metadata: Metadata, clock: Clock) -> None:
-        self._lights = lights
+    def __init__(self, queues: LiteQueues, metadata: Metadata, clock: Clock) -> None:
+        self._queues = queues
         self._metadata = metadata
         self._clock = clock
         self.ended = 0
@@ -32,7 +32,7 @@ class LiteLifecycle:
 
     def _sweep(self) -> None:
         topics = [each for each in self._metadata.topics() if each.type == "LITE" and configuration.expiration_ms(each)]
-        self._slice(iter([(topic, self._lights.names(topic.name)) for topic in topics]), None)
+        self._slice(iter([(topic, self._queues.names(topic.name)) for topic in topics]), None)
 
     def _slice(self, topics: Iterator[tuple[Topic, Iterator[str]]], current: tuple[Topic, Iterator[str]] | None) -> None:
         """Look at some lite topics of the current topic, or go on to the next one."""
@@ -50,11 +50,11 @@ class LiteLifecycle:
                 if result is None:
                     self.ended += len(over)
 
-            self._lights.drop(topic.name, over, groups, dropped)
+            self._queues.drop(topic.name, over, groups, dropped)
         following = current if len(some) == SLICE else None
         self._clock.call_at(self._clock.monotonic_ns() + SLICE_NS, lambda: self._slice(topics, following))
 
     def _is_over(self, topic: Topic, name: str) -> bool:
         """True when the newest message is too old, or gone already."""
-        idle_ms = self._clock.wall_ms() - self._lights.newest_ms(topic.name, name)
+        idle_ms = self._clock.wall_ms() - self._queues.newest_ms(topic.name, name)
         return idle_ms > max(configuration.expiration_ms(topic), IDLE_MS_MIN)

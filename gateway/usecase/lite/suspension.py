@@ -18,9 +18,9 @@ from gateway.usecase.handler import Verb
 class LiteSuspension:
     """SuspendLite."""
 
-    def __init__(self, store: MessageStore, lights: LiteQueues) -> None:
+    def __init__(self, store: MessageStore, queues: LiteQueues) -> None:
         self._store = store
-        self._lights = lights
+        self._queues = queues
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """SuspendLite."""
@@ -38,7 +38,7 @@ class LiteSuspension:
                 connection.answer(Refused(command.ticket, result))
                 return
             if isinstance(result[0], Receipt):
-                self._lights.uncount(command.group, queue, command.receipt.queue_offset)
+                self._queues.uncount(command.group, queue, command.receipt.queue_offset)
             connection.answer(Extended(command.ticket, result))
 
         self._store.extend(command.group, queue, [command.receipt], command.invisible_ms, extended)

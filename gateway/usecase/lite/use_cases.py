@@ -12,23 +12,24 @@ from gateway.usecase.handler import UseCase
 from gateway.usecase.lite.inspection import LiteInspection
 from gateway.usecase.lite.lifecycle import LiteLifecycle
 from gateway.usecase.lite.receive import LiteReceiving
+from gateway.usecase.lite.receive_poll import LiteReceiveContext
 from gateway.usecase.lite.subscription_sync import LiteSubscriptionSync
 from gateway.usecase.lite.subscriptions import Subscriptions
 from gateway.usecase.lite.suspension import LiteSuspension
 
 
 def lite_use_cases(
-    store: MessageStore, lights: LiteQueues, metadata: Metadata, handler: Dispatcher, clock: Clock, policy: NodePolicy
+    store: MessageStore, queues: LiteQueues, metadata: Metadata, handler: Dispatcher, clock: Clock, policy: NodePolicy
 ) -> Sequence[UseCase]:
     """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
     subscriptions = Subscriptions()
-    rights = handler.rights
-    receiving = LiteReceiving(store, lights, metadata, subscriptions, handler.dead_letters, clock, handler.counters, rights)
-    LiteLifecycle(lights, metadata, clock)
-    lights.listen(handler.pulling)
+    context = LiteReceiveContext(store, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters)
+    receiving = LiteReceiving(context, handler.rights)
+    LiteLifecycle(queues, metadata, clock)
+    queues.listen(handler.pulling)
     return (
         LiteSubscriptionSync(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,
-        LiteSuspension(store, lights),
-        LiteInspection(store, lights, metadata, receiving, clock),
+        LiteSuspension(store, queues),
+        LiteInspection(store, queues, metadata, subscriptions, receiving, clock),
     )
