@@ -70,9 +70,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="the other checkout")
-    parser.add_argument(
-        "shapes", nargs="*", default=PATHS, help="shapes counted in CPU; else one for each path"
-    )
+    parser.add_argument("shapes", nargs="*", default=PATHS, help="shapes counted in CPU; else one for each path")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--scale", type=float, default=0.1, help="share of the usual number of messages")
     parser.add_argument("--durability", choices=("page", "flushed"), default="page")
