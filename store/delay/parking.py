@@ -1,7 +1,7 @@
-"""Messages that are not due yet, as messages of a system topic: SCHEDULE_TOPIC_XXXX by level, rmq_sys_wheel_timer by time.
+"""Parking: delayed messages as messages of a system topic, SCHEDULE_TOPIC_XXXX by level, rmq_sys_wheel_timer by time.
 
-A timer's queue id is its bucket of 2^20 ms (17 minutes), its row carries the milliseconds within it, its property TIMER_OUT_MS
-the whole time. Where it goes then stands in REAL_TOPIC and REAL_QID.
+A timer's queue id is its bucket of 2^20 ms (17 minutes). Its index row holds the milliseconds within the bucket, its property
+TIMER_OUT_MS the whole due time. The properties REAL_TOPIC and REAL_QID hold the destination.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLACE_KEYS = (properties.REAL_TOPIC, properties.REAL_QID)
 
 
 def may_be_parked(stored: bytes) -> bool:
-    """A quick look that never misses a message with a delay."""
+    """False when a message with these properties certainly has no delay; a cheap test before `park`."""
     return b"DELAY" in stored or b"TIMER_DELIVER_MS" in stored
 
 
@@ -38,11 +38,11 @@ def is_parking_topic(topic: str) -> bool:
 
 
 def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
-    """What to append instead of `message`: itself when it is due already, else its parked form, due at or after `after_ms`.
+    """The message to append: `message` itself when it is due, else its parked form, due at `after_ms` or later.
 
-    A level wins over TIMER_*, one above 18 counts as 18, and 0 as none; of times, seconds go before milliseconds, these before
-    an instant. What is past is due now, and what has been a timer (TIMER_OUT_MS) is none again (ScheduleMessageService,
-    HookUtils). DELIVERY_TIME_ILLEGAL: not a number, or beyond the longest delay.
+    A level goes before TIMER_*; a level above 18 counts as 18, and 0 as none. Among times, seconds go before milliseconds, and
+    these before an instant. A time in the past is due now. A message that was a timer (TIMER_OUT_MS) is not parked again
+    (ScheduleMessageService, HookUtils). DELIVERY_TIME_ILLEGAL: not a number, or a delay above limits.DELAY_MS_MAX.
     """
     stored = message.properties
     level_text = properties.find(stored, b"DELAY")
@@ -64,7 +64,7 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
 
 
 def parked_until(message: Message, due_ms: int) -> Message:
-    """`message` parked until `due_ms`."""
+    """`message` as a timer that is due at `due_ms`."""
     return _parked(message, TIMER_TOPIC, due_ms >> BUCKET_BITS, {TIMER_OUT_MS: str(due_ms)})
 
 
@@ -101,12 +101,12 @@ def _with_destination(message: Message, topic: str, queue_id: int, stored: bytes
 
 
 def due_of(stored: bytes) -> int:
-    """When a timer of rmq_sys_wheel_timer is due."""
+    """The due time of a timer in epoch ms, from its properties."""
     return int(properties.find(stored, TIMER_OUT_MS.encode()) or b"0")
 
 
 def message_of(record: Record, topic: str, queue_id: int, stored: bytes) -> Message:
-    """A record as a message again, elsewhere."""
+    """The message of `record`, with another destination and the properties `stored`."""
     return Message(
         topic, record.body, stored, queue_id=queue_id, message_id=properties.text(stored, properties.UNIQ_KEY),
         sys_flag=record.sys_flag, flag=record.flag, born_ms=record.born_ms, born_host=record.born_host,
@@ -115,10 +115,10 @@ def message_of(record: Record, topic: str, queue_id: int, stored: bytes) -> Mess
 
 
 def delivered(data: bytes) -> Message:
-    """A parked record -> the message as it goes to its real topic.
+    """Parked record -> message for its real topic.
 
-    What its sender said stays, a level or times: consumers are told (ScheduleMessageService, TimerMessageStore). Of retries,
-    whose delay is the broker's, nothing stays.
+    The delay properties that the sender set stay: consumers see them (ScheduleMessageService, TimerMessageStore). Retries lose
+    theirs, which the broker has set.
     """
     record = Record(data)
     stored = record.properties
@@ -128,7 +128,7 @@ def delivered(data: bytes) -> Message:
 
 
 def _dropped_keys(topic: str, stored: bytes) -> tuple[str, ...]:
-    """What a message loses on its way to its real topic."""
+    """Properties that a message loses when it is delivered to `topic`."""
     if topic.startswith(RETRY_PREFIX):
         return (*_PLACE_KEYS, properties.DELAY, *_TIMES)
     if properties.find(stored, b"DELAY"):

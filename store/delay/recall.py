@@ -1,4 +1,4 @@
-"""Recall: a timer that is taken back stays where it is, and a state key makes it void; its time passes it by."""
+"""Recall of timers: the record stays in the log, and a state key makes it void, so that it is skipped when it is due."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class RecallHost(Protocol):
 
 @final
 class TimerRecall:
-    """The `Timers` port. A timer's bucket has 17 minutes of timers in no order, so it is looked through, a slice at a time."""
+    """The `Timers` port. Timers in a bucket of 17 minutes are not sorted, so recall scans it, a slice of rows at a time.
+
+    recalled   timers recalled since the start
+    """
 
     def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, host: RecallHost) -> None:
         self._index = index
@@ -44,7 +47,7 @@ class TimerRecall:
         self.recalled = 0
 
     def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
-        """Timers.recall. Copies that a sender's repeating has left with the same id and time go together."""
+        """Timers.recall. Recalls all timers with this id and time: a sender that retries leaves several."""
         self._search(topic, due_ms, message_id, 0, [], done)
 
     def _search(
@@ -56,7 +59,7 @@ class TimerRecall:
         found: list[int],
         done: Callable[[None | Failure], None],
     ) -> None:
-        """Look at the next rows of the bucket; `found`: positions of records that fit."""
+        """Scan the next slice of the bucket from `offset` on; `found` collects positions of matching records."""
 
         def later(at: int, matches: list[int], pause_ns: int) -> None:
             again = self._clock.monotonic_ns() + pause_ns

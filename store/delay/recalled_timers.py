@@ -1,4 +1,4 @@
-"""Timers that were recalled: which records of rmq_sys_wheel_timer count for nothing, as keys of the timers' state space."""
+"""Recalled timers: positions of void records of rmq_sys_wheel_timer, stored as keys of the state space of timers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ RECALLED: Final = b"recalled-"
 
 @final
 class RecalledTimers:
-    """Positions of recalled timers, and the changes that set and remove their keys."""
+    """Positions of recalled timers, and the changes that set and remove their keys.
+
+    positions   log positions of recalled timers whose time has not come
+    _removed    positions whose removal is being written
+    """
 
     def __init__(self, change: Callable[[bytes, bytes | None], StateChange]) -> None:
         self._change = change
@@ -20,28 +24,28 @@ class RecalledTimers:
         self.positions: set[int] = set()
 
     def load(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        """Take up what the state says."""
+        """Load the positions from (key, value) pairs of the state."""
         self.positions.update(int.from_bytes(key[len(RECALLED) :], "big") for key, _ in pairs)
 
     def add(self, positions: Iterable[int]) -> list[StateChange]:
-        """Recall timers."""
+        """Recall the timers at `positions`; the changes for the log."""
         added = list(positions)
         self.positions.update(added)
         return [self._change(_key(position), b"1") for position in added]
 
     def remove_due(self, position: int) -> StateChange:
-        """The time of a recalled timer has come: its key can go, and once that is durable, so can the position."""
+        """Remove the key of a recalled timer whose time has come; its position stays until `removal_written`."""
         self._removed.append(position)
         return self._change(_key(position), None)
 
     def removal_written(self, durable: bool) -> None:
-        """What `remove_due` has asked for is written, or was refused."""
+        """End the removals of `remove_due`: forget their positions, or keep them when the write was refused."""
         if durable:
             self.positions.difference_update(self._removed)
         self._removed = []
 
     def drop_below(self, position: int) -> list[StateChange]:
-        """Forget those in records before `position`."""
+        """Forget the recalled timers before `position`; the changes for the log."""
         gone = sorted(at for at in self.positions if at < position)
         self.positions.difference_update(gone)
         return [self._change(_key(at), None) for at in gone]

@@ -1,9 +1,9 @@
-"""Delivery of parked messages at their time. All of it is derived from the log; progress is part of each delivery's commit.
+"""Delivers parked messages at their time. Everything is derived from the log; a delivery and its progress are one commit.
 
-Timers (rmq_sys_wheel_timer): only the bucket whose time has come is in memory, a number a timer; later buckets are queues of
-the index like any other. `mark` = (due, position) of the last one delivered; what is not above it is done. Nothing is
-delivered past a timer that has been accepted and is not yet durable, so the last never overtakes one.
-Levels (SCHEDULE_TOPIC_XXXX): each is a queue whose messages fall due in order, so its progress is one offset.
+Timers (rmq_sys_wheel_timer): only the buckets whose time has come are in memory, one integer a timer; later buckets are queues
+of the index like any other. The progress is (due, position) of the last timer delivered. No timer is delivered while an
+earlier one has been accepted and is not yet durable, so the progress never passes a timer that is still to come.
+Levels (SCHEDULE_TOPIC_XXXX): see levels.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from domain.message import Message, Placed
 from domain.ports import Clock, StateChange, Timer
 from domain.record import Record
 from store.delay import parking
+from store.delay.levels import DelayLevels, rows_below
 from store.delay.recalled_timers import RECALLED, RecalledTimers
 from store.log.commit import Done
 from store.queue.index import QueueIndex
@@ -25,18 +26,18 @@ from store.queue.queue import Queue
 from store.queue.row import Row
 
 LAST_DELIVERED_KEY: Final = b"mark"
+"""State key of (due ms 8 | position 8) of the last timer delivered."""
 COPIED_BELOW_KEY: Final = b"copied"
+"""State key of the position below which every pending timer has been copied forward, in decimal."""
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
+"""Messages and bytes of one delivery, at most."""
 _RECHECK_MS: Final = 1_000
+"""The timer sleeps at most this long: the wall clock may jump."""
 _PAUSE_MS: Final = 100
+"""Pause before the next attempt when a delivery was refused, or an accepted timer is not yet durable."""
 _POSITION_BITS: Final = 64
 _SIZE_BITS: Final = 32
-
-
-def level_key(level: int) -> bytes:
-    """State key of a level's progress; `level` is 1 to 18."""
-    return b"level-%d" % level
 
 
 class WheelHost(Protocol):
@@ -46,13 +47,13 @@ class WheelHost(Protocol):
         """Records of rows."""
 
     def timer_state(self, key: bytes) -> bytes | None:
-        """A value of the timers' state space."""
+        """One value of the state space of timers."""
 
     def timer_states(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Values of the timers' state space by prefix of their keys."""
+        """(key, value) pairs of the state space of timers whose key begins with `prefix`."""
 
     def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Append messages that are due, with the progress that they make, in one commit."""
+        """Append due messages and the progress of this delivery in one commit."""
 
     def has_topic(self, name: str) -> bool:
         """True when the topic exists."""
@@ -60,7 +61,20 @@ class WheelHost(Protocol):
 
 @final
 class Wheel:
-    """Timers and levels."""
+    """Timers and delay levels.
+
+    last_delivered      (due ms, position) of the last timer delivered
+    copied_below        timers below this position of the log are void: retention has copied the pending ones forward
+    recalled            positions of recalled timers
+    levels              the delay levels and their progress
+    paused              True between `pause` and `resume`: pending messages are being copied
+    parked, delivered   messages parked and delivered since the start
+    _heap               timers of open buckets: due ms | position 64 bits | size 32 bits, as one integer
+    _buckets, _known    heap and set of the buckets with timers that are not open yet
+    _opened             buckets below this one are open: their new timers go to `_heap` directly
+    _accepted           position -> due ms of timers that are not durable yet
+    _busy               True while a delivery is being written, while paused, and after `stop`
+    """
 
     def __init__(
         self, index: QueueIndex, clock: Clock, host: WheelHost, change: Callable[[bytes, bytes | None], StateChange]
@@ -78,21 +92,20 @@ class Wheel:
         self.copied_below = 0
         self.recalled = RecalledTimers(change)
         self.paused = False
-        self.levels = [0] * len(parking.LEVELS_MS)
+        self.levels = DelayLevels(index, change)
         self._busy = False
         self._timer: Timer | None = None
         self._timer_ms = 0
         self.parked = self.delivered = 0
 
     def start(self) -> None:
-        """The log has been read: find what is pending."""
+        """Load the progress and the pending buckets, after recovery has read the log."""
         last = self._host.timer_state(LAST_DELIVERED_KEY)
         if last is not None:
             self.last_delivered = (int.from_bytes(last[:8], "big"), int.from_bytes(last[8:], "big"))
         self.copied_below = int(self._host.timer_state(COPIED_BELOW_KEY) or b"0")
         self.recalled.load(self._host.timer_states(RECALLED))
-        for level in range(len(self.levels)):
-            self.levels[level] = int(self._host.timer_state(level_key(level + 1)) or b"0")
+        self.levels.load(self._host.timer_state)
         entry = self._index.topics.get(TIMER_TOPIC)
         for queue in [] if entry is None else list(entry.queues.values()):
             if (queue.id + 1) << parking.BUCKET_BITS <= self.last_delivered[0]:
@@ -104,15 +117,15 @@ class Wheel:
         self._arm()
 
     def due_min_ms(self) -> int:
-        """A new timer may not be due before this."""
+        """The earliest due time of a new timer: behind the last one delivered."""
         return self.last_delivered[0] + 1
 
     def accepted(self, position: int, due_ms: int) -> None:
-        """A timer has been accepted; it counts when `arrived` tells of it."""
+        """Note a timer that has been accepted and is not yet durable; `arrived` follows when it is."""
         self._accepted[position] = due_ms
 
     def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
-        """Parked messages have become durable."""
+        """Take the records of parked messages that have become durable in `queue`."""
         self.parked += 0 if self.paused else len(records)
         if queue.entry.name == TIMER_TOPIC:
             for data in records:
@@ -134,31 +147,15 @@ class Wheel:
             heappush(self._buckets, bucket)
 
     def _next_ms(self) -> int:
-        """When something falls due, 0 when nothing will."""
+        """When the next timer, bucket or level message falls due, 0 when none is pending."""
         found = 0
         if self._heap:
             found = self._heap[0] >> (_POSITION_BITS + _SIZE_BITS)
         if self._buckets:
             begins = self._buckets[0] << parking.BUCKET_BITS
             found = begins if found == 0 else min(found, begins)
-        for level in range(len(self.levels)):
-            due = self._level_due(level)
-            if due and (found == 0 or due < found):
-                found = due
-        return found
-
-    def _level_rows(self, level: int, limit: int) -> tuple[int, list[Row]]:
-        queue = self._index.queue(SCHEDULE_TOPIC, level)
-        if queue is None:
-            return 0, []
-        offset = max(self.levels[level], queue.first)
-        if offset >= queue.visible:
-            return offset, []
-        return offset, self._index.rows(queue, offset, min(limit, queue.visible - offset))
-
-    def _level_due(self, level: int) -> int:
-        _, rows = self._level_rows(level, 1)
-        return rows[0][3] + parking.LEVELS_MS[level] if rows else 0
+        level_ms = self.levels.next_ms()
+        return level_ms if level_ms and (found == 0 or level_ms < found) else found
 
     def _arm(self, pause_ms: int = 0) -> None:
         due = self._next_ms()
@@ -199,7 +196,7 @@ class Wheel:
         self._arm()
 
     def _reload(self) -> None:
-        """A delivery was refused, nothing of it is stored: the progress in the state is the truth."""
+        """Start again from the stored progress: a delivery was refused, and nothing of it is stored."""
         self._heap.clear()
         self._known.clear()
         self._buckets.clear()
@@ -208,21 +205,21 @@ class Wheel:
         self.start()
 
     def stop(self) -> None:
-        """The store is closed: nothing is delivered any more."""
+        """Stop delivering: the store is closed."""
         self._busy = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def pause(self) -> bool:
-        """Stop delivering while pending messages are copied; False while a delivery is under way."""
+        """Stop delivering until `resume`, while pending messages are copied. False while a delivery is being written."""
         if self._busy:
             return False
         self._busy = self.paused = True
         return True
 
     def resume(self) -> None:
-        """Go on after `hold`."""
+        """Deliver again after `pause`."""
         self._busy = self.paused = False
         self._arm()
 
@@ -271,27 +268,25 @@ class Wheel:
             _drop_buckets(self._index, self.last_delivered[0], last[0])
             self.last_delivered = last
             changes.append(self._change(LAST_DELIVERED_KEY, last[0].to_bytes(8, "big") + last[1].to_bytes(8, "big")))
-        for level in range(len(self.levels)):
+        for level in range(len(parking.LEVELS_MS)):
             room = BATCH_MESSAGES - len(rows)
             if room <= 0 or taken >= BATCH_BYTES:
                 break
-            offset, waiting = self._level_rows(level, room)
-            due_rows = [row for row in waiting if row[3] + parking.LEVELS_MS[level] <= now]
+            due_rows = self.levels.due(level, room, now)
             if due_rows:
                 rows += due_rows
                 taken += sum(row[1] for row in due_rows)
-                self.levels[level] = offset + len(due_rows)
-                changes.append(self._change(level_key(level + 1), b"%d" % self.levels[level]))
+                changes.append(self.levels.progress(level))
         messages = [parking.delivered(data) for data in self._host.records(rows)]
         return [message for message in messages if self._host.has_topic(message.topic)], changes
 
     def is_pending(self, due_ms: int, position: int) -> bool:
-        """True for a timer that is still to be delivered."""
+        """True when the timer at `position` is still to be delivered."""
         valid = position >= self.copied_below and position not in self.recalled.positions
         return valid and (due_ms, position) > self.last_delivered
 
     def drop_recalled_below(self, position: int) -> list[StateChange]:
-        """Recalled timers in records before `position` need no mention any more, once nothing before it counts."""
+        """Forget recalled timers before `position`, when all records before it are void; the changes for the log."""
         changes = self.recalled.drop_below(position)
         if changes:
             self.copied_below = max(self.copied_below, position)
@@ -299,27 +294,26 @@ class Wheel:
         return changes
 
     def pending_below(self, position: int, found: list[tuple[int, Row]]) -> Iterator[int]:
-        """Find (due ms, row) of what is parked in records before `position`, in log order: what retention must copy forward.
-        While `hold` holds, in steps, of which each yields what it has cost in rows. Raises OSError."""
+        """Find the pending messages that retention must copy forward: `found` gets their (due ms, row), in log order.
+
+        These are the messages in records before `position`. Call it while paused; yields the rows that each step has read.
+        Raises OSError.
+        """
         entry = self._index.topics.get(TIMER_TOPIC)
         for queue in [] if entry is None else list(entry.queues.values()):
             base = queue.id << parking.BUCKET_BITS
-            for rows in _rows_below(self._index, queue, queue.first, position):
+            for rows in rows_below(self._index, queue, queue.first, position):
                 found += [(base + row[2], row) for row in rows if self.is_pending(base + row[2], row[0])]
                 yield len(rows)
             yield 1
-        for level in range(len(self.levels)):
-            level_queue = self._index.queue(SCHEDULE_TOPIC, level)
-            if level_queue is not None:
-                begin = max(self.levels[level], level_queue.first)
-                for rows in _rows_below(self._index, level_queue, begin, position):
-                    found += [(row[3] + parking.LEVELS_MS[level], row) for row in rows]
-                    yield len(rows)
+        yield from self.levels.pending_below(position, found)
         found.sort(key=lambda pair: pair[1][0])
 
     def copies(self, pending: Sequence[tuple[int, Row]]) -> tuple[list[Message], list[StateChange]]:
-        """Parked messages again, to be appended behind, with the progress that makes the old ones void. In log order, a run of
-        `pending_below`."""
+        """Copies of parked messages, to be appended at the end of the log, and the changes that make the old ones void.
+
+        `pending` is a run of what `pending_below` found, in log order.
+        """
         left = [(due, row) for due, row in pending if row[0] not in self.recalled.positions]
         records = self._host.records([row for _, row in left])
         self.copied_below = pending[-1][1][0] + 1
@@ -331,27 +325,21 @@ class Wheel:
             message = parking.delivered(data)
             messages.append(parking.parked_until(message, max(due, floor)))
             if record.topic == SCHEDULE_TOPIC:
-                level = record.queue_id
-                self.levels[level] = record.queue_offset + 1
-                changes.append(self._change(level_key(level + 1), b"%d" % self.levels[level]))
+                changes.append(self.levels.copied(record))
         changes.append(self._change(COPIED_BELOW_KEY, b"%d" % self.copied_below))
         return messages, changes
 
     def pending(self) -> int:
-        """Timers and level messages that wait."""
+        """Number of timers and level messages that are not due yet."""
         count = len(self._heap) - len(self.recalled.positions)
         for bucket in sorted(self._known):
             queue = self._index.queue(TIMER_TOPIC, bucket)
             count += 0 if queue is None else queue.visible - queue.first
-        for level in range(len(self.levels)):
-            level_queue = self._index.queue(SCHEDULE_TOPIC, level)
-            if level_queue is not None:
-                count += level_queue.visible - max(self.levels[level], level_queue.first)
-        return count
+        return count + self.levels.pending()
 
 
 def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:
-    """Forget the queues of buckets that the last has left behind."""
+    """Drop the queues of buckets that are delivered: `before` and `after` are due times of the last timer delivered, in ms."""
     for bucket in range(before >> parking.BUCKET_BITS, after >> parking.BUCKET_BITS):
         entry = index.topics.get(TIMER_TOPIC)
         if before == 0 or entry is None:
@@ -359,17 +347,3 @@ def _drop_buckets(index: QueueIndex, before: int, after: int) -> None:
         queue = entry.queues.get(bucket)
         if queue is not None and queue.visible == queue.next:
             index.drop(queue)
-
-
-def _rows_below(index: QueueIndex, queue: Queue, offset: int, position: int) -> Iterator[list[Row]]:
-    """Rows of `queue` from `offset` on whose records stand before `position`, a read at a time."""
-    while offset < queue.visible:
-        rows = index.rows(queue, offset, min(1_024, queue.visible - offset))
-        if not rows:
-            offset += 1
-            continue
-        if rows[-1][0] >= position:
-            yield [row for row in rows if row[0] < position]
-            return
-        yield rows
-        offset += len(rows)

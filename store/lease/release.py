@@ -18,23 +18,23 @@ class LeaseRelease:
     Construct it after recovery: the fleeting leases of the tables are then those of the previous process.
     """
 
-    __slots__ = ("_clock", "_freed", "_ledger", "_left")
+    __slots__ = ("_clock", "_freed", "_ledger", "_previous")
 
     def __init__(self, ledger: LeaseLedger, clock: Clock, freed: Callable[[str, str], None]) -> None:
         """`freed(group, topic)` is called when leases of a group have become free."""
         self._ledger = ledger
         self._clock = clock
         self._freed = freed
-        self._left: list[tuple[LeaseTable, int, int]] = []
+        self._previous: list[tuple[LeaseTable, int, int]] = []
         for table in ledger.tables.live.values():
-            self._left += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
+            self._previous += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
 
     def lapse(self) -> None:
         """MessageStore.lapse. Journals nothing: after a crash the next start finds the same leases and releases them again."""
-        left, self._left = self._left, []
+        previous, self._previous = self._previous, []
         now = self._clock.wall_ms()
         places: dict[tuple[str, str], None] = {}
-        for table, offset, pop_ms in left:
+        for table, offset, pop_ms in previous:
             if not table.dropped and table.release(offset, pop_ms, now) is not None:
                 places[table.group, table.topic] = None
         for group, topic in places:
