@@ -108,7 +108,7 @@ def binding() -> list[Extension]:
         return []
     name = BINDING.removesuffix(".pyx").replace("/", ".")
     extension = Extension(name, [BINDING], libraries=["nghttp2"], extra_compile_args=["-O2"])
-    return list(cythonize([extension], build_dir="build/cython", language_level=3, quiet=True))
+    return list(cythonize([extension], build_dir="build/cython", language_level=3, quiet=True))  # type: ignore[no-untyped-call]
 
 
 GROUPS = {"leaves": leaves, "nghttp2": binding}
@@ -178,7 +178,7 @@ class SideBySide:
         return files
 
 
-class BuildOnAllProcessors(build_ext):
+class BuildOnAllProcessors(build_ext):  # type: ignore[misc]
     """build_ext that keeps all processors busy, and says how far it is."""
 
     def finalize_options(self) -> None:
@@ -194,7 +194,7 @@ class BuildOnAllProcessors(build_ext):
             super().build_extensions()
 
 
-class BuildGroups(build_ext):
+class BuildGroups(build_ext):  # type: ignore[misc]
     """build_ext that builds group by group; a group that fails leaves nothing behind."""
 
     done: dict[str, list[str]]
@@ -245,7 +245,7 @@ class BuildGroups(build_ext):
         say(f"{group} not compiled, the pure modules are used and slower: {reason}")
 
 
-class Compile(Command):
+class Compile(Command):  # type: ignore[misc]
     """Compile into .compiled/, with a record of the sources."""
 
     user_options: ClassVar[list[tuple[str, str, str]]] = []
