@@ -23,7 +23,15 @@ _FACTS = struct.Struct(">qqiIqH")
 
 @final
 class Block:
-    """A decoded block header. `rows_at`: bytes from the start of the block to its first row."""
+    """A decoded block header.
+
+    topic           name of the topic or lite queue
+    epoch           epoch of the topic when the block was written (TopicEntry)
+    first           offset of the first row
+    count           number of rows
+    last_physical   log position of the last row's record
+    rows_at         bytes from the start of the block to its first row
+    """
 
     __slots__ = ("count", "epoch", "first", "last_physical", "queue_id", "rows_at", "topic")
 
@@ -43,14 +51,14 @@ class Block:
 
 
 def encode(topic: str, queue_id: int, epoch: int, first: int, last_physical: int, rows: bytes | bytearray) -> bytes:
-    """Rows -> block."""
+    """Encoded rows of consecutive offsets, from `first` on -> block."""
     name = topic.encode()
     facts = _FACTS.pack(epoch, first, queue_id, len(rows) // ROW_BYTES, last_physical, len(name)) + name
     return b"".join((_FRONT.pack(MAGIC, zlib.crc32(facts)), facts, rows))
 
 
 def header(data: bytes) -> Block | None:
-    """The block header at the start of `data`; None when none is there, or when `data` ends before the name does."""
+    """The block header at the start of `data`; None when there is none, or when `data` ends within the name."""
     if len(data) < HEADER_BYTES:
         return None
     magic, crc = _FRONT.unpack_from(data)

@@ -1,4 +1,4 @@
-"""Topics as the index knows them, by their names, and light queues by theirs."""
+"""Topics of the queue index by name, and lite queues by name."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from store.queue.queue import Queue, TopicEntry
 
 
 class TopicEntries:
-    """Entries of topics; `flushed_default`: the level of a topic that has no configuration.
+    """Entries of topics.
 
-    own     those of topics that say themselves how long, or how much of them, is kept
+    topics           name -> entry
+    own_retention    name -> entry of topics with a retention time or size of their own
     """
 
     def __init__(self, flushed_default: bool) -> None:
+        """`flushed_default`: True when topics without a configuration wait for a sync (Durability.FLUSHED)."""
         self._flushed_default = flushed_default
         self.topics: dict[str, TopicEntry] = {}
         self.own_retention: dict[str, TopicEntry] = {}
 
     def entry(self, topic: str) -> TopicEntry:
-        """The entry of `topic`, made when there is none."""
+        """The entry of `topic`; created when it does not exist."""
         found = self.topics.get(topic)
         if found is None:
             found = self.topics[topic] = TopicEntry(topic, None, self._flushed_default, 0)
         return found
 
     def configure(self, name: str, topic: Topic | None) -> None:
-        """Give a topic's entry its configuration, None when it has none any more."""
+        """Set a topic's configuration; None removes it."""
         entry = self.entry(name)
         entry.configure(topic, self._flushed_default)
         if topic is not None and (topic.retention_ms or topic.retention_bytes):
@@ -35,7 +37,7 @@ class TopicEntries:
             self.own_retention.pop(name, None)
 
     def contains(self, queue: Queue) -> bool:
-        """True as long as a queue has not been dropped."""
+        """True when `queue` has not been dropped."""
         entry = queue.entry
         if self.topics.get(entry.name) is not entry:
             return False
@@ -43,18 +45,18 @@ class TopicEntries:
         return known is queue
 
     def lite_queue(self, name: str) -> Queue | None:
-        """A light queue by its name."""
+        """A lite queue by its name (lite.queue_name); None when it does not exist."""
         parent, lite_topic = lite.split(name)
         entry = self.topics.get(parent)
         return None if entry is None or entry.lite_queues is None else entry.lite_queues.get(lite_topic)
 
     def flushed(self, name: str) -> bool:
-        """True when what is said of a queue of this name has to wait for a sync."""
+        """True when answers about the queue of this name have to wait for a sync."""
         entry = self.topics.get(name) or self.topics.get(lite.topic_of(name))
         return entry is None or entry.flushed
 
     def new_lite_queue(self, entry: TopicEntry, lite_topic: str, first: int) -> Queue:
-        """Make a light queue, which begins at offset `first`."""
+        """Create a lite queue that begins at offset `first`."""
         if entry.lite_queues is None:
             entry.lite_queues = {}
         queue = entry.lite_queues[lite_topic] = Queue(entry, 0, first, lite_topic)

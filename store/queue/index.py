@@ -1,4 +1,4 @@
-"""The shared queue index: blocks of rows of all queues in a few files, and every queue's way to its own blocks."""
+"""The queue index: all queues write their rows as blocks into a few shared files, and remember where their blocks are."""
 
 from __future__ import annotations
 
@@ -32,10 +32,17 @@ class QueueIndex(TopicEntries):
     Rows stay in memory until a queue has a block full of them, or until all queues together have `tail_rows_max`: then the
     queues whose oldest row is the oldest write theirs out as smaller blocks. A small block is merged with the one before it
     when that is not much larger, so a queue of n messages has about n / 512 blocks, and a row is written a few times at most.
+
+    tail_rows            rows in memory, all queues together
+    blocks               blocks in the files that queues refer to
+    log_start            position of the first record that the log still has
+    _tails               queues with rows in memory, the one with the oldest row first
+    _last_positions      log position of the newest message of each queue, between `load` and `newest`
+    _file_last_records   base of an index file -> the highest log position that a block in it refers to
     """
 
     def __init__(self, disk: Disk, config: StoreConfig, end: int) -> None:
-        """Open the files; what they hold beyond `end` is cut off, unless they already end before it."""
+        """Open the files and cut off what lies beyond `end`, the end of the index at the checkpoint."""
         self._config = config
         self._files = Segments(disk, FOLDER)
         self._files.cut(min(end, self._files.end), end)
@@ -58,7 +65,7 @@ class QueueIndex(TopicEntries):
         return self._files.end
 
     def queue(self, topic: str, queue_id: int) -> Queue | None:
-        """One queue, None when it was never written."""
+        """One queue, with its `first` up to date; None when it was never written."""
         entry = self.topics.get(topic)
         queue = self.lite_queue(topic) if entry is None else entry.queues.get(queue_id)
         if queue is not None:
@@ -66,7 +73,7 @@ class QueueIndex(TopicEntries):
         return queue
 
     def refresh(self, queue: Queue) -> None:
-        """Find the first offset of `queue` whose record is still there, if something has gone since the last time."""
+        """Bring `queue.first` up to date: it is computed when records have been deleted since the last call."""
         oldest = self.log_start
         if queue.lite and queue.entry.retained_from > oldest:
             oldest = queue.entry.retained_from
@@ -76,7 +83,7 @@ class QueueIndex(TopicEntries):
         self.trim(queue, self.search(queue, queue.first, queue.next, lambda row: row[0] >= oldest))
 
     def add(self, queue: Queue, row: bytes) -> None:
-        """A row for `queue.next`; the caller keeps `next` and, when `tail` was None, has it set by this."""
+        """Add the row of offset `queue.next`, and advance `next`."""
         tail = queue.tail
         if tail is None:
             queue.tail = bytearray(row)
@@ -88,7 +95,7 @@ class QueueIndex(TopicEntries):
         self.tail_rows += 1
 
     def spill(self) -> Iterator[int]:
-        """Write out the oldest tails when memory is above its bound, some a step, which yields its cost. Raises OSError."""
+        """Write out the oldest tails while memory is above its bound; yields the cost of each step, in rows. Raises OSError."""
         if self.tail_rows > self._config.tail_rows_max:
             while self._tails and self.tail_rows > self._config.tail_rows_max // 2:
                 for queue in list(islice(self._tails, _SPILL_QUEUES)):
@@ -133,7 +140,7 @@ class QueueIndex(TopicEntries):
         del self._tails[queue]
 
     def _merge(self, queue: Queue, rows: bytes, first: int) -> tuple[bytes, int]:
-        """Take the last blocks of `queue` into `rows` while they are small."""
+        """Merge the last blocks of `queue` with `rows` while they are small; (merged rows, their first offset)."""
         while queue.starts and queue.places is not None:
             before = queue.starts[-1]
             count = first - before
@@ -156,7 +163,7 @@ class QueueIndex(TopicEntries):
         return self._files.read(queue.places[index] + at, count * ROW_BYTES)
 
     def rows(self, queue: Queue, offset: int, limit: int) -> list[Row]:
-        """Rows from `offset` on, at most `limit`, possibly fewer where a block ends. The range is within first and next."""
+        """At most `limit` rows from `offset` on, from `first` to `next`; fewer when a block cannot be read. Raises OSError."""
         tail = queue.tail
         if tail is not None and offset >= queue.tail_first:
             at = (offset - queue.tail_first) * ROW_BYTES
@@ -174,7 +181,7 @@ class QueueIndex(TopicEntries):
         return found
 
     def search(self, queue: Queue, low: int, high: int, past: Callable[[Row], bool]) -> int:
-        """The lowest offset in [low, high) whose row is `past` something that rows grow towards; `high` when none is."""
+        """The lowest offset in [low, high) whose row is `past`, else `high`. Once `past` is true, it is true for later rows."""
         while low < high:
             middle = (low + high) // 2
             row = self.rows(queue, middle, 1)
@@ -185,7 +192,7 @@ class QueueIndex(TopicEntries):
         return low
 
     def trim(self, queue: Queue, first: int) -> None:
-        """Offsets below `first` are gone: forget the blocks that hold nothing else."""
+        """Raise `queue.first` to `first`, and forget the blocks and the tail that hold only lower offsets."""
         if first <= queue.first:
             return
         queue.first = first
@@ -199,12 +206,12 @@ class QueueIndex(TopicEntries):
                 del places[:keep]
                 self.blocks -= keep
         tail = queue.tail
-        # Rows of records that the log still has are written although nobody reads them: they say where the queue goes on.
+        # Rows whose records the log still has are kept until they are in a block: recovery finds `next` by them.
         if tail is not None and first >= queue.next and ROW.unpack_from(tail, len(tail) - ROW_BYTES)[0] < self.log_start:
             self.forget_tail(queue)
 
     def forget_tail(self, queue: Queue) -> None:
-        """Rows that are in memory alone are needed no more: their records are gone, or the whole queue is."""
+        """Forget the rows in memory: their records are deleted, or the queue is."""
         if queue.tail is not None:
             self.tail_rows -= queue.tail_rows()
             queue.tail = None
@@ -212,7 +219,7 @@ class QueueIndex(TopicEntries):
             del self._tails[queue]
 
     def drop_topic(self, topic: str, epoch: int) -> None:
-        """Forget a topic's queues; records before `epoch` are no more."""
+        """Forget a topic's queues. Records before position `epoch` do not belong to a later topic of the same name."""
         old = self.topics.pop(topic, None)
         self.own_retention.pop(topic, None)
         if old is not None:
@@ -230,7 +237,10 @@ class QueueIndex(TopicEntries):
             queue.entry.lite_queues.pop(queue.lite, None)
 
     def load(self, position: int, epochs: Callable[[str], int]) -> None:
-        """Read the headers of all blocks; rows of records from `position` on are left to be read from the log again."""
+        """Read the headers of all blocks. Rows of records from `position` on are left out: recovery reads those records again.
+
+        `epochs(topic)` is the epoch of a topic; blocks of an earlier epoch are skipped. Raises OSError.
+        """
         place = self._files.first
         begin, data = 0, b""
         while place < self._files.end:
@@ -257,9 +267,9 @@ class QueueIndex(TopicEntries):
             for queue in entry.all_queues():
                 self.drop(queue)
             entry.epoch = found.epoch
-        queue = self._queue_of(found, entry)
+        queue = _queue_of(self, found, entry)
         if found.first > queue.next:
-            return  # rows before these stood behind `position`: they are read from the log again, and so are these
+            return  # the rows before these belong to records from `position` on, so recovery reads all of them again
         starts = queue.starts
         if starts is None or queue.places is None:
             starts, queue.places = array("q"), array("q")
@@ -284,18 +294,8 @@ class QueueIndex(TopicEntries):
             self.add(queue, rows[at : at + ROW_BYTES])
         queue.visible = queue.next
 
-    def _queue_of(self, found: block.Block, entry: TopicEntry) -> Queue:
-        """The queue whose rows a block has, made when there is none."""
-        lite_topic = lite.split(found.topic)[1]
-        if lite_topic:
-            return self.lite_queue(found.topic) or self.new_lite_queue(entry, lite_topic, found.first)
-        queue = entry.queues.get(found.queue_id)
-        if queue is None:
-            queue = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
-        return queue
-
     def newest(self, log: Segments) -> list[tuple[int, Queue]]:
-        """(base of the log segment that holds its newest message, queue) of each queue that has one, in order. After `load`."""
+        """(base of the log segment with its newest message, queue) of each queue with messages, sorted; after `load`."""
         found: list[tuple[int, Queue]] = []
         for entry in self.topics.values():
             for queue in entry.all_queues():
@@ -309,20 +309,31 @@ class QueueIndex(TopicEntries):
         return found
 
     def drop_files(self, oldest: int) -> None:
-        """Delete index files of which every block's last record stands before `oldest`."""
+        """Delete the oldest index files while all their blocks refer only to records before `oldest`."""
         while len(self._files.all) > 1 and self._file_last_records.get(self._files.first, 0) < oldest:
             self._file_last_records.pop(self._files.first, None)
             self._files.drop_first()
 
     def _note_last_record(self, base: int, last: int) -> None:
-        """The index file at `base` has a block whose last record is at `last`."""
+        """Note a block in the index file at `base` whose last record is at `last` of the log."""
         if last > self._file_last_records.get(base, 0):
             self._file_last_records[base] = last
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make the blocks durable."""
+        """Make the blocks durable; `done` gets the error, None when it succeeded."""
         self._files.sync(done)
 
     def close(self) -> None:
-        """Give the handles back."""
+        """Close the files."""
         self._files.close()
+
+
+def _queue_of(index: QueueIndex, found: block.Block, entry: TopicEntry) -> Queue:
+    """The queue of a block; created when it does not exist."""
+    lite_topic = lite.split(found.topic)[1]
+    if lite_topic:
+        return index.lite_queue(found.topic) or index.new_lite_queue(entry, lite_topic, found.first)
+    queue = entry.queues.get(found.queue_id)
+    if queue is None:
+        queue = entry.queues[found.queue_id] = Queue(entry, found.queue_id, found.first)
+    return queue

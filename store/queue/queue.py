@@ -1,4 +1,4 @@
-"""One queue as the index holds it: a few numbers, the newest rows, and where the blocks of older ones are."""
+"""One queue of the index: its offsets, its newest rows, and where the blocks of older rows are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from store.queue.row import ROW_BYTES
 
 @final
 class TopicEntry:
-    """A topic as the hot path sees it. `epoch`: records before this position belong to a deleted topic of the same name.
+    """A topic of the index.
 
-    lights   queues of its lite topics by their names, None as long as there is none; light: it may have some
-    cut      what stands before this position of the log is older, or more, than the topic keeps: light queues have lost it
+    name            name of the topic
+    topic           its configuration, None when it has none
+    flushed         True when its messages wait for a sync (Durability.FLUSHED)
+    epoch           records before this position of the log belong to a deleted topic of the same name
+    queues          queue id -> queue
+    is_lite         True for a topic of type LITE, which may have lite queues
+    lite_queues     lite topic -> queue, None while there is none
+    retained_from   log position from which the topic's own retention keeps messages; lite queues have lost older ones
     """
 
     __slots__ = ("epoch", "flushed", "is_lite", "lite_queues", "name", "queues", "retained_from", "topic")
@@ -31,13 +37,13 @@ class TopicEntry:
         self.queues: dict[int, Queue] = {}
 
     def configure(self, topic: Topic | None, flushed: bool) -> None:
-        """Take the topic's configuration; `flushed`: the level when there is none."""
+        """Set the topic's configuration. `flushed` is the level of a topic without one."""
         self.topic = topic
         self.flushed = flushed if topic is None else topic.durability is Durability.FLUSHED
         self.is_lite = topic is not None and topic.type == "LITE"
 
     def all_queues(self) -> list[Queue]:
-        """All queues, light ones too."""
+        """All queues, lite queues included."""
         return [*self.queues.values(), *(self.lite_queues or {}).values()]
 
 
@@ -45,12 +51,20 @@ class TopicEntry:
 class Queue:
     """One queue.
 
-    first <= visible <= next: the lowest offset still there, the next one to become readable, the next one to be given out.
-    tail       rows of the offsets from `tail_first` to `next`; None when there are none
-    starts     first offsets of the blocks in the index, ascending; places: where in the index each begins
-    flushed    the level that what is not yet visible waits for
-    oldest     start of the log when `first` was last looked for
-    lite       name of the lite topic whose queue this is, "" for a queue of the topic itself
+    Invariant: first <= visible <= next.
+
+    entry        the topic
+    id           queue id
+    lite         name of the lite topic whose queue this is, "" for a queue of the topic itself
+    first        the lowest offset that is still there
+    visible      offset after the newest readable message
+    next         the offset of the next message
+    flushed      True when the messages from `visible` to `next` wait for a sync
+    tail         encoded rows from `tail_first` to `next`, in memory; None when there are none
+    tail_first   offset of the first row of `tail`
+    starts       first offset of each block in the index, ascending; None when there are none
+    places       where in the index each block begins
+    log_start    start of the log when `first` was last computed
     """
 
     __slots__ = (
@@ -73,9 +87,9 @@ class Queue:
 
     @property
     def name(self) -> str:
-        """The topic's name, or the light queue's."""
+        """The name of the topic, or of the lite queue."""
         return lite.queue_name(self.entry.name, self.lite) if self.lite else self.entry.name
 
     def tail_rows(self) -> int:
-        """Rows in memory."""
+        """Number of rows in memory."""
         return 0 if self.tail is None else len(self.tail) // ROW_BYTES

@@ -1,6 +1,6 @@
-"""One row of the queue index: where a message is, how long, its tag's hash, and when it was stored.
+"""One row of the queue index: position, size, tag hash and store time of a message.
 
-physical offset 8 | size 4 | tag hash 4 (for parked messages: when it is due, within its bucket) | store ms 8
+physical offset 8 | size 4 | tag hash 4 (for timers: milliseconds within the bucket) | store ms 8
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Row = tuple[int, int, int, int]
 
 
 def rows_within(rows: Sequence[Row], max_bytes: int) -> Sequence[Row]:
-    """The first rows that fit into `max_bytes`, always one."""
+    """The longest prefix of `rows` whose records take at most `max_bytes`, but at least one row."""
     if len(rows) * 1_024 <= max_bytes and all(row[1] <= 1_024 for row in rows):
         return rows
     size = 0

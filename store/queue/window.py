@@ -1,9 +1,9 @@
-"""How many bytes the newest messages of some queues are: known from what has come and gone since the last time it was asked.
+"""Keeps the newest bytes of some queues together: counts the bytes of new rows, and trims the oldest rows beyond a bound.
 
-    new rows are read once -> pieces (end, bytes) -> oldest rows beyond the bound are read once more, and go
+    new rows are read once -> pieces (end, bytes) -> the oldest rows beyond the bound are read again and trimmed
 
-The first time, and when more is new or too much than is known, it is counted anew: from the newest row backwards, as far as the
-bound reaches. What is not kept is never read then.
+The first count, and a count for which more is new than known, goes backwards from the newest row of each queue as far as the
+bound reaches: it never reads rows that are not kept.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 
 PIECE_ROWS: Final = 512
-"""Rows of one piece at most, and of one read."""
+"""Rows of one piece, and of one read, at most."""
 _AHEAD_ROWS: Final = 64
 _NEWEST: Final = 1 << 62
 
 
 @final
 class CountedRange:
-    """Rows of one queue from `begin` on that are counted: pieces by the offset after each, and their bytes.
+    """The counted rows of one queue, in pieces.
 
-    place   of the row at `begin` in the log, while it is counted backwards
-    excess    rows from `begin` on that are found to be too much, and their bytes
+    begin          offset of the first counted row
+    ends           offset after each piece, ascending
+    sizes          bytes of each piece
+    total          bytes of all pieces
+    place          log position of the row at `begin`, while counting backwards
+    excess         rows from `begin` on that are beyond the bound
+    excess_bytes   their bytes
     """
 
     __slots__ = ("begin", "ends", "excess", "excess_bytes", "place", "queue", "sizes", "total")
@@ -45,11 +50,11 @@ class CountedRange:
 
     @property
     def end(self) -> int:
-        """The offset after the last row."""
+        """The offset after the last counted row."""
         return self.ends[-1] if self.ends else self.begin
 
     def push(self, end: int, size: int) -> None:
-        """Rows up to `end` have come, `size` bytes."""
+        """Count the rows from the current end to `end`, which have `size` bytes."""
         begun = self.ends[-2] if len(self.ends) > 1 else self.begin
         if self.ends and end - begun <= PIECE_ROWS:
             self.ends[-1] = end
@@ -60,14 +65,14 @@ class CountedRange:
         self.total += size
 
     def push_front(self, begin: int, size: int) -> None:
-        """Rows from `begin` on are counted too."""
+        """Count the rows from `begin` to the current begin, which have `size` bytes."""
         self.ends.appendleft(self.begin)
         self.sizes.appendleft(size)
         self.begin = begin
         self.total += size
 
     def drop_excess(self) -> None:
-        """What is excess is no more."""
+        """Remove the excess rows from the count."""
         size = self.excess_bytes
         self.begin += self.excess
         self.total -= size
@@ -81,7 +86,7 @@ class CountedRange:
 
 @final
 class ByteWindow:
-    """Queues that keep so many bytes together: their newest messages, by place in the log."""
+    """Counts of a set of queues that share one bound of bytes, and keep their newest messages by log position."""
 
     __slots__ = ("_index", "_ranges")
 
@@ -90,9 +95,9 @@ class ByteWindow:
         self._ranges: dict[Queue, CountedRange] = {}
 
     def steps(self, queues: Sequence[Queue], bound: int) -> Generator[int, None, int]:
-        """Count, and trim what is beyond `bound` bytes; a position of the log comes back, before which all is gone, or 0.
+        """Count, then trim the rows beyond `bound` bytes. Returns the log position below which all is trimmed, or 0.
 
-        Yields how many rows were read since the last time: the caller may go on later. One call at a time. Raises OSError.
+        Yields the number of rows read since the last yield, so that the caller can pause. One call at a time. Raises OSError.
         """
         ranges = self._ranges
         for gone in ranges.keys() - set(queues):
@@ -114,7 +119,7 @@ class ByteWindow:
         return cut
 
     def _restart_when_cheaper(self, bound: int) -> None:
-        """Forget what is known when counting anew, from the newest row backwards, is less work."""
+        """Reset the counts when counting backwards from the newest rows reads fewer rows."""
         ranges = self._ranges.values()
         known = sum(counted.end - counted.begin for counted in ranges)
         new = sum(counted.queue.visible - counted.end for counted in ranges)
@@ -123,7 +128,7 @@ class ByteWindow:
                 self._ranges[queue] = CountedRange(queue, queue.visible)
 
     def _count_new(self, counted: CountedRange) -> Iterator[int]:
-        """Count what has come to a queue, and no more what is gone from it."""
+        """Count the new rows of a queue, and remove the rows below its `first`."""
         queue = counted.queue
         first = queue.first
         while counted.ends and counted.ends[0] <= first:
@@ -146,9 +151,9 @@ class ByteWindow:
             yield len(rows)
 
     def _count_older(self, bound: int) -> Iterator[int]:
-        """Count older rows, always in the queue that is least far back, until what is older in any queue is too much.
+        """Count older rows, always of the queue whose count begins at the highest log position, until the bound is reached.
 
-        What a queue has counted of before the beginning of another is in its oldest piece: without these, it is enough.
+        A queue's oldest piece may reach further back than the counts of other queues, so it does not count towards the bound.
         """
         while True:
             open_ones = [each for each in self._ranges.values() if each.begin > each.queue.first]
@@ -161,7 +166,7 @@ class ByteWindow:
             begin = max(counted.begin - PIECE_ROWS, counted.queue.first)
             rows = self._index.rows(counted.queue, begin, counted.begin - begin)
             if len(rows) < counted.begin - begin:
-                # The rest cannot be read: it is as good as gone.
+                # The older rows cannot be read: they are treated as deleted.
                 rows = []
             if rows:
                 counted.place = rows[0][0]
@@ -173,7 +178,7 @@ class ByteWindow:
             yield len(rows) + 1
 
     def _find_excess(self, bound: int) -> Generator[int, None, int]:
-        """Find the oldest rows that are too much; the place after the last of them, 0 when there are none."""
+        """Find the oldest rows beyond `bound`; returns the log position after the last of them, 0 when there are none."""
         over = sum(counted.total for counted in self._ranges.values()) - bound
         cut = 0
         if over <= 0:
@@ -191,7 +196,7 @@ class ByteWindow:
         return cut
 
     def _oldest(self, counted: CountedRange) -> Iterator[tuple[int, int, CountedRange]]:
-        """(place, bytes, counted) of counted rows, oldest first."""
+        """(log position, bytes, count) of counted rows, oldest first."""
         offset, limit = counted.begin, _AHEAD_ROWS
         while offset < counted.end:
             rows = self._index.rows(counted.queue, offset, min(limit, counted.end - offset))

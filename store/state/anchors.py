@@ -1,4 +1,4 @@
-"""Which log segment still holds the newest word on a thing: what must be written again before that segment may go."""
+"""Anchors: which log segment holds the newest record of each thing. Before it is deleted, the thing is written again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Thing = TypeVar("Thing")
 
 @final
 class Anchors(Generic[Thing]):
-    """Things in the order of the segments (by base position) that hold their newest record."""
+    """Things (state keys, queues, lease tables), ordered by the base of the segment that holds their newest record."""
 
     __slots__ = ("_bases",)
 
@@ -27,7 +27,7 @@ class Anchors(Generic[Thing]):
             bases[thing] = base
 
     def forget(self, thing: Thing) -> None:
-        """`thing` is no more."""
+        """Remove `thing`, which has no record that must be kept."""
         self._bases.pop(thing, None)
 
     def items(self) -> list[tuple[int, Thing]]:
@@ -35,7 +35,7 @@ class Anchors(Generic[Thing]):
         return [(base, thing) for thing, base in self._bases.items()]
 
     def below(self, base: int) -> list[Thing]:
-        """Things of which the newest record is in a segment before the one at `base`, oldest first."""
+        """Things whose newest record is in a segment before the one at `base`, oldest first."""
         found: list[Thing] = []
         for thing, at in self._bases.items():
             if at >= base:

@@ -10,8 +10,9 @@ from domain.ports import StateChange
 
 STATE_TOPIC: Final = "rmq_sys_headgate_state"
 RECORD_OVERHEAD_BYTES: Final = 160
+"""Upper bound of what a state record takes besides its body."""
 LONG_VALUE_BYTES: Final = 160
-"""A row of memory for where a value is costs a quarter of this."""
+"""Values from this size on stay in the log; the row in memory that refers to one takes a quarter of this."""
 
 _KEY = struct.Struct(">H")
 _VALUE = struct.Struct(">i")
@@ -45,13 +46,13 @@ def encode(changes: Iterable[StateChange]) -> bytes:
 
 
 def is_long(item: StateChange) -> bool:
-    """True for a value that stays in the log, while memory keeps where: from LONG_VALUE_BYTES on, the store's own aside."""
+    """True for a value that stays in the log: from LONG_VALUE_BYTES on, except in the store's own spaces (`@`)."""
     value = item.value
     return value is not None and LONG_VALUE_BYTES <= len(value) < 1 << 24 and not item.space.startswith("@")
 
 
 def locate(items: Iterable[StateChange], position: int) -> None:
-    """Note where long values stand, when the body of `items` is at `position` of the log."""
+    """Set `at` of changes with long values. `position`: where in the log the body of `items` begins."""
     for item in items:
         position += 7 + len(item.space) + len(item.key)
         if item.value is not None:
@@ -61,7 +62,7 @@ def locate(items: Iterable[StateChange], position: int) -> None:
 
 
 def decode(body: bytes, position: int = -1) -> Iterator[StateChange]:
-    """Body -> changes, in order. The body comes from a batch whose CRC holds, at `position` of the log; -1: from elsewhere."""
+    """Body -> changes, in order. The CRC of its batch has been checked. `position` in the log sets `at`; -1 leaves it unset."""
     at = 0
     end = len(body)
     while at < end:

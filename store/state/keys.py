@@ -1,4 +1,4 @@
-"""Keys in order, cheap to add one by one: a list of short sorted lists."""
+"""A sorted set of keys as a list of short sorted lists, so that adding one key moves few others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ _LIST_KEYS: Final = 512
 
 @final
 class SortedKeys:
-    """A sorted set of byte strings."""
+    """A sorted set of byte strings.
+
+    _lists    sorted lists of at most 2 * _LIST_KEYS keys, none empty, in order
+    _firsts   first key of each list
+    """
 
     __slots__ = ("_firsts", "_lists")
 
@@ -20,7 +24,7 @@ class SortedKeys:
         self._firsts: list[bytes] = []
 
     def add(self, key: bytes) -> None:
-        """Add `key`, which is not there."""
+        """Add `key`, which must not be in the set."""
         if not self._lists:
             self._lists.append([key])
             self._firsts.append(key)
@@ -34,7 +38,7 @@ class SortedKeys:
             self._firsts[at : at + 1] = [keys[0], keys[_LIST_KEYS]]
 
     def remove(self, key: bytes) -> None:
-        """Remove `key`, which is there."""
+        """Remove `key`, which must be in the set."""
         at = bisect_right(self._firsts, key) - 1
         keys = self._lists[at]
         del keys[bisect_left(keys, key)]
@@ -45,7 +49,7 @@ class SortedKeys:
             del self._firsts[at]
 
     def since(self, key: bytes) -> Iterator[bytes]:
-        """Keys from `key` on, ascending. The set must not change meanwhile."""
+        """Keys from `key` on, ascending. The set must not change during the iteration."""
         at = max(bisect_right(self._firsts, key) - 1, 0)
         for index in range(at, len(self._lists)):
             keys = self._lists[index]

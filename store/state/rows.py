@@ -1,4 +1,4 @@
-"""Rows: where in the log a long value stands, as one int, and how many stand in each segment."""
+"""State rows: position and size of a long value in the log, as one integer, and the number of rows for each segment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ _SIZE_MASK: Final = (1 << _SIZE_BITS) - 1
 
 
 def pack(position: int, size: int) -> int:
-    """A value of `size` bytes, below 16 MiB, at `position` of the log."""
+    """The row of a value of `size` bytes, below 16 MiB, at `position` of the log."""
     return position << _SIZE_BITS | size
 
 
 def unpack(row: int) -> tuple[int, int]:
-    """(position, size)."""
+    """Row -> (position, size)."""
     return row >> _SIZE_BITS, row & _SIZE_MASK
 
 
 @final
 class RowCounts:
-    """How many rows point into each segment, by its base. A row's segment is the last base that is not behind it."""
+    """Counts of rows by the base of the segment that they point into.
+
+    total     number of rows
+    _bases    bases of segments with rows, sorted; the segment of a row is the last base at or before its position
+    _counts   base -> number of rows
+    """
 
     __slots__ = ("_bases", "_counts", "total")
 
@@ -31,7 +36,7 @@ class RowCounts:
         self.total = 0
 
     def add(self, base: int) -> None:
-        """A row points into the segment at `base`."""
+        """Count a row that points into the segment at `base`."""
         count = self._counts.get(base, 0)
         if count == 0:
             insort(self._bases, base)
@@ -39,11 +44,11 @@ class RowCounts:
         self.total += 1
 
     def base_of(self, position: int) -> int:
-        """The segment of a row that is counted."""
+        """The base of the segment that holds `position`, to which a counted row points."""
         return self._bases[bisect_right(self._bases, position) - 1]
 
     def remove(self, position: int) -> None:
-        """A row that pointed to `position` is no more."""
+        """Remove a row that points to `position`."""
         base = self.base_of(position)
         self._counts[base] -= 1
         self.total -= 1

@@ -1,6 +1,6 @@
-"""What a half message looks like in RMQ_SYS_TRANS_HALF_TOPIC, and the message that a commit makes of it. Pure.
+"""The forms of a half message: in RMQ_SYS_TRANS_HALF_TOPIC, after a commit, in a check, and after the last check. Pure.
 
-Where it goes then stands in REAL_TOPIC and REAL_QID (TransactionalMessageBridge, EndTransactionProcessor).
+The properties REAL_TOPIC and REAL_QID hold the destination (TransactionalMessageBridge, EndTransactionProcessor).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from domain.record import Record, encode
 from store.delay.parking import message_of
 
 IMMUNE_SECONDS_MAX: Final = 86_400
+"""The longest time that a message can ask to be left unchecked."""
 
 _DELAYS: Final = (
     properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, "TIMER_OUT_MS",
@@ -25,7 +26,13 @@ _VALUE = struct.Struct(">IqH")
 
 @final
 class Half:
-    """One open transaction: how often it was asked about, and when (epoch ms) it is to be asked about next."""
+    """One open transaction.
+
+    group        producer group
+    message_id   id of the message, which is the transaction id
+    next_ms      when the next check is due, in epoch ms
+    checks       checks made so far
+    """
 
     __slots__ = ("checks", "group", "message_id", "next_ms")
 
@@ -36,20 +43,23 @@ class Half:
         self.checks = checks
 
     def encode(self) -> bytes:
-        """As state: checks 4 | next ms 8 | length of the id 2 | id | group."""
+        """The state value: checks 4 | next ms 8 | length of the id 2 | id | group."""
         name = self.message_id.encode()
         return _VALUE.pack(self.checks, self.next_ms, len(name)) + name + self.group.encode()
 
 
 def decode(value: bytes) -> Half:
-    """The other way."""
+    """State value -> open transaction."""
     checks, next_ms, length = _VALUE.unpack_from(value)
     at = _VALUE.size + length
     return Half(value[at:].decode(), value[_VALUE.size : at].decode(), next_ms, checks)
 
 
 def opened(message: Message, now_ms: int, immune_ms: int) -> Half:
-    """The transaction that half message `message` begins; its CHECK_IMMUNITY_TIME_IN_SECONDS goes before `immune_ms`."""
+    """The transaction that half message `message` opens at `now_ms`.
+
+    The first check is due after `immune_ms`, or after the message's own CHECK_IMMUNITY_TIME_IN_SECONDS.
+    """
     stored = message.properties
     seconds = properties.find(stored, properties.CHECK_IMMUNITY.encode())
     if seconds.isdigit() and len(seconds) < 10:
@@ -58,7 +68,7 @@ def opened(message: Message, now_ms: int, immune_ms: int) -> Half:
 
 
 def prepared(message: Message) -> Message:
-    """What to append instead of `message`. A delay is dropped: it and a transaction do not go together."""
+    """The half message to append instead of `message`. Its delay properties are removed: a transaction cannot be delayed."""
     kept = properties.without(message.properties, _DELAYS)
     values = {
         properties.TRAN_MSG: "true",
@@ -74,13 +84,13 @@ def prepared(message: Message) -> Message:
 
 
 def destination_of(record: Record) -> tuple[str, int]:
-    """Topic and queue that the half message is meant for."""
+    """(topic, queue id) that the half message goes to when it is committed."""
     stored = record.properties
     return properties.text(stored, properties.REAL_TOPIC), int(properties.find(stored, b"REAL_QID"))
 
 
 def committed(data: bytes) -> Message:
-    """A half's record -> the message as everybody may see it."""
+    """Record of a half message -> the message to append to its destination."""
     record = Record(data)
     topic, queue_id = destination_of(record)
     message = message_of(record, topic, queue_id, properties.without(record.properties, (properties.TRAN_MSG, *_PLACE)))
@@ -90,19 +100,19 @@ def committed(data: bytes) -> Message:
 
 
 def given_up(data: bytes) -> Message:
-    """A half's record -> where people find it after the last check. It keeps what says where it was meant for."""
+    """Record of a half message -> message for the topic of undecided transactions, with its destination in its properties."""
     record = Record(data)
     return message_of(record, UNDECIDED_TOPIC, 0, record.properties)
 
 
 def copied(data: bytes) -> Message:
-    """A half's record -> the same half, to be appended again before the log loses the old one."""
+    """Record of a half message -> the same half message, to be appended again before retention deletes the record."""
     record = Record(data)
     return message_of(record, HALF_TOPIC, 0, record.properties)
 
 
 def as_sent(data: bytes) -> bytes:
-    """A half's record -> what its producer is shown: its own topic and queue, with the half's offsets."""
+    """Record of a half message -> the record that a check shows the producer: its destination, with the offsets of the half."""
     record = Record(data)
     topic, queue_id = destination_of(record)
     message = message_of(record, topic, queue_id, properties.without(record.properties, _PLACE))

@@ -1,8 +1,9 @@
-"""Open transactions: what is undecided, who is to be asked when, and what a decision does. All of it is derived from the log.
+"""Open transactions: which are undecided, when they are checked, and how decisions are stored. All derived from the log.
 
-An open half message is one key of the state space `@half`: its offset in the half queue. The key comes with the message in
-one commit, and goes in the commit of the decision, with the real message when that is to commit; so a half is decided once,
-whatever is cut off. In memory a transaction is what has been accepted, durable or not: the log keeps the order.
+An open transaction is one key of the state space `@half`: the offset of its half message in the half queue. One commit writes
+the message and the key. Another one removes the key and, when the decision is to commit, writes the real message; so a
+transaction is decided once, wherever a crash cuts the log. Memory holds what has been accepted, durable or not, since the log
+keeps the order.
 """
 
 from __future__ import annotations
@@ -28,25 +29,29 @@ from store.transaction.unanswered import UnansweredChecks
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
+"""Half messages and bytes of one round of checks, or of one step of copying forward."""
 ENDED_MAX: Final = 65_536
+"""Decided transactions whose outcome is remembered; the oldest is forgotten first."""
 _RECHECK_MS: Final = 1_000
+"""The timer sleeps at most this long: the wall clock may jump."""
 _HEAP_SLACK: Final = 1_024
+"""Outdated heap entries that are kept, besides as many as there are valid ones, before the heap is rebuilt."""
 
 
 class TransactionHost(Protocol):
-    """What the book needs of the store."""
+    """What open transactions need of the store."""
 
     def refusal(self) -> Failure | None:
-        """Why nothing can be taken now."""
+        """Why nothing can be appended now; None when it can."""
 
     def half_queue(self) -> Queue:
-        """The queue of half messages, made when there is none."""
+        """The queue of half messages; created when it does not exist."""
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows."""
 
     def halves(self) -> Iterator[tuple[bytes, bytes]]:
-        """All of the state space, in key order."""
+        """(key, value) pairs of the state space `@half`, in key order."""
 
     def has_topic(self, name: str) -> bool:
         """True when the topic exists."""
@@ -57,7 +62,17 @@ class TransactionHost(Protocol):
 
 @final
 class OpenTransactions:
-    """The `Transactions` port, and what retention needs."""
+    """The `Transactions` port, and the copies that retention needs.
+
+    questions     when transactions are checked, and how often
+    checked       checks sent since the start
+    ended         transactions decided since the start
+    _open         offset in the half queue -> open transaction, ascending
+    _by_name      (producer group, transaction id) -> offset
+    _outcomes     (producer group, transaction id) -> outcome of decided transactions, oldest first
+    _heap         (next_ms, offset); an entry is outdated unless its time is that of the open transaction
+    _unanswered   checks that found no producer
+    """
 
     def __init__(self, index: QueueIndex, clock: Clock, host: TransactionHost, questions: Questions) -> None:
         self.questions = questions
@@ -78,7 +93,7 @@ class OpenTransactions:
         return len(self._open)
 
     def start(self) -> None:
-        """The log has been read: take up what is open. Whether the latest question was delivered nobody knows."""
+        """Load the open transactions, after recovery. Checks sent before count as unanswered: their answer may be lost."""
         for key, value in self._host.halves():
             opened = half.decode(value)
             self._add(int.from_bytes(key, "big"), opened)
@@ -87,7 +102,7 @@ class OpenTransactions:
         self._arm()
 
     def stop(self) -> None:
-        """The store is closed: nobody is asked any more."""
+        """Stop checking: the store is closed."""
         self._stopped = True
         self._unanswered.stop()
         if self._timer is not None:
@@ -102,8 +117,10 @@ class OpenTransactions:
         self._unanswered.present(group)
 
     def begin(self, messages: Sequence[Message]) -> list[StateChange] | Failure:
-        """Half messages in the form of `half.prepared` are about to be appended, at once and in this order: the changes to go
-        with them. One that repeats an open one (a producer that sent again) takes its place. OVERLOADED.
+        """Open transactions for half messages (`half.prepared`); returns the changes for the commit that appends them.
+
+        The caller appends the messages at once and in this order. A message whose id is open already replaces the earlier one:
+        its producer has sent it again. OVERLOADED above TRANSACTIONS_OPEN_MAX.
         """
         if len(self._open) + len(messages) > TRANSACTIONS_OPEN_MAX:
             return Failure(ErrorCode.OVERLOADED, f"{len(self._open)} transactions are open: decide over some of them first")
@@ -129,7 +146,7 @@ class OpenTransactions:
         heappush(self._heap, (opened.next_ms, offset))
 
     def _remove(self, offset: int) -> StateChange:
-        """Forget an open transaction; what the log has to know of it."""
+        """Remove an open transaction; the change for the log."""
         opened = self._open.pop(offset)
         name = (opened.group, opened.message_id)
         if self._by_name.get(name) == offset:
@@ -210,11 +227,11 @@ class OpenTransactions:
         return half.destination_of(Record(data))[0]
 
     def _find(self, group: str, message_id: str, offset: int) -> int:
-        """Where the open half is that a decision means, -1 for none."""
+        """The offset of the open half message that a decision refers to, -1 when it is not open."""
         return offset if offset in self._open else self._by_name.get((group, message_id), -1)
 
     def _row(self, offset: int) -> Row | None:
-        """The row of a half that can be read."""
+        """The index row of a half message; None when it is not readable."""
         queue = self._host.half_queue()
         self._index.refresh(queue)
         rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []
@@ -251,7 +268,7 @@ class OpenTransactions:
         return due
 
     def _check_due(self, now_ms: int) -> None:
-        """Ask about what is due, and give up what has been asked about often enough."""
+        """Check the transactions that are due; give up those that have had `count_max` checks."""
         try:
             due = self._due(now_ms)
             records = self._host.records([row for _, row in due])
@@ -287,7 +304,7 @@ class OpenTransactions:
                 self._unanswered.add(opened.group, opened.message_id)
 
     def _repeat_checks(self, names: Sequence[tuple[str, str]]) -> None:
-        """Put questions again that were put in vain, uncounted. The next one has its time from now on."""
+        """Repeat checks without counting them. The next regular check is due one interval from now."""
         offsets = [self._by_name[name] for name in names if name in self._by_name]
         rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
         try:
@@ -304,9 +321,10 @@ class OpenTransactions:
     # Retention
 
     def copies(self, position: int) -> tuple[list[Message], list[StateChange]]:
-        """The next open halves of which the record stands before `position`, to be appended again at once, with the changes
-        that make the old ones void; both empty when none is left. A copy has other offsets, so it is then found by its id.
-        Raises StoreError, OSError.
+        """Copies of the next open half messages before `position`, and the changes that replace the old ones; empty when done.
+
+        The caller appends them at once. A copy has another offset and position, so decisions find it by its id. Raises
+        StoreError, OSError.
         """
         old: list[int] = []
         rows: list[Row] = []

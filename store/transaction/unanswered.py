@@ -1,4 +1,4 @@
-"""Questions that nobody was there to hear: they are put once more as soon as a producer of the group comes."""
+"""Checks that found no producer of the group: they are repeated when a producer connects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.ports import Clock, Timer
 
 BATCH_MAX: Final = 256
 PAUSE_NS: Final = 100 * MILLISECOND_NS
-"""So many questions at a time, and so long between them, however many producers come and however many questions wait."""
+"""Repeats go out in batches of BATCH_MAX, PAUSE_NS apart, however many producers connect and however many checks wait."""
 
 Name = tuple[str, str]
 """(producer group, transaction id)."""
@@ -19,12 +19,17 @@ Name = tuple[str, str]
 
 @final
 class UnansweredChecks:
-    """Open transactions by producer group, each asked about in vain. A question is put again once, to whoever comes first."""
+    """Open transactions whose latest check found no producer. A check is repeated once, when the first producer connects.
+
+    _waiting          producer group -> transaction ids
+    _arrived_groups   groups with a producer now, whose checks are to be repeated
+    _ask              repeats checks; it calls `add` for those that find no producer again
+    """
 
     __slots__ = ("_arrived_groups", "_ask", "_clock", "_stopped", "_timer", "_waiting")
 
     def __init__(self, clock: Clock, ask: Callable[[Sequence[Name]], None]) -> None:
-        """`ask` puts questions again; it adds those that are in vain once more."""
+        """`ask(names)` repeats the checks of these transactions; it calls `add` for those that find no producer again."""
         self._clock = clock
         self._ask = ask
         self._waiting: dict[str, dict[str, None]] = {}
@@ -36,11 +41,11 @@ class UnansweredChecks:
         return sum(len(names) for names in self._waiting.values())
 
     def add(self, group: str, message_id: str) -> None:
-        """Nobody of `group` was there to be asked."""
+        """Note that the check of a transaction found no producer of `group`."""
         self._waiting.setdefault(group, {})[message_id] = None
 
     def forget(self, group: str, message_id: str) -> None:
-        """It is decided."""
+        """Remove a transaction that has been decided, or sent again."""
         names = self._waiting.get(group)
         if names is not None:
             names.pop(message_id, None)
@@ -48,14 +53,14 @@ class UnansweredChecks:
                 del self._waiting[group]
 
     def present(self, group: str) -> None:
-        """A producer of `group` has come."""
+        """Repeat the waiting checks of `group`, of which a producer has connected."""
         if group in self._waiting and not self._stopped:
             self._arrived_groups[group] = None
             if self._timer is None:
                 self._arm(0)
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Stop repeating checks."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -64,7 +69,7 @@ class UnansweredChecks:
         self._timer = self._clock.call_at(self._clock.monotonic_ns() + wait_ns, self._next)
 
     def _next(self) -> None:
-        """The next few questions. Who came waits for its group's; the timer runs once more after the last ones."""
+        """Repeat the next batch. The timer is set again after every batch, the last one included, which keeps the pause."""
         self._timer = None
         batch: list[Name] = []
         while self._arrived_groups and len(batch) < BATCH_MAX:
