@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.property import find
+from domain.property import HG_EXPIRE_MS_START, find
 from domain.record import Record
 
 SMALL_BYTES: Final = 2_048
@@ -17,7 +17,7 @@ def has_expired(data: bytes, wall_ms: int) -> bool:
     """True when the record's HG_EXPIRE_MS is not after `wall_ms`. Never raises; what is no instant means never."""
     # Properties come last. In a small record it is quicker to search the body too than to find out where it ends.
     start = Record(data).properties_at if len(data) > SMALL_BYTES else 0
-    if data.find(b"HG_EXPIRE_MS\x01", start) < 0:
+    if data.find(HG_EXPIRE_MS_START, start) < 0:
         return False
-    expire = find(Record(data).properties, b"HG_EXPIRE_MS")
+    expire = find(Record(data).properties, HG_EXPIRE_MS_START)
     return expire.isdigit() and len(expire) < 19 and int(expire) <= wall_ms

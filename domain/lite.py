@@ -22,7 +22,7 @@ from domain.receipt import Receipt
 PREFIX: Final = "%LMQ%$"
 SEPARATOR: Final = "$"
 NAME_CHARS_MAX: Final = 64
-MARKS: Final = ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
+MARKS: Final = (properties.INNER_MULTI_DISPATCH, properties.INNER_MULTI_QUEUE_OFFSET)
 """Properties of a stored message that is in a light queue: its name, and the offset there."""
 CLIENT_QUOTA: Final = 2_000
 """Lite topics that one client may subscribe to where its group says nothing."""
@@ -54,12 +54,12 @@ def topic_of(name: str) -> str:
 
 def name_in(stored: bytes) -> str:
     """The lite topic of a message with these properties, "" for one without."""
-    return properties.find(stored, b"__LITE_TOPIC").decode("utf-8", "replace")
+    return properties.find(stored, properties.LITE_TOPIC_START).decode("utf-8", "replace")
 
 
 def offset_in(stored: bytes) -> int:
     """The offset in its light queue of a message with these properties, -1 for one that is in none."""
-    digits = properties.find(stored, b"INNER_MULTI_QUEUE_OFFSET")
+    digits = properties.find(stored, properties.INNER_MULTI_QUEUE_OFFSET_START)
     return int(digits) if digits.isdigit() else -1
 
 

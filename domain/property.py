@@ -20,6 +20,7 @@ DELAY: Final = "DELAY"
 TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
 TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
 TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+TIMER_OUT_MS: Final = "TIMER_OUT_MS"
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QID: Final = "REAL_QID"
 RETRY_TOPIC: Final = "RETRY_TOPIC"
@@ -30,19 +31,29 @@ CHECK_IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 SHARDING_KEY: Final = "__SHARDINGKEY"
 PRIORITY: Final = "_SYS_MSG_PRIORITY_"
+LITE_TOPIC: Final = "__LITE_TOPIC"
+INNER_MULTI_DISPATCH: Final = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET: Final = "INNER_MULTI_QUEUE_OFFSET"
 POP_CK: Final = "POP_CK"
 FIRST_POP_TIME: Final = "1ST_POP_TIME"
 DLQ_ORIGIN_TOPIC: Final = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID: Final = "DLQ_ORIGIN_MESSAGE_ID"
+REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
+CLUSTER: Final = "CLUSTER"
+MSG_REGION: Final = "MSG_REGION"
+TRACE_ON: Final = "TRACE_ON"
 BORN_HOST: Final = "__BORNHOST"
 BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
 TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
 ORIGIN_MQTT_TOPIC: Final = "originMqttTopic"
 MQTT_RETAIN: Final = "mqttRetain"
 EXT_DATA: Final = "extData"
 QOS_LEVEL: Final = "qosLevel"
 MQTT_CLIENT_ID: Final = "clientId"
 
+HG_PREFIX: Final = "HG_"
 HG_PROTOCOL: Final = "HG_PROTOCOL"
 HG_CLIENT: Final = "HG_CLIENT"
 HG_PRINCIPAL: Final = "HG_PRINCIPAL"
@@ -53,93 +64,80 @@ HG_PAYLOAD_FORMAT: Final = "HG_PAYLOAD_FORMAT"
 HG_REPLY_TO: Final = "HG_REPLY_TO"
 HG_CORRELATION: Final = "HG_CORRELATION"
 CE_PREFIX: Final = "CE_"
+CE_SPECVERSION: Final = "CE_specversion"
 
-# RocketMQ 5.5's reject set, then what its SDKs inject or leak, then what the MQTT mapping and Headgate own.
 RESERVED: Final[frozenset[str]] = frozenset(
-    {
-        "TRACE_ON",
-        "MSG_REGION",
-        "KEYS",
-        "TAGS",
-        "WAIT",
-        "DELAY",
-        "RETRY_TOPIC",
-        "ORIGIN_GROUP",
-        "REAL_TOPIC",
-        "REAL_QID",
-        "TRAN_MSG",
-        "PGROUP",
-        "MIN_OFFSET",
-        "MAX_OFFSET",
-        "BUYER_ID",
-        "ORIGIN_MESSAGE_ID",
-        "TRANSFER_FLAG",
-        "CORRECTION_FLAG",
-        "MQ2_FLAG",
-        "RECONSUME_TIME",
-        "UNIQ_KEY",
-        "MAX_RECONSUME_TIMES",
-        "CONSUME_START_TIME",
-        "POP_CK",
-        "POP_CK_OFFSET",
-        "1ST_POP_TIME",
-        "TRAN_PREPARED_QUEUE_OFFSET",
-        "DUP_INFO",
-        "EXTEND_UNIQ_INFO",
-        "INSTANCE_ID",
-        "CORRELATION_ID",
-        "REPLY_TO_CLIENT",
-        "TTL",
-        "ARRIVE_TIME",
-        "PUSH_REPLY_TIME",
-        "CLUSTER",
-        "MSG_TYPE",
-        "INNER_MULTI_QUEUE_OFFSET",
-        "TIMER_DELAY_MS",
-        "TIMER_DELAY_SEC",
-        "TIMER_DELIVER_MS",
-        "TIMER_ENQUEUE_MS",
-        "TIMER_DEQUEUE_MS",
-        "TIMER_ROLL_TIMES",
-        "TIMER_OUT_MS",
-        "TIMER_DEL_UNIQKEY",
-        "TIMER_DELAY_LEVEL",
-        "__BORNHOST",
-        "BORN_TIMESTAMP",
-        "DLQ_ORIGIN_TOPIC",
-        "DLQ_ORIGIN_MESSAGE_ID",
-        "__CRC32#",
-        "_SYS_MSG_PRIORITY_",
-        "__LITE_TOPIC",
-        "__SHARDINGKEY",
-        "TRACE_CONTEXT",
-        "CHECK_IMMUNITY_TIME_IN_SECONDS",
-        "__transactionId__",
-        "TRANSACTION_CHECK_TIMES",
-        "INNER_MULTI_DISPATCH",
-        "INNER_NUM",
-        "INNER_BASE",
-        "PROPERTY_FORWARD_QUEUE_ID",
-        "REDIRECT",
-        "originMqttTopic",
-        "mqttRetain",
-        "extData",
-        "qosLevel",
-        "cleanSessionFlag",
-        "clientId",
-        "retryTimes",
-        "namespace",
-        "IS_EMPTY_MSG",
-        "mqttRealTopic",
-        "traceparent",
-        "tracestate",
-    }
-)
+    (
+        # What RocketMQ 5.5 refuses as the name of a user property (MessageConst.STRING_HASH_SET).
+        TRACE_ON, MSG_REGION, KEYS, TAGS, WAIT, DELAY, RETRY_TOPIC, "ORIGIN_GROUP", REAL_TOPIC, REAL_QID, TRAN_MSG, PGROUP,
+        "MIN_OFFSET", "MAX_OFFSET", "BUYER_ID", ORIGIN_MESSAGE_ID, "TRANSFER_FLAG", "CORRECTION_FLAG", "MQ2_FLAG",
+        "RECONSUME_TIME", UNIQ_KEY, "MAX_RECONSUME_TIMES", "CONSUME_START_TIME", POP_CK, "POP_CK_OFFSET", FIRST_POP_TIME,
+        "TRAN_PREPARED_QUEUE_OFFSET", "DUP_INFO", "EXTEND_UNIQ_INFO", "INSTANCE_ID", "CORRELATION_ID", REPLY_TO_CLIENT, "TTL",
+        "ARRIVE_TIME", "PUSH_REPLY_TIME", CLUSTER, "MSG_TYPE", INNER_MULTI_QUEUE_OFFSET, TIMER_DELAY_MS, TIMER_DELAY_SEC,
+        TIMER_DELIVER_MS, "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_ROLL_TIMES", TIMER_OUT_MS, "TIMER_DEL_UNIQKEY",
+        "TIMER_DELAY_LEVEL", BORN_HOST, BORN_TIMESTAMP, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, "__CRC32#",
+        # What its SDKs and brokers set.
+        PRIORITY, LITE_TOPIC, SHARDING_KEY, TRACE_CONTEXT, CHECK_IMMUNITY, TRANSACTION_ID, "TRANSACTION_CHECK_TIMES",
+        INNER_MULTI_DISPATCH, "INNER_NUM", "INNER_BASE", "PROPERTY_FORWARD_QUEUE_ID", "REDIRECT",
+        # What RocketMQ's MQTT mapping and W3C's trace context set.
+        ORIGIN_MQTT_TOPIC, MQTT_RETAIN, EXT_DATA, QOS_LEVEL, "cleanSessionFlag", MQTT_CLIENT_ID, "retryTimes", "namespace",
+        "IS_EMPTY_MSG", "mqttRealTopic", TRACEPARENT, TRACESTATE,
+    )
+)  # fmt: skip
+RESERVED_PREFIXES: Final = (HG_PREFIX, CE_PREFIX, "__RMQ.TRANSIENT.")
+
+
+def start_of(key: str) -> bytes:
+    """How an entry of property `key` begins in the stored form: its name in UTF-8, then U+0001."""
+    return key.encode() + b"\x01"
+
+
+KEYS_START: Final = start_of(KEYS)
+TAGS_START: Final = start_of(TAGS)
+UNIQ_KEY_START: Final = start_of(UNIQ_KEY)
+DELAY_START: Final = start_of(DELAY)
+TIMER_DELAY_SEC_START: Final = start_of(TIMER_DELAY_SEC)
+TIMER_DELAY_MS_START: Final = start_of(TIMER_DELAY_MS)
+TIMER_DELIVER_MS_START: Final = start_of(TIMER_DELIVER_MS)
+TIMER_OUT_MS_START: Final = start_of(TIMER_OUT_MS)
+REAL_QID_START: Final = start_of(REAL_QID)
+RETRY_TOPIC_START: Final = start_of(RETRY_TOPIC)
+TRAN_MSG_START: Final = start_of(TRAN_MSG)
+PGROUP_START: Final = start_of(PGROUP)
+CHECK_IMMUNITY_START: Final = start_of(CHECK_IMMUNITY)
+SHARDING_KEY_START: Final = start_of(SHARDING_KEY)
+PRIORITY_START: Final = start_of(PRIORITY)
+LITE_TOPIC_START: Final = start_of(LITE_TOPIC)
+INNER_MULTI_DISPATCH_START: Final = start_of(INNER_MULTI_DISPATCH)
+INNER_MULTI_QUEUE_OFFSET_START: Final = start_of(INNER_MULTI_QUEUE_OFFSET)
+POP_CK_START: Final = start_of(POP_CK)
+DLQ_ORIGIN_TOPIC_START: Final = start_of(DLQ_ORIGIN_TOPIC)
+DLQ_ORIGIN_MESSAGE_ID_START: Final = start_of(DLQ_ORIGIN_MESSAGE_ID)
+REPLY_TO_CLIENT_START: Final = start_of(REPLY_TO_CLIENT)
+CLUSTER_START: Final = start_of(CLUSTER)
+MSG_REGION_START: Final = start_of(MSG_REGION)
+TRACE_CONTEXT_START: Final = start_of(TRACE_CONTEXT)
+TRACEPARENT_START: Final = start_of(TRACEPARENT)
+TRACESTATE_START: Final = start_of(TRACESTATE)
+ORIGIN_MQTT_TOPIC_START: Final = start_of(ORIGIN_MQTT_TOPIC)
+MQTT_RETAIN_START: Final = start_of(MQTT_RETAIN)
+EXT_DATA_START: Final = start_of(EXT_DATA)
+QOS_LEVEL_START: Final = start_of(QOS_LEVEL)
+HG_PROTOCOL_START: Final = start_of(HG_PROTOCOL)
+HG_CLIENT_START: Final = start_of(HG_CLIENT)
+HG_CONTENT_TYPE_START: Final = start_of(HG_CONTENT_TYPE)
+HG_EXPIRE_MS_START: Final = start_of(HG_EXPIRE_MS)
+HG_PAYLOAD_FORMAT_START: Final = start_of(HG_PAYLOAD_FORMAT)
+HG_CORRELATION_START: Final = start_of(HG_CORRELATION)
+CE_SPECVERSION_START: Final = start_of(CE_SPECVERSION)
+
+HG_BYTES: Final = HG_PREFIX.encode()
+CE_BYTES: Final = CE_PREFIX.encode()
 
 
 def is_reserved(key: str) -> bool:
     """True when no client may set `key` as a user property."""
-    return key in RESERVED or key.startswith(("HG_", "CE_", "__RMQ.TRANSIENT."))
+    return key in RESERVED or key.startswith(RESERVED_PREFIXES)
 
 
 def is_storable(key: str, value: str) -> bool:
@@ -172,13 +170,12 @@ def decode(properties: bytes) -> dict[str, str]:
     return out
 
 
-def find(properties: bytes, key: bytes) -> bytes:
-    """The value of `key` (UTF-8 bytes), or b"" when it is absent. No dictionary is built."""
-    needle = key + b"\x01"
-    size = len(needle)
-    at = properties.find(needle)
+def find(properties: bytes, start: bytes) -> bytes:
+    """The value of the entry that begins with `start` (see `start_of`), or b"" when it is absent. No dictionary is built."""
+    size = len(start)
+    at = properties.find(start)
     while at > 0 and properties[at - 1] != 2:
-        at = properties.find(needle, at + 1)
+        at = properties.find(start, at + 1)
     if at < 0:
         return b""
     end = properties.find(b"\x02", at + size)
@@ -187,7 +184,7 @@ def find(properties: bytes, key: bytes) -> bytes:
 
 def text(properties: bytes, key: str) -> str:
     """The value of `key` as text, or "" when it is absent."""
-    return find(properties, key.encode()).decode("utf-8", "replace")
+    return find(properties, start_of(key)).decode("utf-8", "replace")
 
 
 def without(properties: bytes, keys: Iterable[str]) -> bytes:
@@ -210,8 +207,8 @@ def with_values(properties: bytes, values: Mapping[str, str]) -> bytes:
     return kept + encode(values.items())
 
 
-_RESERVED_BYTES: Final[frozenset[bytes]] = frozenset([key.encode() for key in RESERVED])
-_RESERVED_FRONTS: Final = (b"HG_", b"CE_", b"__RMQ.TRANSIENT.")
+RESERVED_STARTS: Final[frozenset[bytes]] = frozenset([start_of(key) for key in RESERVED])
+_RESERVED_PREFIX_BYTES: Final = tuple([prefix.encode() for prefix in RESERVED_PREFIXES])
 
 
 def user(properties: bytes) -> dict[str, str]:
@@ -219,10 +216,15 @@ def user(properties: bytes) -> dict[str, str]:
     out: dict[str, str] = {}
     for piece in properties.split(b"\x02"):
         at = piece.find(b"\x01")
+        if at <= 0 or at + 1 == len(piece):
+            continue
         # Most messages have reserved ones only: those are not decoded.
-        if at > 0 and at + 1 < len(piece) and piece[:at] not in _RESERVED_BYTES and not piece.startswith(_RESERVED_FRONTS):
+        if piece[: at + 1] not in RESERVED_STARTS and not piece.startswith(_RESERVED_PREFIX_BYTES):
             out[piece[:at].decode("utf-8", "replace")] = piece[at + 1 :].decode("utf-8", "replace")
     return out
+
+
+_DELAY_STARTS: Final = (DELAY_START, TIMER_DELIVER_MS_START, TIMER_DELAY_SEC_START, TIMER_DELAY_MS_START)
 
 
 def message_type(properties: bytes) -> str:
@@ -230,12 +232,12 @@ def message_type(properties: bytes) -> str:
 
     TRANSACTION, DELAY, FIFO, PRIORITY, LITE, else NORMAL.
     """
-    if find(properties, b"TRAN_MSG") == b"true":
+    if find(properties, TRAN_MSG_START) == b"true":
         return "TRANSACTION"
-    if any(find(properties, key) for key in (b"DELAY", b"TIMER_DELIVER_MS", b"TIMER_DELAY_SEC", b"TIMER_DELAY_MS")):
+    if any(find(properties, start) for start in _DELAY_STARTS):
         return "DELAY"
-    if find(properties, b"__SHARDINGKEY"):
+    if find(properties, SHARDING_KEY_START):
         return "FIFO"
-    if find(properties, b"_SYS_MSG_PRIORITY_"):
+    if find(properties, PRIORITY_START):
         return "PRIORITY"
-    return "LITE" if find(properties, b"__LITE_TOPIC") else "NORMAL"
+    return "LITE" if find(properties, LITE_TOPIC_START) else "NORMAL"

@@ -181,7 +181,7 @@ class Appender:
         The offset is in the record, so that the queue can be made again from the log (MultiDispatchUtils).
         """
         stored = message.properties
-        lite_topic = lite.name_in(stored) if b"INNER_MULTI_DISPATCH\x01" in stored else ""
+        lite_topic = lite.name_in(stored) if properties.INNER_MULTI_DISPATCH_START in stored else ""
         if not lite_topic:
             return None
         lite_queue = (entry.lite_queues or {}).get(lite_topic)
@@ -189,18 +189,19 @@ class Appender:
             lite_queue = self._index.new_lite_queue(
                 entry, lite_topic, self._empty_at(lite.queue_name(entry.name, lite_topic), 0)
             )
-        message.properties = stored + b"INNER_MULTI_QUEUE_OFFSET\x01%d\x02" % lite_queue.next
+        message.properties = stored + properties.INNER_MULTI_QUEUE_OFFSET_START + b"%d\x02" % lite_queue.next
         return lite_queue
 
     def tag_of(self, stored: bytes) -> int:
         """The tag hash of stored properties, 0 without a tag."""
-        at = stored.find(b"TAGS\x01")
+        at = stored.find(properties.TAGS_START)
         if at < 0:
             return 0
         if at and stored[at - 1] != 2:
-            return self._hash(properties.find(stored, b"TAGS"))
-        end = stored.find(b"\x02", at)
-        return self._hash(stored[at + 5 : end] if end >= 0 else stored[at + 5 :])
+            return self._hash(properties.find(stored, properties.TAGS_START))
+        value_at = at + len(properties.TAGS_START)
+        end = stored.find(b"\x02", value_at)
+        return self._hash(stored[value_at:end] if end >= 0 else stored[value_at:])
 
     def _hash(self, tag: bytes) -> int:
         found = self._tags.get(tag)

@@ -38,5 +38,5 @@ def matches(pattern: str, path: str) -> bool:
 
 def path_of(topic: str, stored_properties: bytes) -> str:
     """The path of a stored message: its `originMqttTopic`, else the bare domain topic."""
-    origin = properties.find(stored_properties, b"originMqttTopic")
+    origin = properties.find(stored_properties, properties.ORIGIN_MQTT_TOPIC_START)
     return origin.decode("utf-8", "replace") if origin else topic

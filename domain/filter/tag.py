@@ -32,7 +32,7 @@ class TagFilter:
 
     def matches(self, stored_properties: bytes) -> bool:
         """True when the message's tag is one of the set."""
-        return properties.find(stored_properties, b"TAGS") in self.tags
+        return properties.find(stored_properties, properties.TAGS_START) in self.tags
 
 
 def parse(expression: str) -> TagFilter | None:

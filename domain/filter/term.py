@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from domain.filter.number import real, whole
-from domain.property import find
+from domain.property import find, start_of
 
 
 @final
@@ -41,15 +41,15 @@ class Term:
 class Property(Term):
     """A message property: text, or null when it is missing."""
 
-    __slots__ = ("name",)
+    __slots__ = ("start",)
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name = name.encode()
+        self.start = start_of(name)
 
     def evaluate(self, stored: bytes) -> Value:
         """Text or null."""
-        return find(stored, self.name) or None
+        return find(stored, self.start) or None
 
 
 @final
@@ -88,15 +88,15 @@ class Condition(Term):
 class Given(Condition):
     """A property alone where a condition is asked for: properties are never TRUE, so FALSE, or null when it is missing."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_start",)
 
     def __init__(self, term: Property) -> None:
         super().__init__(term)
-        self._name = term.name
+        self._start = term.start
 
     def evaluate(self, stored: bytes) -> Value:
         """FALSE or null."""
-        return False if find(stored, self._name) else None
+        return False if find(stored, self._start) else None
 
 
 @final
@@ -178,17 +178,17 @@ class Order(Condition):
 class OneOf(Condition):
     """`IN` and `NOT IN`. Null when the property is missing."""
 
-    __slots__ = ("_name", "_negated", "_texts")
+    __slots__ = ("_negated", "_start", "_texts")
 
     def __init__(self, term: Property, texts: frozenset[bytes], negated: bool) -> None:
         super().__init__(term)
-        self._name = term.name
+        self._start = term.start
         self._texts = texts
         self._negated = negated
 
     def evaluate(self, stored: bytes) -> Value:
         """TRUE, FALSE or null."""
-        value = find(stored, self._name)
+        value = find(stored, self._start)
         return (value in self._texts) is not self._negated if value else None
 
 

@@ -31,7 +31,7 @@ class WantedPaths:
 
     def matches(self, stored_properties: bytes) -> bool:
         """True when a message with these properties is at a wanted path."""
-        origin = properties.find(stored_properties, b"originMqttTopic")
+        origin = properties.find(stored_properties, properties.ORIGIN_MQTT_TOPIC_START)
         known = self._remembered.get(origin)
         if known is None:
             path = path_in(self._topic, origin)

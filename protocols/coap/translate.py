@@ -197,14 +197,14 @@ def representation(data: bytes, wall_ms: int) -> Representation | None:
     """A record -> what a client sees of it; None when it has expired or its body cannot be made plain."""
     record = Record(data)
     stored = record.properties
-    expire = properties.find(stored, b"HG_EXPIRE_MS")
+    expire = properties.find(stored, properties.HG_EXPIRE_MS_START)
     expire_ms = int(expire) if expire.isdigit() and len(expire) < 19 else 0
     if expire_ms and expire_ms <= wall_ms:
         return None
     body = compression.plain(record, limits.BODY_BYTES_MAX)
     if body is None:
         return None
-    name = properties.find(stored, b"UNIQ_KEY") or b"%d" % record.physical_offset
+    name = properties.find(stored, properties.UNIQ_KEY_START) or b"%d" % record.physical_offset
     media_type = properties.text(stored, properties.HG_CONTENT_TYPE)
     number = media.content_format(media_type) if media_type else option.ABSENT
     return Representation(etag_of(name), number, expire_ms, body)

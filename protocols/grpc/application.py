@@ -8,6 +8,7 @@ from typing import Final, final
 from google.protobuf.message import DecodeError
 
 from domain import limits
+from domain import property as properties
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
@@ -44,6 +45,7 @@ _GRPC: Final = (b"content-type", b"application/grpc")
 _RESPONSE: Final[Headers] = [(b":status", b"200"), _GRPC, (b"grpc-accept-encoding", b"identity,gzip")]
 _TRAILERS_OK: Final[Headers] = [(b"grpc-status", b"0")]
 _CANCEL: Final = 0x8
+_ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIENT_START
 
 
 @final
@@ -314,7 +316,7 @@ class GrpcApplication:
         usable = 0 < len(raw) <= CLIENT_ID_BYTES_MAX and text.isprintable()
         self._client_raw = raw
         self._client_id = text if usable else ""
-        self._origin = b"HG_PROTOCOL\x01grpc\x02HG_CLIENT\x01" + text.encode() + b"\x02" if usable else b""
+        self._origin = _ORIGIN + text.encode() + b"\x02" if usable else b""
 
 
 def _signed(call: Call, commands: Sequence[Command]) -> Sequence[Command]:

@@ -81,15 +81,15 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         deliver_ms = system.delivery_timestamp.seconds * 1000 + system.delivery_timestamp.nanos // 1_000_000
         if deliver_ms - wall_ms > limits.DELAY_MS_MAX:
             return Refusal(pb.ILLEGAL_DELIVERY_TIME, "the delivery time is more than 366 days ahead")
-        stored += f"TIMER_DELIVER_MS\x01{max(deliver_ms, 0)}\x02"  # what is past makes it a delayed message too
+        stored += f"{properties.TIMER_DELIVER_MS}\x01{max(deliver_ms, 0)}\x02"  # what is past makes it a delayed message too
     sys_flag = 0
     if kind == pb.TRANSACTION:
         immune_s = system.orphaned_transaction_recovery_duration.seconds
         if not 0 <= immune_s <= ORPHAN_SECONDS_MAX:
             return Refusal(pb.BAD_REQUEST, f"an orphaned transaction is asked about after {immune_s} s, 0 to 3,600 are allowed")
-        stored += f"TRAN_MSG\x01true\x02PGROUP\x01{topic}\x02"
+        stored += f"{properties.TRAN_MSG}\x01true\x02{properties.PGROUP}\x01{topic}\x02"
         if immune_s:
-            stored += f"CHECK_IMMUNITY_TIME_IN_SECONDS\x01{immune_s}\x02"
+            stored += f"{properties.CHECK_IMMUNITY}\x01{immune_s}\x02"
         sys_flag = SYS_PREPARED
     if system.body_encoding == pb.GZIP:
         opened = compression.inflate(body, limits.BODY_BYTES_MAX)
@@ -113,7 +113,7 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
 
 def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> str | Refusal:
     """Properties in stored form, as text."""
-    out = f"UNIQ_KEY\x01{message_id}\x02"
+    out = f"{properties.UNIQ_KEY}\x01{message_id}\x02"
     size = 0
     if sent.user_properties:
         user = _user(dict(sent.user_properties))
@@ -124,32 +124,32 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
     if tag := system.tag:
         if not tag.strip() or "|" in tag or _CONTROL.search(tag):
             return Refusal(pb.ILLEGAL_MESSAGE_TAG, f"tag {tag!r}: blank, or with a | or a control character")
-        out += f"TAGS\x01{tag}\x02"
+        out += f"{properties.TAGS}\x01{tag}\x02"
         size += len(tag.encode())
     if system.keys:
         keys = [key for key in system.keys if key]
         if any(not key.strip() or _CONTROL.search(key) for key in keys):
             return Refusal(pb.ILLEGAL_MESSAGE_KEY, "a key is blank, or has a control character")
         joined = " ".join(keys)
-        out += f"KEYS\x01{joined}\x02" if joined else ""
+        out += f"{properties.KEYS}\x01{joined}\x02" if joined else ""
         size += len(joined.encode()) - joined.count(" ")
     if size > USER_BYTES_MAX:
         return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"properties, tag and keys have {size} bytes, 16,384 are allowed")
     if group := system.message_group:
         if not group.strip() or len(group.encode()) >= limits.MESSAGE_GROUP_BYTES_MAX or _CONTROL.search(group):
             return Refusal(pb.ILLEGAL_MESSAGE_GROUP, f"message group {group!r}: blank, over 63 bytes, or a control character")
-        out += f"__SHARDINGKEY\x01{group}\x02"
+        out += f"{properties.SHARDING_KEY}\x01{group}\x02"
     if system.HasField("lite_topic"):
         illegal = lite_of(system.lite_topic)
         if illegal is not None:
             return illegal
-        out += f"__LITE_TOPIC\x01{system.lite_topic}\x02"
+        out += f"{properties.LITE_TOPIC}\x01{system.lite_topic}\x02"
     if system.HasField("priority"):
         if system.priority < 0:
             return Refusal(pb.BAD_REQUEST, f"the priority is {system.priority}, 0 or more is allowed")
-        out += f"_SYS_MSG_PRIORITY_\x01{system.priority}\x02"
-    if system.HasField("trace_context") and properties.is_storable("TRACE_CONTEXT", system.trace_context):
-        out += f"TRACE_CONTEXT\x01{system.trace_context}\x02"
+        out += f"{properties.PRIORITY}\x01{system.priority}\x02"
+    if system.HasField("trace_context") and properties.is_storable(properties.TRACE_CONTEXT, system.trace_context):
+        out += f"{properties.TRACE_CONTEXT}\x01{system.trace_context}\x02"
     return out
 
 

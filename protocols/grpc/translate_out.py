@@ -19,7 +19,6 @@ from protocols.grpc import wire
 from protocols.grpc.messages import messaging_pb2 as pb
 
 HOSTS_MAX: Final = 1024
-_RESERVED: Final[frozenset[bytes]] = frozenset(key.encode() for key in properties.RESERVED)
 _IDENTITY: Final = b"\x28\x01"
 _GZIP: Final = b"\x28\x02"
 _TYPES: Final[tuple[bytes, ...]] = (b"\x30\x01", b"\x30\x02", b"\x30\x03", b"\x30\x04", b"\x30\x05", b"\x30\x06")
@@ -95,42 +94,44 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
         at = piece.find(b"\x01")
         if at <= 0 or at + 1 == len(piece):
             continue
-        key = piece[:at]
-        if key == b"UNIQ_KEY":
+        start = piece[: at + 1]
+        if start == properties.UNIQ_KEY_START:
             message_id = piece[at + 1 :]
-        elif key == b"TAGS":
+        elif start == properties.TAGS_START:
             out += wire.text(b"\x0a", piece[at + 1 :])
-        elif key == b"KEYS":
+        elif start == properties.KEYS_START:
             for value in piece[at + 1 :].split(b" "):
                 if value:
                     out += wire.text(b"\x12", value)
-        elif key == b"__SHARDINGKEY":
+        elif start == properties.SHARDING_KEY_START:
             out += wire.text(b"\x8a\x01", piece[at + 1 :])
             kind = kind or 1
-        elif key == b"__LITE_TOPIC":
+        elif start == properties.LITE_TOPIC_START:
             out += wire.text(b"\xaa\x01", piece[at + 1 :])
             kind = kind or _LITE
-        elif key == b"TRACE_CONTEXT":
+        elif start == properties.TRACE_CONTEXT_START:
             out += wire.text(b"\x92\x01", piece[at + 1 :])
-        elif key in (b"TIMER_OUT_MS", b"TIMER_DELIVER_MS"):
+        elif start in (properties.TIMER_OUT_MS_START, properties.TIMER_DELIVER_MS_START):
             value = piece[at + 1 :]
             if kind != 2 and value.isdigit() and len(value) < 16:
                 out += wire.timestamp(b"\x5a", int(value))
             kind = 2
-        elif key == b"DELAY":
+        elif start == properties.DELAY_START:
             kind = 2
-        elif key == b"TRAN_MSG":
+        elif start == properties.TRAN_MSG_START:
             kind = 3
-        elif key == b"_SYS_MSG_PRIORITY_":
+        elif start == properties.PRIORITY_START:
             value = piece[at + 1 :]
             if value.isdigit() and len(value) < _NUMBER_DIGITS_MAX:
                 out += b"\xb0\x01" + wire.varint(int(value))
                 kind = kind or _PRIORITY
-        elif key not in _RESERVED and not key.startswith((b"HG_", b"CE_")):
+        elif start not in properties.RESERVED_STARTS and not start.startswith((properties.HG_BYTES, properties.CE_BYTES)):
             user = True
-    dead_letter = properties.find(stored, b"DLQ_ORIGIN_TOPIC")
+    dead_letter = properties.find(stored, properties.DLQ_ORIGIN_TOPIC_START)
     if dead_letter:
-        origin = wire.text(b"\x0a", dead_letter) + wire.text(b"\x12", properties.find(stored, b"DLQ_ORIGIN_MESSAGE_ID"))
+        origin = wire.text(b"\x0a", dead_letter) + wire.text(
+            b"\x12", properties.find(stored, properties.DLQ_ORIGIN_MESSAGE_ID_START)
+        )
         out += wire.text(b"\xa2\x01", origin)
     if not message_id:
         message_id = (record.store_host + record.physical_offset.to_bytes(8, "big")).hex().upper().encode()

@@ -8,7 +8,7 @@ from domain.message import Message, Placed
 
 def due_of(message: Message) -> int:
     """Epoch milliseconds before which the message is not delivered, 0 when it has none."""
-    found = properties.find(message.properties, b"TIMER_DELIVER_MS")
+    found = properties.find(message.properties, properties.TIMER_DELIVER_MS_START)
     return int(found) if found else 0
 
 

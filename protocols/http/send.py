@@ -23,6 +23,8 @@ from protocols.http.request import Request
 from protocols.http.response import JSON, Response, field_value
 from protocols.http.translate_in import Draft
 
+_TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
+"""Fields of W3C's trace context are properties of the same names."""
 _KNOWN_FIELDS: Final = frozenset(
     (b"mq-key", b"mq-tag", b"mq-message-group", b"mq-properties", b"mq-deliver-at", b"mq-retain", b"mq-queue")
 )
@@ -56,7 +58,7 @@ class Produce(Handler):
                     retain = RETAIN_SET if flag("mq-retain", decode(raw)) else RETAIN_NONE
                 else:
                     _field(draft, name, raw)
-            elif name in (b"traceparent", b"tracestate"):
+            elif name in _TRACE:
                 draft.put(name.decode(), raw.decode("latin-1"))
         content_type = request.field(b"content-type")
         if content_type:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from domain import limits
 from domain import property as properties
 from domain.errors import ErrorCode
 from protocols.http.problem import refuse
+
+_PROTOCOL: Final = properties.HG_PROTOCOL_START + b"http\x02"
 
 
 @final
@@ -19,7 +21,7 @@ class Draft:
 
     def __init__(self, wall_ms: Callable[[], int], path: str) -> None:
         self._wall_ms = wall_ms
-        self._parts: list[bytes] = [b"HG_PROTOCOL\x01http\x02"]
+        self._parts: list[bytes] = [_PROTOCOL]
         if path:
             self.put(properties.ORIGIN_MQTT_TOPIC, path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Final
 
 import orjson
 
@@ -18,6 +19,11 @@ from protocols.cloudevents.event import CloudEvent
 from protocols.compression import plain
 from protocols.http.response import Fields, Response, field_value
 
+_MARKS: Final = (
+    (b"mq-key", properties.KEYS_START), (b"mq-tag", properties.TAGS_START),
+    (b"mq-message-group", properties.SHARDING_KEY_START),
+)  # fmt: skip
+"""Field of a bare body -> the property that it shows."""
 _SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
 
 
@@ -81,17 +87,17 @@ def bare(record: Record, more: Fields) -> Response:
     event = event_of(record)
     fields: Fields = [] if event is None else binding.encode(event)
     if not any(name == b"content-type" for name, _ in fields):
-        content_type = properties.find(stored, b"HG_CONTENT_TYPE")
+        content_type = properties.find(stored, properties.HG_CONTENT_TYPE_START)
         fields.append((b"content-type", content_type or b"application/octet-stream"))
     fields += [
-        (b"mq-message-id", properties.find(stored, b"UNIQ_KEY")),
+        (b"mq-message-id", properties.find(stored, properties.UNIQ_KEY_START)),
         (b"mq-topic", topic.encode()),
         (b"mq-path", path_of(topic, stored).encode()),
         (b"mq-queue", b"%d" % record.queue_id),
         (b"mq-offset", b"%d" % record.queue_offset),
     ]
-    for name, key in ((b"mq-key", b"KEYS"), (b"mq-tag", b"TAGS"), (b"mq-message-group", b"__SHARDINGKEY")):
-        value = properties.find(stored, key)
+    for name, start in _MARKS:
+        value = properties.find(stored, start)
         if value:
             fields.append((name, value))
     user = properties.user(stored)

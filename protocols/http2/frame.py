@@ -9,21 +9,20 @@ from typing import Final, final
 
 DATA: Final = 0x0
 HEADERS: Final = 0x1
-PRIORITY: Final = 0x2
 RST_STREAM: Final = 0x3
 SETTINGS: Final = 0x4
-PUSH_PROMISE: Final = 0x5
-PING: Final = 0x6
-GOAWAY: Final = 0x7
-WINDOW_UPDATE: Final = 0x8
 CONTINUATION: Final = 0x9
 
 END_STREAM: Final = 0x1
 END_HEADERS: Final = 0x4
 PREFACE_BYTES: Final = 24
-CONTINUATIONS_MAX: Final = 64
-HEADER_BLOCK_BYTES_MAX: Final = 64 * 1024
+FRAME_HEAD_BYTES: Final = 9
 FRAME_BYTES_MAX: Final = 16_384
+"""Payload of one frame: the initial value of SETTINGS_MAX_FRAME_SIZE, which this node never raises (RFC 9113, 6.5.2)."""
+CONTINUATIONS_MAX: Final = 64
+"""CONTINUATION frames of one header block."""
+HEADER_BLOCK_BYTES_MAX: Final = 64 * 1024
+"""Bytes of one header block, before they are decompressed."""
 FRAME_SIZE_ERROR: Final = 0x6
 ENHANCE_YOUR_CALM: Final = 0xB
 
@@ -42,7 +41,7 @@ class FrameOutline:
     __slots__ = ("_block", "_continuations", "_head", "_open", "_skip", "control", "inside", "resets", "settled", "work")
 
     def __init__(self) -> None:
-        self._skip: int = 24
+        self._skip: int = PREFACE_BYTES
         self._head: bytes = b""
         self._open: bool = False
         self._continuations: int = 0
@@ -64,34 +63,34 @@ class FrameOutline:
             data = self._head + data
             self._head = b""
         size = len(data)
-        while at + 9 <= size:
+        while at + FRAME_HEAD_BYTES <= size:
             length = data[at] << 16 | data[at + 1] << 8 | data[at + 2]
             kind = data[at + 3]
             flags = data[at + 4]
-            at += 9 + length
-            if length > 16384:
-                return 0x6
-            if kind == 0:
-                if length > 0 or flags & 0x1:
+            at += FRAME_HEAD_BYTES + length
+            if length > FRAME_BYTES_MAX:
+                return FRAME_SIZE_ERROR
+            if kind == DATA:
+                if length > 0 or flags & END_STREAM:
                     self.work += 1
                 else:
                     self.control += 1
-            elif kind == 1:
+            elif kind == HEADERS:
                 self.work += 1
-                self._open = not flags & 0x4
+                self._open = not flags & END_HEADERS
                 self._continuations = 0
                 self._block = length
-            elif kind == 9:
+            elif kind == CONTINUATION:
                 self._continuations += 1
                 self._block += length
-                if self._continuations > 64 or self._block > 65536:
-                    return 0xB
-                self._open = not flags & 0x4
+                if self._continuations > CONTINUATIONS_MAX or self._block > HEADER_BLOCK_BYTES_MAX:
+                    return ENHANCE_YOUR_CALM
+                self._open = not flags & END_HEADERS
             else:
                 self.control += 1
-                if kind == 3:
+                if kind == RST_STREAM:
                     self.resets += 1
-                elif kind == 4:
+                elif kind == SETTINGS:
                     self.settled = True
         if at < size:
             self._head = data[at:]

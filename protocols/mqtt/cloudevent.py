@@ -34,16 +34,16 @@ def stored(given: Properties) -> bytes:
     except CloudEventError:
         return b""
     kept = {name.decode(): value.decode() for name, value in attributes.items() if value}
-    return b"".join(properties.entry(f"CE_{name}", value) for name, value in kept.items())
+    return b"".join(properties.entry(properties.CE_PREFIX + name, value) for name, value in kept.items())
 
 
 def attributes_of(record: bytes) -> list[tuple[str, str]]:
     """Stored properties of an event that came otherwise -> the user properties of a PUBLISH; none when it is no event."""
-    if b"CE_specversion\x01" not in record:
+    if properties.CE_SPECVERSION_START not in record:
         return []
     found: list[tuple[str, str]] = []
     for piece in record.split(b"\x02"):
         name, _, value = piece.partition(b"\x01")
-        if name[:3] == b"CE_" and name != b"CE_datacontenttype":
+        if name[:3] == properties.CE_BYTES and name != b"CE_datacontenttype":
             found.append((name[3:].decode("utf-8", "replace"), value.decode("utf-8", "replace")))
     return found

@@ -50,14 +50,17 @@ def route(name: bytes, client_id: str) -> Route:
     if path == "$SYS" or path.startswith("$SYS/"):
         return Route("", 0x87, ())
     stored = tuple(
-        f"TAGS\x01MQTT_COMMON\x02originMqttTopic\x01{path}\x02qosLevel\x01{kind >> 1}\x02{_RETAINED[kind & 1]}"
-        f"clientId\x01{client_id}\x02HG_PROTOCOL\x01mqtt\x02HG_CLIENT\x01{client_id}\x02".encode()
+        f"{_PATH}{path}\x02{properties.QOS_LEVEL}\x01{kind >> 1}\x02{_RETAINED[kind & 1]}"
+        f"{properties.MQTT_CLIENT_ID}\x01{client_id}\x02{_CLIENT}{client_id}\x02".encode()
         for kind in range(6)
     )
     return Route(topic_of_path(path), 0, stored)
 
 
-_RETAINED: Final = ("", "mqttRetain\x01true\x02")
+_PATH: Final = f"{properties.TAGS}\x01MQTT_COMMON\x02{properties.ORIGIN_MQTT_TOPIC}\x01"
+_RETAINED: Final = ("", f"{properties.MQTT_RETAIN}\x01true\x02")
+_CLIENT: Final = f"{properties.HG_PROTOCOL}\x01mqtt\x02{properties.HG_CLIENT}\x01"
+_TEXT: Final = properties.HG_PAYLOAD_FORMAT_START + b"1\x02"
 
 
 def message(where: Route, body: bytes, qos: int, retain: bool, more: bytes, born_host: bytes) -> Message:
@@ -78,7 +81,7 @@ def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
     out: list[bytes] = []
     if given.numbers.get(props.PAYLOAD_FORMAT) == 1:
         _check_text(body)
-        out.append(b"HG_PAYLOAD_FORMAT\x011\x02")
+        out.append(_TEXT)
     expiry_s = given.numbers.get(props.MESSAGE_EXPIRY)
     if expiry_s is not None:
         out.append(properties.entry(properties.HG_EXPIRE_MS, str(now_ms + 1000 * expiry_s)))
@@ -164,7 +167,7 @@ def parts(
 
 def _seconds_left(stored: bytes, now_ms: int) -> int:
     """Message Expiry Interval of a delivery made now, -1: the message does not expire."""
-    expire = properties.find(stored, b"HG_EXPIRE_MS")
+    expire = properties.find(stored, properties.HG_EXPIRE_MS_START)
     return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
 
 
@@ -197,7 +200,7 @@ def _without_length(section: bytes) -> bytes:
 def _stored_to_mqtt(stored: bytes) -> Properties:
     """Stored properties -> what a subscriber with 5.0 sees, less what depends on it or on the time."""
     out = Properties()
-    if properties.find(stored, b"HG_PAYLOAD_FORMAT") == b"1":
+    if properties.find(stored, properties.HG_PAYLOAD_FORMAT_START) == b"1":
         out.numbers[props.PAYLOAD_FORMAT] = 1
     content_type = properties.text(stored, properties.HG_CONTENT_TYPE)
     if content_type and "\x00" not in content_type:
@@ -205,7 +208,7 @@ def _stored_to_mqtt(stored: bytes) -> Properties:
     reply_to = properties.text(stored, properties.HG_REPLY_TO)
     if is_path(reply_to):
         out.texts[props.RESPONSE_TOPIC] = reply_to
-    correlation = properties.find(stored, b"HG_CORRELATION")
+    correlation = properties.find(stored, properties.HG_CORRELATION_START)
     if correlation:
         try:
             out.blobs[props.CORRELATION_DATA] = base64.b64decode(correlation, validate=True)
@@ -217,7 +220,7 @@ def _stored_to_mqtt(stored: bytes) -> Properties:
 
 def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
     """User properties: the ordered list of a sender with MQTT 5, else what an SDK's application has set."""
-    given = properties.find(stored, b"extData")
+    given = properties.find(stored, properties.EXT_DATA_START)
     if given:
         try:
             pairs = json.loads(given)

@@ -49,8 +49,11 @@ _ANY: Final = re.compile(rb'"(?:%LMQ%\$)?([^"\\$]*)')
 _BATCH_ACK: Final = re.compile(rb'"[ct]"\s*:\s*"([^"\\]*)"')
 _NAMING: Final = (properties.PGROUP, properties.RETRY_TOPIC, properties.REAL_TOPIC, properties.DLQ_ORIGIN_TOPIC)
 _PROPERTY: Final = re.compile(
-    rb"(?<![^\x02])(?:(?:" + b"|".join(name.encode() for name in _NAMING) + rb")\x01|"
-    rb"INNER_MULTI_DISPATCH\x01%LMQ%\$)([^\x02$]*)"
+    rb"(?<![^\x02])(?:(?:"
+    + b"|".join(name.encode() for name in _NAMING)
+    + rb")\x01|"
+    + properties.INNER_MULTI_DISPATCH_START
+    + rb"%LMQ%\$)([^\x02$]*)"
 )
 
 Rename = Callable[[str], str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain import lite
+from domain import property as properties
 from domain.address import is_group
 from domain.command import Pull
 from domain.errors import Failure
@@ -108,10 +109,10 @@ def without_origin(record: bytes) -> bytes:
     """The record less its HG_ properties, which are no matter of an SDK; the same object when it has none."""
     # Properties come last, so the search begins behind the body; with 4-byte hosts its length stands at 84.
     start = 88 + int.from_bytes(record[84:88], "big") if record[39] & 0x30 == 0 else 0
-    if record.find(b"HG_", start) < 0:
+    if record.find(properties.HG_BYTES, start) < 0:
         return record
     stored = Record(record).properties
-    if b"HG_" not in stored:
+    if properties.HG_BYTES not in stored:
         return record
-    kept = [piece for piece in stored.split(b"\x02") if piece and not piece.startswith(b"HG_")]
+    kept = [piece for piece in stored.split(b"\x02") if piece and not piece.startswith(properties.HG_BYTES)]
     return with_properties(record, b"".join([piece + b"\x02" for piece in kept]))

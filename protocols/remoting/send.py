@@ -28,7 +28,8 @@ SYS_KEPT: Final = 0x701
 _YES: Final = ("true", "1")
 """What senders write for a batch: Java `true`, the C++ client `1`, which sends batches by code 10."""
 
-_MSG_REGION: Final = b"MSG_REGION\x01" + REGION.encode() + b"\x02"
+_HALF: Final = properties.TRAN_MSG_START + b"true"
+_MSG_REGION: Final = properties.MSG_REGION_START + REGION.encode() + b"\x02"
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
 _FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
 _V1: Final[dict[str, str]] = {
@@ -101,17 +102,17 @@ def single(client: Client, frame: Frame) -> Message:
 
 def _finish(client: Client, message: Message) -> None:
     stored = _clean(message.properties)
-    if b"REPLY_TO_CLIENT\x01" in stored:
+    if properties.REPLY_TO_CLIENT_START in stored:
         stored = _answerable(client, stored)
     message.properties = stored
-    message.message_id = properties.text(stored, "UNIQ_KEY")
+    message.message_id = properties.text(stored, properties.UNIQ_KEY)
 
 
 def _answerable(client: Client, stored: bytes) -> bytes:
     """A request's properties with CLUSTER, by which whoever replies finds the topic for it."""
-    if not properties.find(stored, b"REPLY_TO_CLIENT") or properties.find(stored, b"CLUSTER"):
+    if not properties.find(stored, properties.REPLY_TO_CLIENT_START) or properties.find(stored, properties.CLUSTER_START):
         return stored
-    return stored + b"CLUSTER\x01" + client.facts.cluster.encode() + b"\x02"
+    return stored + properties.CLUSTER_START + client.facts.cluster.encode() + b"\x02"
 
 
 def _quick(client: Client, frame: Frame, shapes: Shapes) -> Send | None:
@@ -126,22 +127,22 @@ def _quick(client: Client, frame: Frame, shapes: Shapes) -> Send | None:
     start = at + 35
     end = start + int.from_bytes(ext[at + 31 : start], "big")
     stored = ext[start:end]
-    if ext[end:] not in shapes.tails or b"TRAN_MSG" in stored:
+    if ext[end:] not in shapes.tails or properties.TRAN_MSG_START in stored:
         return None
     born = ext[at + 7 : at + 20]
     if not born.isdigit():
         return None
-    if b"HG_" in stored or b"POP_CK" in stored or not stored.isascii() or stored[-1:] != b"\x02":
+    if properties.HG_BYTES in stored or properties.POP_CK_START in stored or not stored.isascii() or stored[-1:] != b"\x02":
         stored = _clean(stored)
     else:
         stored = _placed(stored)
-    if b"REPLY_TO_CLIENT\x01" in stored:
+    if properties.REPLY_TO_CLIENT_START in stored:
         stored = _answerable(client, stored)
-    at = stored.find(b"UNIQ_KEY\x01")
+    at = stored.find(properties.UNIQ_KEY_START)
     if at == 0 or (at > 0 and stored[at - 1] == 2):
-        message_id = stored[at + 9 : stored.find(b"\x02", at)].decode()
+        message_id = stored[at + len(properties.UNIQ_KEY_START) : stored.find(b"\x02", at)].decode()
     else:
-        message_id = properties.text(stored, "UNIQ_KEY")
+        message_id = properties.text(stored, properties.UNIQ_KEY)
     message = Message(
         head.topic,
         frame.body,
@@ -199,13 +200,13 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
         raise RequestError(codes.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     sys_flag = whole("sysFlag", fields.get("f") or "0")
     stored = fields.get("i", "").encode("utf-8", "surrogatepass")
-    prepared = b"TRAN_MSG" in stored and properties.find(stored, b"TRAN_MSG") == b"true"
+    prepared = properties.TRAN_MSG_START in stored and properties.find(stored, properties.TRAN_MSG_START) == b"true"
     if sys_flag & SYS_TRANSACTION and not prepared:
         raise RequestError(codes.MESSAGE_ILLEGAL, "the sysFlag is that of a transaction, and TRAN_MSG is not true")
     sys_flag &= SYS_KEPT
     if prepared:
         sys_flag |= SYS_PREPARED
-        if fields.get("a") and not properties.find(stored, b"PGROUP"):
+        if fields.get("a") and not properties.find(stored, properties.PGROUP_START):
             stored = properties.with_values(stored, {properties.PGROUP: fields["a"]})
     times = _int(fields, "j")
     queue_id = _int(fields, "e", -1)
@@ -241,11 +242,11 @@ def _clean(stored: bytes) -> bytes:
         raise RequestError(codes.MESSAGE_ILLEGAL, "the properties are not UTF-8") from error
     if stored and not stored.endswith(b"\x02"):
         stored += b"\x02"
-    if b"POP_CK" in stored or b"HG_" in stored:
+    if properties.POP_CK_START in stored or properties.HG_BYTES in stored:
         kept = [
             piece
             for piece in stored.split(b"\x02")
-            if piece and not piece.startswith(b"HG_") and not piece.startswith(b"POP_CK\x01")
+            if piece and not piece.startswith(properties.HG_BYTES) and not piece.startswith(properties.POP_CK_START)
         ]
         stored = b"".join(piece + b"\x02" for piece in kept)
     return _placed(stored)
@@ -253,7 +254,7 @@ def _clean(stored: bytes) -> bytes:
 
 def _placed(stored: bytes) -> bytes:
     """Closed properties with the region: consumers leave a trace of such messages alone (AsyncTraceDispatcher)."""
-    return stored if b"MSG_REGION\x01" in stored else stored + _MSG_REGION
+    return stored if properties.MSG_REGION_START in stored else stored + _MSG_REGION
 
 
 def _batch(common: Message) -> list[Message]:
@@ -278,9 +279,9 @@ def _batch(common: Message) -> list[Message]:
         if stop != at + total:
             raise RequestError(codes.MESSAGE_ILLEGAL, f"message {len(out)} of the batch has lengths that do not fit")
         stored = _clean(body[end + 2 : stop])
-        if b"DELAY\x01" in stored and properties.find(stored, b"DELAY"):
+        if properties.DELAY_START in stored and properties.find(stored, properties.DELAY_START):
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry delayed messages")
-        if common.sys_flag & SYS_PREPARED or b"TRAN_MSG\x01true" in stored:
+        if common.sys_flag & SYS_PREPARED or _HALF in stored:
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry half messages of transactions")
         out.append(
             Message(
@@ -288,7 +289,7 @@ def _batch(common: Message) -> list[Message]:
                 body[start:end],
                 stored,
                 queue_id=common.queue_id,
-                message_id=properties.text(stored, "UNIQ_KEY"),
+                message_id=properties.text(stored, properties.UNIQ_KEY),
                 sys_flag=common.sys_flag,
                 flag=flag,
                 born_ms=common.born_ms,
@@ -349,8 +350,8 @@ def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
 def _told(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
     """The reply of a send by the long way. A timer's has the handle by which it can be recalled."""
     fields = {
-        "MSG_REGION": REGION,
-        "TRACE_ON": "true",
+        properties.MSG_REGION: REGION,
+        properties.TRACE_ON: "true",
         "msgId": offset_id.decode(),
         "queueId": str(placed.queue_id),
         "queueOffset": str(placed.queue_offset),
@@ -364,5 +365,5 @@ def _told(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
 def unsure(client: Client, ticket: Ticket, remark: str) -> bytes:
     """Stored, but the promise is not known to hold: FLUSH_DISK_TIMEOUT. Clients unbox the fields, so they are all there."""
     nowhere = client.facts.host_hex.decode() + "0" * 16
-    fields = {"MSG_REGION": REGION, "TRACE_ON": "true", "msgId": nowhere, "queueId": "0", "queueOffset": "-1"}
+    fields = {properties.MSG_REGION: REGION, properties.TRACE_ON: "true", "msgId": nowhere, "queueId": "0", "queueOffset": "-1"}
     return ticket.reply(codes.FLUSH_DISK_TIMEOUT, fields, remark=remark)

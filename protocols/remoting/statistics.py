@@ -275,7 +275,7 @@ def _rows(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _row(record: Record) -> Mapping[str, object]:
-    tags = properties.text(record.properties, "TAGS")
+    tags = properties.text(record.properties, properties.TAGS)
     return {
         "eval": True,
         "physicOffset": record.physical_offset,

@@ -15,7 +15,6 @@ from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.record import Record
 
-TIMER_OUT_MS: Final = "TIMER_OUT_MS"
 BUCKET_BITS: Final = 20
 BUCKET_MASK: Final = (1 << BUCKET_BITS) - 1
 LEVELS_MS: Final = (
@@ -23,13 +22,16 @@ LEVELS_MS: Final = (
     1_200_000, 1_800_000, 3_600_000, 7_200_000,
 )  # fmt: skip
 _TIMER_KEYS = (properties.TIMER_DELAY_SEC, properties.TIMER_DELAY_MS, properties.TIMER_DELIVER_MS)
-_TIMES = (*_TIMER_KEYS, TIMER_OUT_MS)
+_TIMER_STARTS = (properties.TIMER_DELAY_SEC_START, properties.TIMER_DELAY_MS_START, properties.TIMER_DELIVER_MS_START)
+_TIMES = (*_TIMER_KEYS, properties.TIMER_OUT_MS)
+_DELAY: Final = properties.DELAY.encode()
+"""Part of three names: DELAY, TIMER_DELAY_SEC and TIMER_DELAY_MS."""
 _PLACE_KEYS = (properties.REAL_TOPIC, properties.REAL_QID)
 
 
 def may_be_parked(stored: bytes) -> bool:
     """False when a message with these properties certainly has no delay; a cheap test before `park`."""
-    return b"DELAY" in stored or b"TIMER_DELIVER_MS" in stored
+    return _DELAY in stored or properties.TIMER_DELIVER_MS_START in stored
 
 
 def is_parking_topic(topic: str) -> bool:
@@ -45,7 +47,7 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
     (ScheduleMessageService, HookUtils). DELIVERY_TIME_ILLEGAL: not a number, or a delay above limits.DELAY_MS_MAX.
     """
     stored = message.properties
-    level_text = properties.find(stored, b"DELAY")
+    level_text = properties.find(stored, properties.DELAY_START)
     if level_text:
         level = _number(level_text)
         if level is None:
@@ -53,7 +55,7 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
         if level > 0:
             return _parked(message, SCHEDULE_TOPIC, min(level, len(LEVELS_MS)) - 1, {})
         message = _with_destination(message, message.topic, message.queue_id, properties.without(stored, (properties.DELAY,)))
-    due = None if properties.find(stored, TIMER_OUT_MS.encode()) else _due(stored, now_ms)
+    due = None if properties.find(stored, properties.TIMER_OUT_MS_START) else _due(stored, now_ms)
     if due is None:
         return message
     if isinstance(due, Failure):
@@ -65,12 +67,12 @@ def park(message: Message, now_ms: int, after_ms: int) -> Message | Failure:
 
 def parked_until(message: Message, due_ms: int) -> Message:
     """`message` as a timer that is due at `due_ms`."""
-    return _parked(message, TIMER_TOPIC, due_ms >> BUCKET_BITS, {TIMER_OUT_MS: str(due_ms)})
+    return _parked(message, TIMER_TOPIC, due_ms >> BUCKET_BITS, {properties.TIMER_OUT_MS: str(due_ms)})
 
 
 def _due(stored: bytes, now_ms: int) -> int | Failure | None:
-    for key, unit in zip(_TIMER_KEYS, (1_000, 1, 0), strict=True):
-        text = properties.find(stored, key.encode())
+    for key, start, unit in zip(_TIMER_KEYS, _TIMER_STARTS, (1_000, 1, 0), strict=True):
+        text = properties.find(stored, start)
         if text:
             number = _number(text)
             if number is None:
@@ -102,7 +104,7 @@ def _with_destination(message: Message, topic: str, queue_id: int, stored: bytes
 
 def due_of(stored: bytes) -> int:
     """The due time of a timer in epoch ms, from its properties."""
-    return int(properties.find(stored, TIMER_OUT_MS.encode()) or b"0")
+    return int(properties.find(stored, properties.TIMER_OUT_MS_START) or b"0")
 
 
 def message_of(record: Record, topic: str, queue_id: int, stored: bytes) -> Message:
@@ -123,7 +125,7 @@ def delivered(data: bytes) -> Message:
     record = Record(data)
     stored = record.properties
     topic = properties.text(stored, properties.REAL_TOPIC)
-    queue_id = _number(properties.find(stored, b"REAL_QID")) or 0
+    queue_id = _number(properties.find(stored, properties.REAL_QID_START)) or 0
     return message_of(record, topic, queue_id, properties.without(stored, _dropped_keys(topic, stored)))
 
 
@@ -131,6 +133,8 @@ def _dropped_keys(topic: str, stored: bytes) -> tuple[str, ...]:
     """Properties that a message loses when it is delivered to `topic`."""
     if topic.startswith(RETRY_PREFIX):
         return (*_PLACE_KEYS, properties.DELAY, *_TIMES)
-    if properties.find(stored, b"DELAY"):
+    if properties.find(stored, properties.DELAY_START):
         return (*_PLACE_KEYS, *_TIMES)
-    return _PLACE_KEYS if any(properties.find(stored, key.encode()) for key in _TIMER_KEYS) else (*_PLACE_KEYS, TIMER_OUT_MS)
+    if any(properties.find(stored, start) for start in _TIMER_STARTS):
+        return _PLACE_KEYS
+    return (*_PLACE_KEYS, properties.TIMER_OUT_MS)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Final, final
 
+from domain import property as properties
 from domain.message import Message
 from domain.ports import Clock, Disk
 from domain.record import Record
@@ -100,7 +101,7 @@ class KeyIndex:
                 unique = row.id_of(stored)
                 if unique:
                     append(crc32(unique, seed) << 32 | low)
-            if stored.find(b"KEYS\x01") >= 0:
+            if stored.find(properties.KEYS_START) >= 0:
                 for token in row.tokens_of(stored):
                     append(crc32(token, seed) << 32 | low)
 

@@ -32,13 +32,14 @@ def hash_of(key: str, seed: int) -> int:
 
 def tokens_of(stored: bytes) -> list[bytes]:
     """The keys in stored properties: the tokens of KEYS, separated by spaces, each once, in UTF-8."""
-    at = stored.find(b"KEYS\x01")
+    at = stored.find(properties.KEYS_START)
     while at > 0 and stored[at - 1] != 2:
-        at = stored.find(b"KEYS\x01", at + 1)
+        at = stored.find(properties.KEYS_START, at + 1)
     if at < 0:
         return []
+    at += len(properties.KEYS_START)
     end = stored.find(b"\x02", at)
-    text = stored[at + 5 :] if end < 0 else stored[at + 5 : end]
+    text = stored[at:] if end < 0 else stored[at:end]
     tokens = text.split(b" ")
     if len(tokens) > 1:
         tokens = list(dict.fromkeys(token for token in tokens if token))[:KEYS_PER_MESSAGE_MAX]
@@ -47,7 +48,7 @@ def tokens_of(stored: bytes) -> list[bytes]:
 
 def id_of(stored: bytes) -> bytes:
     """The unique id in stored properties in UTF-8, b"" without one."""
-    found = properties.find(stored, b"UNIQ_KEY")
+    found = properties.find(stored, properties.UNIQ_KEY_START)
     return found if found.isascii() else clean(found)
 
 

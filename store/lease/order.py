@@ -27,7 +27,7 @@ ATTEMPT_CHARS_MAX: Final = 128
 """Length of an attempt id in characters; a longer one is ignored."""
 _STEP: Final = 64
 """Index rows that are read at a time."""
-_KEY: Final = b"__SHARDINGKEY"
+_KEY: Final = properties.SHARDING_KEY_START
 
 
 @final

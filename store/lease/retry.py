@@ -15,7 +15,7 @@ def retry_copy(record: bytes, retry_topic: str, topic: str, attempts: int, first
     """
     view = Record(record)
     values = {properties.FIRST_POP_TIME: str(first_ms)}
-    if not properties.find(view.properties, properties.RETRY_TOPIC.encode()):
+    if not properties.find(view.properties, properties.RETRY_TOPIC_START):
         values[properties.RETRY_TOPIC] = topic
     copy = parking.message_of(view, retry_topic, 0, properties.with_values(view.properties, values))
     copy.reconsume_times = view.reconsume_times + attempts

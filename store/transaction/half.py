@@ -18,7 +18,8 @@ IMMUNE_SECONDS_MAX: Final = 86_400
 """The longest time that a message can ask to be left unchecked."""
 
 _DELAYS: Final = (
-    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, "TIMER_OUT_MS",
+    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC,
+    properties.TIMER_OUT_MS,
 )  # fmt: skip
 _PLACE: Final = (properties.REAL_TOPIC, properties.REAL_QID)
 _VALUE = struct.Struct(">IqH")
@@ -61,7 +62,7 @@ def opened(message: Message, now_ms: int, immune_ms: int) -> Half:
     The first check is due after `immune_ms`, or after the message's own CHECK_IMMUNITY_TIME_IN_SECONDS.
     """
     stored = message.properties
-    seconds = properties.find(stored, properties.CHECK_IMMUNITY.encode())
+    seconds = properties.find(stored, properties.CHECK_IMMUNITY_START)
     if seconds.isdigit() and len(seconds) < 10:
         immune_ms = min(int(seconds), IMMUNE_SECONDS_MAX) * 1_000
     return Half(properties.text(stored, properties.PGROUP), message.message_id, now_ms + immune_ms)
@@ -86,7 +87,7 @@ def prepared(message: Message) -> Message:
 def destination_of(record: Record) -> tuple[str, int]:
     """(topic, queue id) that the half message goes to when it is committed."""
     stored = record.properties
-    return properties.text(stored, properties.REAL_TOPIC), int(properties.find(stored, b"REAL_QID"))
+    return properties.text(stored, properties.REAL_TOPIC), int(properties.find(stored, properties.REAL_QID_START))
 
 
 def committed(data: bytes) -> Message:

@@ -42,12 +42,12 @@ class Placement:
             return 0
         stored = message.properties
         key = b""
-        if b"__SHARDINGKEY\x01" in stored:
-            key = properties.find(stored, b"__SHARDINGKEY")
+        if properties.SHARDING_KEY_START in stored:
+            key = properties.find(stored, properties.SHARDING_KEY_START)
         if key == b"" and topic.type == "LITE":
-            key = properties.find(stored, b"__LITE_TOPIC")
-        if key == b"" and b"originMqttTopic\x01" in stored:
-            key = properties.find(stored, b"originMqttTopic")
+            key = properties.find(stored, properties.LITE_TOPIC_START)
+        if key == b"" and properties.ORIGIN_MQTT_TOPIC_START in stored:
+            key = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
         if key != b"":
             found = self._known.get((key, queues))
             if found is None:

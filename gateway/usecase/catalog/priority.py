@@ -25,7 +25,7 @@ def prioritize(topic: Topic, message: Message) -> None:
     What is delayed, ordered or half is not placed by priority: it loses it, as does one whose priority is no number.
     """
     stored = message.properties
-    digits = properties.find(stored, b"_SYS_MSG_PRIORITY_")
+    digits = properties.find(stored, properties.PRIORITY_START)
     if digits.isdigit() and properties.message_type(stored) == "PRIORITY":
         message.queue_id = min(int(digits[:10]), topic.write_queues - 1)
     else:

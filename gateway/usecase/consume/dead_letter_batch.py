@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from domain import lite
 from domain import property as properties
@@ -16,13 +15,11 @@ from gateway.usecase.fan_in import FanIn
 ExhaustedMessage = tuple[str, Receipt, bytes]
 """A message whose attempts are used up: the topic that was asked for, its lease, its record."""
 
-_KEY: Final = b"__SHARDINGKEY"
-
 
 def ordering_key(record: bytes) -> bytes:
     """What a record has its place in: its lite topic, and its message group there; b"" for none."""
     stored = Record(record).properties
-    return lite.name_in(stored).encode() + b"\x00" + properties.find(stored, _KEY)
+    return lite.name_in(stored).encode() + b"\x00" + properties.find(stored, properties.SHARDING_KEY_START)
 
 
 def store_dead_letters(

@@ -18,8 +18,8 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
 
 _PARKED = (
-    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC, "TIMER_OUT_MS",
-    *lite.MARKS,
+    properties.DELAY, properties.TIMER_DELIVER_MS, properties.TIMER_DELAY_MS, properties.TIMER_DELAY_SEC,
+    properties.TIMER_OUT_MS, *lite.MARKS,
 )  # fmt: skip
 
 

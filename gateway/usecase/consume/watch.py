@@ -99,7 +99,7 @@ class Watches:
         if not routes.size:
             return
         for data in records:
-            origin = properties.find(Record(data).properties, b"originMqttTopic")
+            origin = properties.find(Record(data).properties, properties.ORIGIN_MQTT_TOPIC_START)
             for watcher in routes.of(topic, origin)[1]:
                 pending = watcher.pending
                 if not pending:

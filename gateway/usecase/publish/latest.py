@@ -32,7 +32,7 @@ def retain(message: Message) -> StateChange:
     To be appended in the same commit with it, once it is placed, stamped and has its UNIQ_KEY. The value's store time is
     the message's born time: the log's own is not known yet.
     """
-    path = path_in(message.topic, properties.find(message.properties, b"originMqttTopic"))
+    path = path_in(message.topic, properties.find(message.properties, properties.ORIGIN_MQTT_TOPIC_START))
     value = None if message.retain == RETAIN_DELETE else record.encode(message, 0, 0, message.born_ms, LOCAL_HOST)
     return StateChange(SPACE, path.encode(), value)
 

@@ -24,7 +24,7 @@ def accept(topic: Topic, message: Message) -> Failure | None:
             return Failure(ErrorCode.PROPERTY_ILLEGAL, text)
         if stored and not stored.endswith(b"\x02"):
             stored += b"\x02"
-        stored += properties.entry("INNER_MULTI_DISPATCH", lite.queue_name(topic.name, name))
+        stored += properties.entry(properties.INNER_MULTI_DISPATCH, lite.queue_name(topic.name, name))
         if len(stored) > limits.PROPERTIES_BYTES_MAX - OFFSET_BYTES:
             text = f"the properties have {len(stored)} bytes with the lite topic's, 32,719 are allowed"
             return Failure(ErrorCode.PROPERTIES_TOO_LARGE, text)

@@ -151,7 +151,7 @@ class Sending:
                 return failure
         if message.born_ms == 0:
             message.born_ms = self._clock.wall_ms()
-        if b"_SYS_MSG_PRIORITY_\x01" in message.properties:
+        if properties.PRIORITY_START in message.properties:
             prioritize(topic, message)
         if message.queue_id < 0:
             message.queue_id = self._placement.queue(topic, message)
@@ -161,11 +161,11 @@ class Sending:
 
     def _name(self, message: Message) -> None:
         stored = message.properties
-        known = properties.find(stored, b"UNIQ_KEY")
+        known = properties.find(stored, properties.UNIQ_KEY_START)
         if known:
             message.message_id = known.decode("utf-8", "replace")
             return
         message.message_id = self._ids.mint()
         if stored and not stored.endswith(b"\x02"):
             stored += b"\x02"
-        message.properties = stored + b"UNIQ_KEY\x01" + message.message_id.encode() + b"\x02"
+        message.properties = stored + properties.UNIQ_KEY_START + message.message_id.encode() + b"\x02"

@@ -92,7 +92,7 @@ class TransactionResuming:
         topic = self._topics.find(name)
         if topic is None:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
-        queue_id = int(properties.find(stored, b"REAL_QID"))
+        queue_id = int(properties.find(stored, properties.REAL_QID_START))
         return Message(
             name, record.body, properties.without(stored, _HALF),
             queue_id=queue_id if queue_id < topic.write_queues else 0,

@@ -179,7 +179,7 @@ class CatchUp:
         """Deliver one record read from the log if it is for this session, and is still for anybody."""
         record = Record(data)
         stored = record.properties
-        origin = properties.find(stored, b"originMqttTopic")
+        origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
         path, subscriptions = session.matching(queue[0], origin, int.from_bytes(data[28:36], "big"))
         if subscriptions and is_from(stored, session.client_id):
             subscriptions = [subscription for subscription in subscriptions if not subscription.no_local]
@@ -190,7 +190,7 @@ class CatchUp:
         if level > AT_MOST_ONCE and has_expired(data, self._clock.wall_ms()):
             self.lost[EXPIRED] += 1
         elif level > AT_MOST_ONCE:
-            retained = merged.as_published and properties.find(stored, b"mqttRetain") == b"true"
+            retained = merged.as_published and properties.find(stored, properties.MQTT_RETAIN_START) == b"true"
             flight = InFlightMessage(level, queue, offset, "", retained, merged.identifiers)
             self._outbound.deliver(session, flight, RoutedRecord(record, stored, path, level))
 
@@ -222,7 +222,7 @@ class CatchUp:
                 stored = Record(data).properties
                 # A member of a group may have got it from the group's retry topic.
                 topic = properties.text(stored, properties.RETRY_TOPIC) if is_derived_topic(queue[0]) else queue[0]
-                path = path_in(topic, properties.find(stored, b"originMqttTopic"))
+                path = path_in(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
         self._resend_record(session, path, data)
 
     def _resend_record(self, session: MqttSession, path: str, data: bytes | None) -> None:

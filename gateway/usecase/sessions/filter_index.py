@@ -163,7 +163,7 @@ class FilterIndex:
 
     def wanting(self, topic: str, data: bytes) -> list[FilterMatches]:
         """Light queues that a record of `topic` belongs to."""
-        return self._routes.of(topic, properties.find(Record(data).properties, b"originMqttTopic"))[1]
+        return self._routes.of(topic, properties.find(Record(data).properties, properties.ORIGIN_MQTT_TOPIC_START))[1]
 
     def _forget(self, queue: QueueKey) -> None:
         for matches in self.of(queue[0]):

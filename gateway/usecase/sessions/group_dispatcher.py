@@ -226,7 +226,7 @@ class GroupDispatcher:
                 self._callbacks.track(lease)
                 record = Record(message.record)
                 stored = record.properties
-                path = self._path(properties.find(stored, b"originMqttTopic"))
+                path = self._path(properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
                 self._pending.append(UndeliveredMessage(lease, record, stored, path))
             self.pump()
         elif isinstance(event, Refused) and not call.over:

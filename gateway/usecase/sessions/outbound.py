@@ -41,7 +41,7 @@ CHECKPOINT_SESSIONS: Final = 256
 
 def level_of(stored: bytes) -> int:
     """The promise that the sender of a message made: its `qosLevel`; AT_LEAST_ONCE for what did not come by MQTT."""
-    value = properties.find(stored, b"qosLevel")
+    value = properties.find(stored, properties.QOS_LEVEL_START)
     if value == b"0":
         return AT_MOST_ONCE
     return EXACTLY_ONCE if value == b"2" else AT_LEAST_ONCE
@@ -49,7 +49,10 @@ def level_of(stored: bytes) -> int:
 
 def is_from(stored: bytes, client_id: str) -> bool:
     """True when the message was sent by the MQTT client `client_id`."""
-    return properties.find(stored, b"HG_CLIENT") == client_id.encode() and properties.find(stored, b"HG_PROTOCOL") == b"mqtt"
+    return (
+        properties.find(stored, properties.HG_CLIENT_START) == client_id.encode()
+        and properties.find(stored, properties.HG_PROTOCOL_START) == b"mqtt"
+    )
 
 
 class OutboundDelivery:
@@ -113,7 +116,7 @@ class OutboundDelivery:
         for data in records:
             record = Record(data)
             stored = record.properties
-            path, merged_subscriptions = routes.of(topic, properties.find(stored, b"originMqttTopic"))
+            path, merged_subscriptions = routes.of(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
             if merged_subscriptions:
                 routed = RoutedRecord(record, stored, path, level_of(stored))
                 offset = int.from_bytes(data[20:28], "big")
@@ -128,7 +131,7 @@ class OutboundDelivery:
             merged = merged.for_own_messages
         level = routed.level
         level = min(level, merged.level)
-        retained = merged.as_published and properties.find(routed.stored, b"mqttRetain") == b"true"
+        retained = merged.as_published and properties.find(routed.stored, properties.MQTT_RETAIN_START) == b"true"
         if level == AT_MOST_ONCE:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, merged.identifiers))
             self.schedule(session)

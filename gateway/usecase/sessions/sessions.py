@@ -291,7 +291,7 @@ class Sessions:
         message = will.message
         if will.expiry_s >= 0:
             expire_ms = self._clock.wall_ms() + 1000 * will.expiry_s
-            message.properties = properties.with_values(message.properties, {"HG_EXPIRE_MS": str(expire_ms)})
+            message.properties = properties.with_values(message.properties, {properties.HG_EXPIRE_MS: str(expire_ms)})
 
         def done(result: list[Placed] | Failure) -> None:
             if isinstance(result, Failure) and changes:

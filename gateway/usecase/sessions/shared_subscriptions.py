@@ -304,7 +304,7 @@ class SharedSubscriptions:
         session, subscription = member
         level = min(level_of(stored), subscription.level)
         routed = RoutedRecord(record, stored, path, level)
-        retained = subscription.as_published and properties.find(stored, b"mqttRetain") == b"true"
+        retained = subscription.as_published and properties.find(stored, properties.MQTT_RETAIN_START) == b"true"
         identifiers = (subscription.identifier,) if subscription.identifier else ()
         if level == AT_MOST_ONCE:
             session.outbox.append(Delivery(routed, AT_MOST_ONCE, 0, retained, False, identifiers))

@@ -108,7 +108,7 @@ class KeyOwners:
 
 def choose(strategy: str, owners: KeyOwners, candidates: list[Member], stored: bytes) -> Member | None:
     """One of `candidates`, who then stands last among them; None: nobody who may have it has room now."""
-    key = properties.find(stored, b"__SHARDINGKEY") if strategy == STICKY else b""
+    key = properties.find(stored, properties.SHARDING_KEY_START) if strategy == STICKY else b""
     if key:
         return owners.choose(key, candidates)
     best = -1

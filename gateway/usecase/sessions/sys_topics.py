@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from domain import property as properties
 from domain import record
 from domain.address import OTHER_PATHS_TOPIC
 from domain.filter.path import matches
@@ -19,6 +20,7 @@ from gateway.usecase.sessions.outbound import OutboundDelivery
 
 ROOT: Final = "$SYS/broker/"
 INTERVAL_NS: Final = 10 * SECOND_NS
+_RETAINED: Final = properties.entry(properties.QOS_LEVEL, "0") + properties.entry(properties.MQTT_RETAIN, "true")
 
 Source = Callable[[], Mapping[str, str]]
 """Facts by their path below ROOT, as they are now."""
@@ -45,7 +47,7 @@ class SysTopics:
         return None if text is None else self._record(path, text)
 
     def _record(self, path: str, text: str) -> bytes:
-        stored = f"originMqttTopic\x01{path}\x02qosLevel\x010\x02mqttRetain\x01true\x02".encode()
+        stored = properties.entry(properties.ORIGIN_MQTT_TOPIC, path) + _RETAINED
         now_ms = self._clock.wall_ms()
         return record.encode(Message(OTHER_PATHS_TOPIC, text.encode(), stored, born_ms=now_ms), 0, 0, now_ms, LOCAL_HOST)
 

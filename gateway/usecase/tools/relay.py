@@ -161,7 +161,7 @@ class Relaying:
 
     def _reply(self, connection: ClientConnection, command: SendReply) -> None:
         message = command.message
-        client_id = properties.text(message.properties, "REPLY_TO_CLIENT")
+        client_id = properties.text(message.properties, properties.REPLY_TO_CLIENT)
         client = self._registry.client(client_id)
         failure: Failure | None = None
         if not client_id:

@@ -175,8 +175,8 @@ def test_user_properties_are_properties_for_everybody_else() -> None:
         broker.store.read("t", queue, 0, 10, 1 << 20, None, lambda result: found.extend(getattr(result, "records", [])))
     (record,) = found
     assert stored.user(Record(record).properties) == {"plain": "1"}
-    assert stored.find(Record(record).properties, b"TAGS") == b"MQTT_COMMON"
-    assert stored.find(Record(record).properties, b"HG_CLIENT") == b"sender"
+    assert stored.find(Record(record).properties, stored.TAGS_START) == b"MQTT_COMMON"
+    assert stored.find(Record(record).properties, stored.HG_CLIENT_START) == b"sender"
 
 
 def test_a_slow_reader_loses_the_oldest_of_qos_0_only() -> None:
