@@ -102,11 +102,11 @@ class Node:
         config = Config(data=str(folder), durability=Durability.PAGE)
         self.parts: Parts = compose(config, {}, "127.0.0.1", self._disk, self.clock, SystemEntropy(), hot_bytes())
         collect_rarely()
-        self._house = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
+        self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
 
     def dial(self, wire: Wire, first: bytes) -> Pump:
         """A connection of MQTT, and what comes first over it."""
-        pump = Pump(self._house, "mqtt", self.parts.streams["mqtt"].connect)
+        pump = Pump(self._connection_context, "mqtt", self.parts.streams["mqtt"].connect)
         pump.connection_made(wire)
         pump.data_received(first)
         return pump

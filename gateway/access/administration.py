@@ -35,8 +35,8 @@ HIDDEN: Final = ""
 class Administration:
     """A use case (`gateway.usecase.handler.UseCase`) over the book."""
 
-    def __init__(self, book: AccessRecords) -> None:
-        self._book = book
+    def __init__(self, records: AccessRecords) -> None:
+        self._records = records
 
     def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
         """Commands of `domain.access`."""
@@ -55,15 +55,15 @@ class Administration:
         fault = name_fault(user.name) or password_fault(user.password)
         if fault:
             self._refuse(connection, command, fault)
-        elif user.name in self._book.users:
+        elif user.name in self._records.users:
             self._refuse(connection, command, "The user is existed.")
         elif user.privileged and not _privileged(connection, command):
             self._super_only(connection, command)
         else:
-            self._book.put_user(user, _answer(connection, command.ticket))
+            self._records.put_user(user, _answer(connection, command.ticket))
 
     def _update(self, connection: ClientConnection, command: UpdateUser) -> None:
-        known = self._book.users.get(command.name)
+        known = self._records.users.get(command.name)
         fault = "" if command.password is None else password_fault(command.password)
         if known is None:
             self._refuse(connection, command, "The user is not exist.")
@@ -81,34 +81,34 @@ class Administration:
             if self._last_super(known) and not (changed.privileged and changed.enabled):
                 self._refuse(connection, command, f"User:{known.name} is the last super user that is enabled")
                 return
-            self._book.put_user(changed, _answer(connection, command.ticket))
+            self._records.put_user(changed, _answer(connection, command.ticket))
 
     def _delete(self, connection: ClientConnection, command: DeleteUser) -> None:
-        known = self._book.users.get(command.name)
+        known = self._records.users.get(command.name)
         if known is not None and known.privileged and not _privileged(connection, command):
             self._super_only(connection, command)
         elif known is not None and self._last_super(known):
             self._refuse(connection, command, f"User:{known.name} is the last super user that is enabled")
         else:
-            self._book.drop_user(command.name, _answer(connection, command.ticket))
+            self._records.drop_user(command.name, _answer(connection, command.ticket))
 
     def _last_super(self, known: User) -> bool:
         if not (known.privileged and known.enabled):
             return False
-        return sum(user.privileged and user.enabled for user in self._book.users.values()) == 1
+        return sum(user.privileged and user.enabled for user in self._records.users.values()) == 1
 
     def _list(self, connection: ClientConnection, command: ListUsers) -> None:
         if command.name:
-            found = [user for user in (self._book.users.get(command.name),) if user is not None]
+            found = [user for user in (self._records.users.get(command.name),) if user is not None]
         else:
-            found = [user for name, user in sorted(self._book.users.items()) if command.part in name]
+            found = [user for name, user in sorted(self._records.users.items()) if command.part in name]
         if not _privileged(connection, command):
             found = [dataclasses.replace(user, password=HIDDEN) for user in found]
         connection.answer(UserList(command.ticket, found))
 
     def _put(self, connection: ClientConnection, command: PutPolicies) -> None:
         user, given = command.grant.user, command.grant.policies
-        known = self._book.grants.get(user)
+        known = self._records.grants.get(user)
         fault = name_fault(user) or _fault(given)
         if not given:
             fault = fault or "there is no policy"
@@ -119,10 +119,10 @@ class Administration:
             return
         kept = {(policy.default, policy.resource): policy for policy in (known.policies if known is not None else ())}
         kept.update({(policy.default, policy.resource): policy for policy in given})
-        self._book.put_policies(user, tuple(kept.values()), _answer(connection, command.ticket))
+        self._records.put_policies(user, tuple(kept.values()), _answer(connection, command.ticket))
 
     def _drop(self, connection: ClientConnection, command: DeletePolicies) -> None:
-        known = self._book.grants.get(command.user)
+        known = self._records.grants.get(command.user)
         if known is None:
             connection.answer(Done(command.ticket))
             return
@@ -130,11 +130,11 @@ class Administration:
         if command.resource:
             gone = (command.default, command.resource)
             kept = tuple(policy for policy in known.policies if (policy.default, policy.resource) != gone)
-        self._book.put_policies(command.user, kept, _answer(connection, command.ticket))
+        self._records.put_policies(command.user, kept, _answer(connection, command.ticket))
 
     def _grants(self, connection: ClientConnection, command: ListPolicies) -> None:
         found: list[Grant] = []
-        for user, grant in sorted(self._book.grants.items()):
+        for user, grant in sorted(self._records.grants.items()):
             if (command.user and user != command.user) or command.part not in user:
                 continue
             policies = tuple(policy for policy in grant.policies if command.resource in policy.resource)

@@ -34,18 +34,18 @@ class Access:
     """
 
     def __init__(
-        self, book: AccessRecords, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster"
+        self, records: AccessRecords, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster"
     ) -> None:
         """`cluster`: the name by which policies mean what is the whole node's."""
-        self.book = book
+        self.records = records
         self._cluster = cluster
         self.refused = {"not-authenticated": 0, "not-allowed": 0}
         self._wall_ms = wall_ms
         self._principals: dict[tuple[str, str, object, int], Principal] = {}
         self._verifiers = Verifiers()
-        self._take(config)
+        self._apply(config)
 
-    def _take(self, config: AccessConfig) -> None:
+    def _apply(self, config: AccessConfig) -> None:
         self.rules = tuple(config.rules)
         self.bans = config.banned
         self._anonymous = config.anonymous
@@ -57,8 +57,8 @@ class Access:
 
     def reconfigure(self, config: AccessConfig) -> None:
         """Another configuration is in force from now on, for those too who are here already. What is stored stays."""
-        self._take(config)
-        self.book.refix(config.grants)
+        self._apply(config)
+        self.records.set_fixed(config.grants)
 
     # Who
 
@@ -67,16 +67,16 @@ class Access:
         if credentials is None:
             name = certified or self._anonymous
             if not name:
-                return self._stranger("there are no credentials: username cannot be null.")
+                return self._not_authenticated("there are no credentials: username cannot be null.")
             return self._principal(name, host, proof=CERTIFICATE if certified else NOBODY)
         if isinstance(credentials, Signature):
-            return self._signed(credentials, host)
+            return self._by_signature(credentials, host)
         if isinstance(credentials, Password):
             text = credentials.secret.decode("utf-8", "replace")
             if not self._tokens.looks_like(text):
-                return self._known(credentials, host)
-            return self._bearer(text, host, credentials.user)
-        return self._bearer(credentials.text, host, "")
+                return self._by_password(credentials, host)
+            return self._by_token(text, host, credentials.user)
+        return self._by_token(credentials.text, host, "")
 
     def converse(self, method: str, host: str, entropy: Entropy) -> Exchange | None:
         """As `domain.access.Authority` has it."""
@@ -85,61 +85,63 @@ class Access:
 
     def _scram(self, host: str, entropy: Entropy) -> Exchange:
         def judge(user: str) -> Principal | Failure:
-            return self._principal(user, host, True) if user else self._stranger("the user name or the password is wrong")
+            return (
+                self._principal(user, host, True) if user else self._not_authenticated("the user name or the password is wrong")
+            )
 
-        return ScramExchange(self.book.users, self._verifiers, judge, entropy)
+        return ScramExchange(self.records.users, self._verifiers, judge, entropy)
 
     def _jwt(self, host: str, entropy: Entropy) -> Exchange:
-        return TokenExchange(lambda text: self._bearer(text, host, ""))
+        return TokenExchange(lambda text: self._by_token(text, host, ""))
 
-    def _signed(self, given: Signature, host: str) -> Principal | Failure:
-        user = self.book.users.get(given.user)
+    def _by_signature(self, given: Signature, host: str) -> Principal | Failure:
+        user = self.records.users.get(given.user)
         if user is None:
-            return self._stranger(f"User:{given.user[:128]} is not found.")
+            return self._not_authenticated(f"User:{given.user[:128]} is not found.")
         wanted = hmac.digest(user.password.encode(), given.content, "sha1")
         if not hmac.compare_digest(wanted, given.mac):
-            return self._stranger("check signature failed.")
+            return self._not_authenticated("check signature failed.")
         return self._principal(given.user, host, True)
 
-    def _known(self, given: Password, host: str) -> Principal | Failure:
-        user = self.book.users.get(given.user)
+    def _by_password(self, given: Password, host: str) -> Principal | Failure:
+        user = self.records.users.get(given.user)
         # A name that is not there costs as much time as a wrong password.
         wanted = user.password.encode() if user is not None else _NOBODY
         if not hmac.compare_digest(wanted, given.secret) or user is None:
-            return self._stranger("the user name or the password is wrong")
+            return self._not_authenticated("the user name or the password is wrong")
         return self._principal(given.user, host, True)
 
-    def _bearer(self, text: str, host: str, user: str) -> Principal | Failure:
+    def _by_token(self, text: str, host: str, user: str) -> Principal | Failure:
         found = self._tokens.check(text)
         if isinstance(found, str):
-            return self._stranger(found)
+            return self._not_authenticated(found)
         name, expires_ms, key = found
         if user and user != name:
-            return self._stranger("the token names another user")
+            return self._not_authenticated("the token names another user")
         return self._principal(name, host, expires_ms=expires_ms, proof=(TOKEN, key))
 
     def _principal(
         self, name: str, host: str, registered: bool = False, expires_ms: int = 0, proof: object = None
     ) -> Principal | Failure:
         """A name that is proven. One from a token or a certificate need not be in the book; one that is disabled is refused."""
-        known = self.book.users.get(name)
+        known = self.records.users.get(name)
         if known is not None and not known.enabled:
-            return self._stranger(f"User:{name} is disabled.")
+            return self._not_authenticated(f"User:{name} is disabled.")
         if registered:
-            proof = self.book.generation(name)
+            proof = self.records.generation(name)
         key = (name, host, proof, expires_ms)
         found = self._principals.get(key)
         if found is None:
             if len(self._principals) >= PRINCIPALS_MAX:
                 self._principals.clear()
             found = self._principals[key] = Principal(name, host, False, registered, expires_ms, 0, proof)
-        if found.epoch != self.book.epoch:
-            found.epoch = self.book.epoch
+        if found.epoch != self.records.epoch:
+            found.epoch = self.records.epoch
             found.privileged = known is not None and known.privileged
             found.verdicts = {}
         return found
 
-    def _stranger(self, text: str) -> Failure:
+    def _not_authenticated(self, text: str) -> Failure:
         self.refused["not-authenticated"] += 1
         return Failure(ErrorCode.NOT_AUTHENTICATED, text)
 
@@ -148,17 +150,17 @@ class Access:
     def current(self, principal: Principal) -> Failure | None:
         """Whether a principal still stands: its user may have changed since, its token may have run out."""
         if principal.expires_ms and self._wall_ms() >= principal.expires_ms:
-            return self._stranger("the token has expired")
-        if principal.epoch == self.book.epoch:
+            return self._not_authenticated("the token has expired")
+        if principal.epoch == self.records.epoch:
             return None
-        known = self.book.users.get(principal.user)
+        known = self.records.users.get(principal.user)
         if known is not None and not known.enabled:
-            return self._stranger(f"User:{principal.user} is disabled.")
+            return self._not_authenticated(f"User:{principal.user} is disabled.")
         if known is None and principal.registered:
-            return self._stranger(f"User:{principal.user} is not found.")
+            return self._not_authenticated(f"User:{principal.user} is not found.")
         if not self._proven(principal):
-            return self._stranger(f"User:{principal.user} has to say anew who it is.")
-        principal.epoch = self.book.epoch
+            return self._not_authenticated(f"User:{principal.user} has to say anew who it is.")
+        principal.epoch = self.records.epoch
         principal.privileged = known is not None and known.privileged
         principal.verdicts = {}
         return None
@@ -167,12 +169,12 @@ class Access:
         """What it was proven by still counts: the password has not changed, the token's key is still taken."""
         proof = principal.proof
         if principal.registered:
-            return proof == self.book.generation(principal.user)
+            return proof == self.records.generation(principal.user)
         if proof == NOBODY:
             return principal.user == self._anonymous
         return self._tokens.holds(proof[1]) if isinstance(proof, tuple) else True
 
-    def first(self, principal: Principal, wanted: Iterable[Need | PathNeed], client: str) -> Failure | None:
+    def first_denial(self, principal: Principal, wanted: Iterable[Need | PathNeed], client: str) -> Failure | None:
         """The first refusal among needs."""
         for need in wanted:
             if isinstance(need, PathNeed):
@@ -190,7 +192,7 @@ class Access:
             return verdicts[need]
         except KeyError:
             name = self._cluster if need.kind == CLUSTER else need.name
-            allowed = self.book.entries(principal.user).allow(need.kind, name, need.actions, principal.host)
+            allowed = self.records.entries(principal.user).allow(need.kind, name, need.actions, principal.host)
             found = None if allowed else self._denial(principal, need.actions[0], f"{need.kind}:{name}")
             if len(verdicts) >= VERDICTS_MAX:
                 verdicts.clear()

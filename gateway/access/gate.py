@@ -19,8 +19,8 @@ from domain.mqtt_session import Attach, SendOnce, Subscribe, Subscribed
 from domain.principal import GATEWAY, Principal
 from domain.transaction import EndTransaction, Transactions
 from gateway.access import needs
-from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
+from gateway.access.revocation import AccessRevocation
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 
@@ -40,14 +40,14 @@ class Gate:
         access: Access,
         handler: Handler,
         transactions: Transactions | None = None,
-        attendance: Attendance | None = None,
+        revocation: AccessRevocation | None = None,
     ) -> None:
         """`transactions` tells the topics of half messages; without it, decisions are for Super users.
 
         `attendance` is told who acts for whom; without it, whoever loses access learns it by the next word.
         """
         self._access = access
-        self._attendance = attendance
+        self._revocation = revocation
         self._handle = handler.handle
         self._transactions = transactions
         self._special: dict[type[Command], Callable[[ClientConnection, Principal, Command], None]] = {
@@ -71,13 +71,13 @@ class Gate:
             self._access.refused["not-authenticated"] += 1
             self._refuse(connection, command, _NOBODY)
             return
-        if principal.expires_ms or principal.epoch != self._access.book.epoch:
+        if principal.expires_ms or principal.epoch != self._access.records.epoch:
             fallen = self._access.current(principal)
             if fallen is not None:
                 self._refuse(connection, command, fallen)
                 return
-        if connection.seen is not principal and self._attendance is not None:
-            self._attendance.saw(connection, principal)
+        if connection.last_principal is not principal and self._revocation is not None:
+            self._revocation.track(connection, principal)
         special = self._special.get(kind)
         if special is not None:
             special(connection, principal, command)
@@ -92,7 +92,7 @@ class Gate:
             text = f"User:{principal.user}: {type(command).__name__} is for Super users"
             self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text, denied=True))
             return
-        failure = self._access.first(principal, wanted(command), connection.client_id)
+        failure = self._access.first_denial(principal, wanted(command), connection.client_id)
         if failure is None:
             self._handle(connection, command)
         else:
@@ -123,7 +123,7 @@ class Gate:
             if not ruled and key in verdicts:
                 failure = verdicts[key]
             else:
-                failure = self._access.first(principal, (needs.publish(path, topic),), client)
+                failure = self._access.first_denial(principal, (needs.publish(path, topic),), client)
                 if not ruled:
                     verdicts[key] = failure
             if failure is not None:
@@ -138,7 +138,7 @@ class Gate:
             return
         outcomes: list[Failure | None] = []
         for subscription in command.subscriptions:
-            subscription.refused = self._access.first(principal, needs.subscription(subscription), connection.client_id)
+            subscription.refused = self._access.first_denial(principal, needs.subscription(subscription), connection.client_id)
             outcomes.append(subscription.refused)
         self._access.refused["not-allowed"] += len(outcomes) - outcomes.count(None)
         if None in outcomes:
@@ -154,7 +154,7 @@ class Gate:
             self._deny(connection, command, banned)
             return
         if not principal.privileged:
-            failure = self._access.first(principal, needs.TABLE[Attach](command), command.client_id)
+            failure = self._access.first_denial(principal, needs.TABLE[Attach](command), command.client_id)
             if failure is not None:
                 self._deny(connection, command, failure)
                 return
@@ -162,8 +162,8 @@ class Gate:
         if command.will is not None:
             _sign(principal, (command.will.message,))
         self._handle(connection, command)
-        if self._attendance is not None and not command.clean_start:
-            self._attendance.resumed(connection)
+        if self._revocation is not None and not command.clean_start:
+            self._revocation.session_resumed(connection)
 
     def _renew(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """The connection goes on as the same user, until the end of the newer proof."""
@@ -177,7 +177,7 @@ class Gate:
 
     def _ask(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         assert isinstance(command, Ask)
-        failure = None if principal.privileged else self._access.first(principal, command.needs, connection.client_id)
+        failure = None if principal.privileged else self._access.first_denial(principal, command.needs, connection.client_id)
         if failure is None:
             connection.answer(Done(command.ticket))
         else:
@@ -197,7 +197,9 @@ class Gate:
             else:
                 topic = self._transactions.topic(command.group, command.message_id, command.offset)
                 if topic:
-                    failure = self._access.first(principal, (needs.of_topic(topic, needs.PUBLISH),), connection.client_id)
+                    failure = self._access.first_denial(
+                        principal, (needs.of_topic(topic, needs.PUBLISH),), connection.client_id
+                    )
         if failure is None:
             self._handle(connection, command)
         else:

@@ -34,7 +34,7 @@ class AccessRecords:
         self._entries: dict[str, Entries] = {}
         self._generations: dict[str, int] = {}
         self.epoch = 1
-        self.changed: Callable[[], None] = _nothing
+        self.on_change: Callable[[], None] = _nothing
         self.users: dict[str, User] = {}
         self.grants: dict[str, Grant] = {}
         for key, value in state.scan(SPACE, b"u"):
@@ -46,15 +46,15 @@ class AccessRecords:
         """A number that changes with the user's password."""
         return self._generations.get(user, 0)
 
-    def refix(self, fixed: Iterable[Grant]) -> None:
+    def set_fixed(self, fixed: Iterable[Grant]) -> None:
         """Other grants of the configuration; whoever remembers a decision has to forget it."""
         self._fixed = {grant.user: grant.policies for grant in fixed}
-        self._turn()
+        self._invalidate()
 
-    def _turn(self) -> None:
+    def _invalidate(self) -> None:
         self.epoch += 1
         self._entries.clear()
-        self.changed()
+        self.on_change()
 
     def entries(self, user: str) -> Entries:
         """What `user` may do."""
@@ -109,7 +109,7 @@ class AccessRecords:
         def stored(result: None | Failure) -> None:
             if result is None:
                 kept()
-                self._turn()
+                self._invalidate()
             done(result)
 
         self._state.put(changes, stored)

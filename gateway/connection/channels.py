@@ -50,11 +50,11 @@ class _Channel:
         """The channel alone: the connection may carry others."""
         self._outer.answer(Said(self._name, None))
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """The channel alone."""
         self._outer.answer(ReadingPaused(self._name, until_ns))
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """Access has ended: the client hears it in its protocol's words, and the channel is closed."""
         self._outer.answer(Said(self._name, AccessRevoked(failure)))
         self.close()

@@ -10,7 +10,7 @@ from domain.event import Event
 from domain.principal import Principal
 
 
-class Shell(Protocol):
+class ConnectionDriver(Protocol):
     """What carries a session's answers out: a pump."""
 
     def answer(self, event: Event) -> None:
@@ -19,14 +19,14 @@ class Shell(Protocol):
     def close(self) -> None:
         """Close the connection after what is queued."""
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """Read nothing more of this connection before monotonic `until_ns`."""
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """Access has ended: say so in the protocol's words, and close."""
 
 
-class ClosedShell:
+class ClosedDriver:
     """The shell of a session that has ended: nothing reaches anybody."""
 
     def answer(self, event: Event) -> None:
@@ -35,14 +35,14 @@ class ClosedShell:
     def close(self) -> None:
         """It is closed."""
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """Nothing is read any more."""
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """There is nobody to be told."""
 
 
-GONE: Final = ClosedShell()
+CLOSED_DRIVER: Final = ClosedDriver()
 
 
 class ClientConnection:
@@ -56,30 +56,35 @@ class ClientConnection:
     Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
     """
 
-    __slots__ = ("client_id", "closed", "on_close", "on_ease", "principal", "protocol", "seen", "shared", "shell", "stalled")
+    __slots__ = (
+        "client_id", "closed", "driver", "last_principal", "on_close", "on_writable", "principal", "protocol", "shared",
+        "stalled",
+    )  # fmt: skip
 
-    def __init__(self, protocol: str, shell: Shell, principal: Principal | None = None, shared: bool = False) -> None:
+    def __init__(
+        self, protocol: str, driver: ConnectionDriver, principal: Principal | None = None, shared: bool = False
+    ) -> None:
         self.protocol = protocol
-        self.shell: Shell = shell
+        self.driver: ConnectionDriver = driver
         self.principal = principal
         self.client_id = ""
-        self.seen: Principal | None = None
+        self.last_principal: Principal | None = None
         self.shared = shared
         self.closed = False
         self.stalled = False
         self.on_close: list[Callable[[], None]] = []
-        self.on_ease: Callable[[], None] | None = None
+        self.on_writable: Callable[[], None] | None = None
 
     def answer(self, event: Event) -> None:
         """Answer a command of this session."""
         if not self.closed:
-            self.shell.answer(event)
+            self.driver.answer(event)
 
-    def ease(self) -> None:
+    def became_writable(self) -> None:
         """Its peer reads again."""
         self.stalled = False
-        if self.on_ease is not None and not self.closed:
-            self.on_ease()
+        if self.on_writable is not None and not self.closed:
+            self.on_writable()
 
     def end(self) -> None:
         """The connection is gone: undo what hangs on it."""
@@ -90,5 +95,5 @@ class ClientConnection:
             undo()
         self.on_close.clear()
         # The shell holds this session too: let go of each other, the memory of both is free at once, without the collector.
-        self.on_ease = None
-        self.shell = GONE
+        self.on_writable = None
+        self.driver = CLOSED_DRIVER

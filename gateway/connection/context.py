@@ -58,29 +58,30 @@ class ConnectionContext:
     """
 
     __slots__ = (
-        "clock", "connections_max", "door", "fronts", "handler", "hang_up", "ledger", "output_bytes_max", "pumps", "turn",
+        "admission_check", "clock", "connections_max", "counter_registry", "half_close", "handler", "is_proxy",
+        "output_bytes_max", "pumps", "turn_flush",
     )  # fmt: skip
 
     def __init__(
         self,
         handler: Handler,
         clock: Clock,
-        ledger: CounterRegistry,
+        counter_registry: CounterRegistry,
         connections_max: int,
-        hang_up: Callable[[Any], None] | None = None,
-        door: AdmissionCheck | None = None,
-        fronts: Callable[[str], bool] = _nobody,
+        half_close: Callable[[Any], None] | None = None,
+        admission_check: AdmissionCheck | None = None,
+        is_proxy: Callable[[str], bool] = _nobody,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:
         self.output_bytes_max = output_bytes_max
-        self.door = door
-        self.fronts = fronts
-        self.hang_up = hang_up
+        self.admission_check = admission_check
+        self.is_proxy = is_proxy
+        self.half_close = half_close
         self.handler = handler
         self.clock = clock
-        self.ledger = ledger
+        self.counter_registry = counter_registry
         self.connections_max = connections_max
-        self.turn = TurnFlush(clock)
+        self.turn_flush = TurnFlush(clock)
         self.pumps: dict[Any, None] = {}
 
     @property
@@ -88,7 +89,7 @@ class ConnectionContext:
         """There are as many connections as there may be."""
         return len(self.pumps) >= self.connections_max
 
-    def meet(self, transport: Transport) -> Peer:
+    def accept(self, transport: Transport) -> Peer:
         """Who is at the other end of a new connection, whose output is bounded from now on."""
         if self.output_bytes_max != OUTPUT_BYTES_MAX:
             transport.set_write_buffer_limits(self.output_bytes_max)
@@ -99,18 +100,18 @@ class ConnectionContext:
 class ConnectionAdmission:
     """One connection at the door, once it is known whose it is."""
 
-    __slots__ = ("_host", "_house")
+    __slots__ = ("_context", "_host")
 
-    def __init__(self, house: ConnectionContext) -> None:
-        self._house = house
+    def __init__(self, context: ConnectionContext) -> None:
+        self._context = context
         self._host = ""
 
     def enter(self, host: str, now: int) -> str:
         """Why a connection from `host` may not be, "" when it may. Asked again it says the same as before."""
-        door = self._house.door
-        if door is None or self._host or self._house.fronts(host):
+        admission_check = self._context.admission_check
+        if admission_check is None or self._host or self._context.is_proxy(host):
             return ""
-        reason = door.enter(host, now)
+        reason = admission_check.enter(host, now)
         if reason is not None:
             return str(reason.value)
         self._host = host
@@ -118,8 +119,8 @@ class ConnectionAdmission:
 
     def leave(self) -> None:
         """It is over."""
-        if self._host and self._house.door is not None:
-            self._house.door.leave(self._host)
+        if self._host and self._context.admission_check is not None:
+            self._context.admission_check.leave(self._host)
             self._host = ""
 
 
@@ -136,24 +137,24 @@ class DeadlineTimer:
         self.when = 0
 
     @property
-    def on(self) -> bool:
+    def pending(self) -> bool:
         """The time has not come yet."""
         return self._timer is not None
 
-    def begin(self, when_ns: int) -> None:
+    def start(self, when_ns: int) -> None:
         """Go off at `when_ns`, and not when it would have before."""
-        self.end()
+        self.cancel()
         self.when = when_ns
         self._timer = self._clock.call_at(when_ns, self._due)
 
-    def prolong(self, when_ns: int) -> bool:
+    def extend(self, when_ns: int) -> bool:
         """`begin`, unless that would not be later; True when it is."""
         if when_ns <= self.when:
             return False
-        self.begin(when_ns)
+        self.start(when_ns)
         return True
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Do not go off."""
         if self._timer is not None:
             self._timer.cancel()
@@ -161,7 +162,7 @@ class DeadlineTimer:
 
     def close(self) -> None:
         """Never go off again: let go of who would have been called, who holds this alarm."""
-        self.end()
+        self.cancel()
         self._callback = _nothing
 
     def _due(self) -> None:
@@ -180,17 +181,17 @@ def peer_of(transport: Transport) -> Peer:
     return Peer(host, port, host_bytes(host, port), local_host, local_port)
 
 
-def write(transport: Transport, parts: Sequence[bytes], figures: ProtocolCounters) -> None:
+def write(transport: Transport, parts: Sequence[bytes], counters: ProtocolCounters) -> None:
     """Hand `parts` to the transport in one call, and count them."""
     count = len(parts)
     if count == 0:
         return
     if count == 1:
-        figures.bytes_out += len(parts[0])
+        counters.bytes_out += len(parts[0])
         transport.write(parts[0])
         return
     size = sum(map(len, parts))
-    figures.bytes_out += size
+    counters.bytes_out += size
     if size <= JOIN_BYTES_MAX:
         transport.write(b"".join(parts))
     else:

@@ -38,42 +38,40 @@ log = logging.getLogger("headgate.pump")
 
 @final
 class Pump:
-    """Drives one stream connection, and is its session's shell.
+    """Drives one stream connection: `connect` makes it when the socket is there.
 
-    `connect` makes the connection when the socket is there. With `labels` what it makes is an `Recognition`: the pump drives
-    the connection that this chooses, and counts it under the label of the protocol that it finds.
+    With `labels` it makes a `Recognition`, whose chosen connection is driven, and counted under the label of its protocol.
     """
 
     __slots__ = (
-        "_connect", "_connection", "_dirty", "_ended", "_figures", "_handler", "_held", "_house", "_labels",
-        "_now", "_opening", "_over", "_paused", "_refused", "_rest", "_stalled", "_timer",
-        "_transport", "_turn", "_visit", "_watchdog", "client",
+        "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_finished",
+        "_handler", "_input_ended", "_input_stopped", "_labels", "_now", "_paused", "_recognition", "_refused", "_stalled",
+        "_throttle_timer", "_transport", "_turn_flush", "_watchdog", "client",
     )  # fmt: skip
 
     def __init__(
         self,
-        house: ConnectionContext,
+        context: ConnectionContext,
         protocol: str,
         connect: Callable[[Peer, int], Connection],
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        self._house = house
-        self._handler = house.handler
-        self._turn = house.turn
-        self._now = house.clock.monotonic_ns
-        self._figures: ProtocolCounters = house.ledger.of(protocol)
+        self._context = context
+        self._handler = context.handler
+        self._turn_flush = context.turn_flush
+        self._now = context.clock.monotonic_ns
+        self._counters: ProtocolCounters = context.counter_registry.of(protocol)
         self._connect = connect
         self._labels = labels
-        self._opening: Recognition | None = None
+        self._recognition: Recognition | None = None
         self._connection: Connection
         self._transport: Transport | None = None
-        self._timer = DeadlineTimer(house.clock, self._due)
-        self._watchdog = DeadlineTimer(house.clock, self._overdue)
-        self._dirty = self._paused = self._held = self._refused = self._stalled = False
-        self._visit = ConnectionAdmission(house)
-        self._rest = DeadlineTimer(house.clock, self._rested)
-        self._over = False
-        self._ended = False
+        self._deadline_timer = DeadlineTimer(context.clock, self._deadline_due)
+        self._watchdog = DeadlineTimer(context.clock, self._overdue)
+        self._dirty = self._paused = self._input_stopped = self._refused = False
+        self._stalled = self._finished = self._input_ended = False
+        self._admission = ConnectionAdmission(context)
+        self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
         self.client = ClientConnection(protocol, self)
 
     # What the loop calls
@@ -81,88 +79,88 @@ class Pump:
     def connection_made(self, transport: Transport) -> None:
         """The socket is there: make the connection and arm its handshake deadline."""
         now = self._now()
-        peer = self._house.meet(transport)
+        peer = self._context.accept(transport)
         self._transport = transport
-        if self._turned_away("connections-max" if self._house.full else self._visit.enter(peer.host, now)):
+        if self._refuse_admission("connections-max" if self._context.full else self._admission.enter(peer.host, now)):
             return
         try:
             self._connection = self._connect(peer, now)
         except Exception:  # an adapter's bug costs its own connection and nobody else anything
-            self._ended = True
+            self._input_ended = True
             self._fault("connect")
             return
         if self._labels is not None:
-            self._opening = cast(Recognition, self._connection)
-        self._house.pumps[self] = None
-        self._figures.opened()
-        self._mark()
+            self._recognition = cast(Recognition, self._connection)
+        self._context.pumps[self] = None
+        self._counters.opened()
+        self._schedule_flush()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
-        if self._over:
+        if self._finished:
             return
         self._refused = False
         try:
             commands = self._connection.receive(data, self._now())
-            if self._opening is not None:
-                self._choose(self._opening)
-                if self._over:
+            if self._recognition is not None:
+                self._recognised(self._recognition)
+                if self._finished:
                     return
         except Exception:  # as in `connection_made`
             self._fault("receive")
             return
-        self._figures.bytes_in += len(data)
+        self._counters.bytes_in += len(data)
         for command in commands:
             self._handle(command)
         if not self._dirty:
-            self._mark()
+            self._schedule_flush()
 
     def eof_received(self) -> bool:
         """The peer has finished sending. True: our side stays open until the connection has had its say."""
-        self._ended = True
-        if self._over:
+        self._input_ended = True
+        if self._finished:
             return self._dirty
         self._drive(self._connection.receive, b"")
-        if not self._over:
-            self._watch(HALF_CLOSED_NS)
+        if not self._finished:
+            self._start_watchdog(HALF_CLOSED_NS)
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The socket is gone, by whichever side."""
-        if not self._over and not self._ended:
-            self._ended = True
+        if not self._finished and not self._input_ended:
+            self._input_ended = True
             self._drive(self._connection.receive, b"")
-        if not self._over:
+        if not self._finished:
             self._handle(Disconnected("reset" if exc is not None else "lost"))
         self._transport = None
-        if self._house.pumps.pop(self, self) is None:
-            self._figures.connections_open -= 1
-        self._visit.leave()
-        for alarm in (self._timer, self._watchdog, self._rest):
-            alarm.close()
+        if self._context.pumps.pop(self, self) is None:
+            self._counters.connections_open -= 1
+        self._admission.leave()
+        for timer in (self._deadline_timer, self._watchdog, self._throttle_timer):
+            timer.close()
 
     def pause_writing(self) -> None:
         """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""
         self._stalled = self.client.stalled = True
         self._set_reading(False)
-        self._watch(STALL_NS)
+        self._start_watchdog(STALL_NS)
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._stalled = False
-        self.client.ease()
-        if self._over:
-            self._watch(LINGER_NS)
+        self.client.became_writable()
+        if self._finished:
+            self._start_watchdog(LINGER_NS)
             return
-        self._watchdog.end()
-        self._mark()
+        self._watchdog.cancel()
+        self._schedule_flush()
 
     # What the session calls
 
     def answer(self, event: Event) -> None:
         """Give `event` to the connection; its bytes are written at the end of this turn."""
         if type(event) is not Sent:
-            self._figures.answered(event)
+            self._counters.answered(event)
             self._refused = type(event) is Refused
         try:
             self._connection.answer(event, self._now())
@@ -170,28 +168,28 @@ class Pump:
             self._fault("answer")
             return
         if not self._dirty:
-            self._mark()
+            self._schedule_flush()
 
     def close(self) -> None:
         """End the session, and close the socket when what is queued has been written."""
-        self._end("closed-by-node")
+        self._disconnect("closed-by-node")
 
     def drain(self) -> None:
         """The node stops: the connection says so where its protocol has words for it, and ends."""
         verb = getattr(self._connection, "drain", None)
-        if verb is not None and not self._over:
+        if verb is not None and not self._finished:
             self._drive(verb)
         self.close()
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """Access has ended: the connection says so where its protocol has words for it, and ends."""
-        if not self._over:
+        if not self._finished:
             self.answer(AccessRevoked(failure))
-            self._end(Ending.REVOKED.value)
+            self._disconnect(Ending.REVOKED.value)
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """Read nothing more before `until_ns`. What is read already is carried out."""
-        if not self._over and self._rest.prolong(until_ns):
+        if not self._finished and self._throttle_timer.extend(until_ns):
             self._set_reading(False)
 
     def abort(self) -> None:
@@ -201,7 +199,7 @@ class Pump:
 
     def pause(self) -> None:
         """Take no more bytes: the node is about to stop."""
-        self._held = True
+        self._input_stopped = True
         self._set_reading(False)
 
     # The turn
@@ -214,25 +212,27 @@ class Pump:
             return
         connection = self._connection
         try:
-            over = self._over or connection.closed
-            if over or not self._stalled:
-                write(transport, connection.outgoing(), self._figures)
-            if not over:
+            finished = self._finished or connection.closed
+            if finished or not self._stalled:
+                write(transport, connection.outgoing(), self._counters)
+            if not finished:
                 deadline = connection.deadline()
-                if deadline is not None and (not self._timer.on or deadline < self._timer.when):
-                    self._timer.begin(deadline)
+                if deadline is not None and (not self._deadline_timer.pending or deadline < self._deadline_timer.when):
+                    self._deadline_timer.start(deadline)
         except Exception:  # as in `connection_made`
             self._fault("outgoing")
             return
-        if over:
-            self._finish(transport)
+        if finished:
+            self._close_socket(transport)
         elif connection.reading is self._paused:
-            self._set_reading(connection.reading and not self._stalled and not self._held and not self._rest.on)
+            self._set_reading(
+                connection.reading and not self._stalled and not self._input_stopped and not self._throttle_timer.pending
+            )
 
-    def _end(self, reason: str) -> None:
-        if not self._over:
+    def _disconnect(self, reason: str) -> None:
+        if not self._finished:
             self._handle(Disconnected(reason))
-            self._mark()
+            self._schedule_flush()
 
     def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
         """What happens seldom: the end of the stream, a deadline."""
@@ -244,96 +244,96 @@ class Pump:
         for command in commands:
             self._handle(command)
         if not self._dirty:
-            self._mark()
+            self._schedule_flush()
 
     def _handle(self, command: Command) -> None:
         if isinstance(command, (Send, SendOnce)):
-            self._figures.messages_in += len(command.messages)
+            self._counters.messages_in += len(command.messages)
         elif type(command) is Disconnected:
-            if self._over:
+            if self._finished:
                 return
-            self._over = True
-            self._figures.disconnected(command.reason, self._refused)
+            self._finished = True
+            self._counters.disconnected(command.reason, self._refused)
         try:
             self._handler.handle(self.client, command)
-            if self._over:
+            if self._finished:
                 self.client.end()
         except Exception:  # a use case's bug is treated like an adapter's
             self._fault("handle")
 
-    def _turned_away(self, reason: str) -> bool:
+    def _refuse_admission(self, reason: str) -> bool:
         """Not a word is said: whoever is not let in costs as little as possible. "" lets in."""
         if reason:
-            self._over = True
-            self._figures.refused(reason)
+            self._finished = True
+            self._counters.refused(reason)
             self.abort()
-        return self._over
+        return self._finished
 
-    def _choose(self, opening: Recognition) -> None:
+    def _recognised(self, recognition: Recognition) -> None:
         """The opening may have found out who is speaking: drive that connection and count under its name."""
-        self._connection = opening.chosen
-        if opening.protocol == "" or self._labels is None:
+        self._connection = recognition.chosen
+        if recognition.protocol == "" or self._labels is None:
             return
-        if self._turned_away(self._visit.enter(opening.peer.host, self._now())):
+        if self._refuse_admission(self._admission.enter(recognition.peer.host, self._now())):
             return
-        label = self.client.protocol = self._labels[opening.protocol]
-        self._figures = self._house.ledger.moved(self._figures, label)
-        self._opening = None
+        label = self.client.protocol = self._labels[recognition.protocol]
+        self._counters = self._context.counter_registry.move_connection(self._counters, label)
+        self._recognition = None
 
-    def _finish(self, transport: Transport) -> None:
+    def _close_socket(self, transport: Transport) -> None:
         """All is said. To close while the peer still sends would reset the connection, and take our last words with it."""
-        if not self._over:
+        if not self._finished:
             self._handle(Disconnected("closed"))
-        if self._ended or self._house.hang_up is None:
+        if self._input_ended or self._context.half_close is None:
             transport.close()
         else:
             self._set_reading(True)
-            self._house.hang_up(transport)
-        self._watch(STALL_NS if self._stalled else LINGER_NS)
+            self._context.half_close(transport)
+        self._start_watchdog(STALL_NS if self._stalled else LINGER_NS)
 
-    def _mark(self) -> None:
+    def _schedule_flush(self) -> None:
         self._dirty = True
-        self._turn.add(self)
+        self._turn_flush.add(self)
 
     def _set_reading(self, reading: bool) -> None:
         if self._transport is not None and reading is self._paused:
             self._paused = not reading
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
-    def _rested(self) -> None:
-        if not self._over:
+    def _throttle_over(self) -> None:
+        if not self._finished:
             self.answer(ReadingResumed())
 
-    def _due(self) -> None:
+    def _deadline_due(self) -> None:
         """The timer went off; deadlines that moved on in the meantime are only re-armed for."""
-        if self._over or self._transport is None:
+        if self._finished or self._transport is None:
             return
-        if self._rest.on:
+        if self._throttle_timer.pending:
             self.answer(ReadingResumed())
         deadline = self._connection.deadline()
         if deadline is None:
             return
         if deadline > self._now():
-            self._timer.begin(deadline)
+            self._deadline_timer.start(deadline)
             return
         self._drive(self._connection.expire)
 
-    def _watch(self, limit_ns: int) -> None:
+    def _start_watchdog(self, limit_ns: int) -> None:
         """Drop the connection when it is still there after `limit_ns`."""
         if self._transport is not None:
-            self._watchdog.begin(self._now() + limit_ns)
+            self._watchdog.start(self._now() + limit_ns)
 
     def _overdue(self) -> None:
         if self._stalled:
-            self._end(Ending.SLOW_READER.value)
+            self._disconnect(Ending.SLOW_READER.value)
         self.abort()
 
     def _fault(self, where: str) -> None:
         """A bug of ours: once in the log with its traceback, counted, and the connection is over."""
         log.exception("%s: %s failed; the connection is closed", self.client.protocol, where)
-        self._figures.refused("adapter-fault")
-        if not self._over:
-            self._over = True
-            self._figures.disconnected("adapter-fault", True)
+        self._counters.refused("adapter-fault")
+        if not self._finished:
+            self._finished = True
+            self._counters.disconnected("adapter-fault", True)
             self.client.end()
         self.abort()

@@ -8,36 +8,36 @@ from domain.limits import SECOND_NS
 from domain.refusal import Ending
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.config import LimitsConfig
-from gateway.guard.flapping import Flapping
+from gateway.guard.flapping import FlappingDetector
 
 
 @final
 class Admission:
     """Counts connections by address. There is one only where something limits them."""
 
-    __slots__ = ("_address_rate", "_all_rate", "_flapping", "_inside", "_most")
+    __slots__ = ("_address_rate", "_all_rate", "_flapping", "_open", "_per_address_max")
 
     def __init__(self, limits: LimitsConfig) -> None:
-        self._inside: dict[str, int] = {}
-        self.take(limits)
+        self._open: dict[str, int] = {}
+        self.apply(limits)
 
-    def take(self, limits: LimitsConfig) -> None:
+    def apply(self, limits: LimitsConfig) -> None:
         """These limits count from now on; who is inside stays."""
-        self._most = limits.connections_per_address
+        self._per_address_max = limits.connections_per_address
         burst, keys = limits.burst_s, limits.keys_max
         self._all_rate = Bucket(RateLimit(limits.connects_per_s, burst)) if limits.connects_per_s else None
         each = limits.address_connects_per_s
         self._address_rate: Buckets[str] | None = Buckets(RateLimit(each, burst), keys) if each else None
         often = limits.flapping_address_connects
         window, hold = limits.flapping_window_s * SECOND_NS, limits.flapping_hold_s * SECOND_NS
-        self._flapping: Flapping[str] | None = Flapping(often, window, hold, keys) if often else None
+        self._flapping: FlappingDetector[str] | None = FlappingDetector(often, window, hold, keys) if often else None
 
     def enter(self, host: str, now: int) -> Ending | None:
         """A connection from `host`: None, and it is counted until `leave`; or why it may not be."""
         if self._flapping is not None and self._flapping.connect(host, now):
             return Ending.FLAPPING
-        count = self._inside.get(host, 0)
-        if self._most and count >= self._most:
+        count = self._open.get(host, 0)
+        if self._per_address_max and count >= self._per_address_max:
             return Ending.ADDRESS_CONNECTIONS
         for bucket in (self._all_rate, None if self._address_rate is None else self._address_rate.of(host)):
             if bucket is not None and bucket.wait_ns(now):
@@ -46,17 +46,17 @@ class Admission:
             self._all_rate.take(1, now)
         if self._address_rate is not None:
             self._address_rate.of(host).take(1, now)
-        self._inside[host] = count + 1
+        self._open[host] = count + 1
         return None
 
     def leave(self, host: str) -> None:
         """A connection that had been let in is over."""
-        count = self._inside[host] - 1
+        count = self._open[host] - 1
         if count:
-            self._inside[host] = count
+            self._open[host] = count
         else:
-            del self._inside[host]
+            del self._open[host]
 
-    def inside(self, host: str) -> int:
+    def connections_from(self, host: str) -> int:
         """Connections from `host`."""
-        return self._inside.get(host, 0)
+        return self._open.get(host, 0)

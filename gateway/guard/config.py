@@ -64,14 +64,14 @@ class LimitsConfig:
             raise ConfigError(f"limits.mqtt_excess is {self.mqtt_excess!r}: one of {', '.join(EXCESSES)}")
 
     @property
-    def doors(self) -> bool:
+    def limits_connections(self) -> bool:
         """True when something limits who may connect."""
         return any(
             (self.connections_per_address, self.connects_per_s, self.address_connects_per_s, self.flapping_address_connects)
         )
 
     @property
-    def throttles(self) -> bool:
+    def limits_messages(self) -> bool:
         """True when something limits what connected clients may do."""
         return any(
             (self.messages_per_s, self.bytes_per_s, self.user_messages_per_s, self.user_bytes_per_s, self.flapping_connects)

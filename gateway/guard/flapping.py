@@ -9,7 +9,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @final
-class Flapping(Generic[Key]):
+class FlappingDetector(Generic[Key]):
     """More than `connects` within `window_ns` of the first of them: refused for `hold_ns`, whatever is tried meanwhile.
 
     At most `keys_max` keys are remembered; the one that was seen the longest time ago is forgotten first.

@@ -17,9 +17,9 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 from gateway.guard.bucket import Bucket, Buckets, RateLimit
 from gateway.guard.config import CLOSE, WAIT, LimitsConfig
-from gateway.guard.flapping import Flapping
+from gateway.guard.flapping import FlappingDetector
 
-PATIENT: Final = frozenset({"mqtt", "websocket"})
+DELAYED_PROTOCOLS: Final = frozenset({"mqtt", "websocket"})
 """Labels of the protocols that may be made to wait: they wait for no answer in particular. The others are told."""
 
 
@@ -34,9 +34,9 @@ class Throttle:
         self.held_off = 0
         self._handle = handler.handle
         self._clock = clock
-        self.take(limits)
+        self.apply(limits)
 
-    def take(self, limits: LimitsConfig) -> None:
+    def apply(self, limits: LimitsConfig) -> None:
         """These limits count from now on, for those too who are here: their buckets are full again."""
         self._wait = limits.mqtt_excess == WAIT
         self._code = {True: ErrorCode.RATE if limits.mqtt_excess == CLOSE else ErrorCode.QUOTA, False: ErrorCode.RATE}
@@ -52,10 +52,12 @@ class Throttle:
             if each
         ]
         self._peers: list[tuple[Buckets[bytes], bool]] = [(Buckets(rate, keys), by_bytes) for rate, by_bytes in self._rates]
-        self._sessions: dict[ClientConnection, list[tuple[Bucket, bool]]] = {}
+        self._connections: dict[ClientConnection, list[tuple[Bucket, bool]]] = {}
         window, hold = limits.flapping_window_s * SECOND_NS, limits.flapping_hold_s * SECOND_NS
         often = limits.flapping_connects
-        self._flapping: Flapping[tuple[str, str]] | None = Flapping(often, window, hold, keys) if often else None
+        self._flapping: FlappingDetector[tuple[str, str]] | None = (
+            FlappingDetector(often, window, hold, keys) if often else None
+        )
         self._limited = bool(self._rates or self._users)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
@@ -74,16 +76,16 @@ class Throttle:
         now = self._clock.monotonic_ns()
         buckets = self._buckets(connection, command)
         wait_ns = max(bucket.wait_ns(now) for bucket, _ in buckets) if buckets else 0
-        patient = connection.protocol in PATIENT
-        if wait_ns and not (patient and self._wait):
-            self._refuse(connection, command, self._code[patient], wait_ns)
+        delayed = connection.protocol in DELAYED_PROTOCOLS
+        if wait_ns and not (delayed and self._wait):
+            self._refuse(connection, command, self._code[delayed], wait_ns)
             return
         for bucket, by_bytes in buckets:
             bucket.take(sum(len(message.body) for message in command.messages) if by_bytes else len(command.messages), now)
-        if patient and self._wait and buckets:
+        if delayed and self._wait and buckets:
             wait_ns = max(bucket.wait_ns(now) for bucket, _ in buckets)
             if wait_ns:
-                connection.shell.rest(now + wait_ns)
+                connection.driver.throttle(now + wait_ns)
         self._handle(connection, command)
 
     def _buckets(self, connection: ClientConnection, command: Send | SendOnce) -> list[tuple[Bucket, bool]]:
@@ -92,9 +94,9 @@ class Throttle:
             host = command.messages[0].born_host if command.messages else b""
             payers = [(buckets.of(host), by_bytes) for buckets, by_bytes in self._peers]
         else:
-            known = self._sessions.get(connection)
+            known = self._connections.get(connection)
             if known is None:
-                known = self._sessions[connection] = [(Bucket(rate), by_bytes) for rate, by_bytes in self._rates]
+                known = self._connections[connection] = [(Bucket(rate), by_bytes) for rate, by_bytes in self._rates]
                 connection.on_close.append(lambda: self._forget(connection))
             payers = known
         principal = getattr(command, "principal", None) or connection.principal
@@ -103,9 +105,9 @@ class Throttle:
         return [*payers, *((buckets.of(principal.user), by_bytes) for buckets, by_bytes in self._users)]
 
     def _forget(self, connection: ClientConnection) -> None:
-        del self._sessions[connection]
+        del self._connections[connection]
 
-    def _attach(self, connection: ClientConnection, command: Attach, flapping: Flapping[tuple[str, str]]) -> None:
+    def _attach(self, connection: ClientConnection, command: Attach, flapping: FlappingDetector[tuple[str, str]]) -> None:
         """A client that has proven who it is; so nobody can have the id of somebody else's client held off."""
         principal = getattr(command, "principal", None)
         key = (principal.user if principal is not None else "", command.client_id)

@@ -15,12 +15,12 @@ from domain.address import host_bytes
 from domain.errors import ConfigError
 from domain.ports import Clock, Disk, Entropy
 from gateway.access.administration import Administration
-from gateway.access.attendance import Attendance
 from gateway.access.authority import Access
+from gateway.access.bootstrap import open_access
 from gateway.access.config import read as read_access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
-from gateway.access.start import start
+from gateway.access.revocation import AccessRevocation
 from gateway.connection.channels import Channels
 from gateway.connection.handler import Handler
 from gateway.guard.config import LimitsConfig
@@ -81,8 +81,8 @@ class Parts:
     sessions: Sessions
     limits: LimitsConfig
     throttle: Throttle | None
-    book: AccessRecords
-    ledger: CounterRegistry
+    access_records: AccessRecords
+    counter_registry: CounterRegistry
 
 
 def part_names() -> list[str]:
@@ -96,8 +96,7 @@ def compose(
 ) -> Parts:
     """Open the store and put use cases and protocols on top of it.
 
-    `ports` are the ports really in use, `host` what routes carry; `hot_bytes` is StoreConfig's, where nothing else is
-    configured. Raises ConfigError and StoreError.
+    `ports`: those really in use; `host`: what routes carry; `hot_bytes`: StoreConfig's default. Raises ConfigError, StoreError.
     """
     store = open_store(disk, clock, _storing(config, host_bytes(host, ports.get("remoting", 0)), hot_bytes))
     policy = _policy(config)
@@ -114,9 +113,9 @@ def compose(
     )
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])
-    routes, keys = RouteTable(), StoredSettings(store.state)
+    routes = RouteTable()
     handler.add(
-        NameServer(config.cluster, config.broker, store.metadata, routes, keys, clock, policy),
+        NameServer(config.cluster, config.broker, store.metadata, routes, StoredSettings(store.state), clock, policy),
         Modes(handler.groups, store.metadata, routes, store.state),
         Inspecting(store, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
         Querying(store, store.metadata, handler.registry),
@@ -139,18 +138,19 @@ def compose(
         LatestValues(store.state, clock),
         TransactionResuming(store, handler.topics),
         *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
-        channels := Channels((ledger := CounterRegistry()).of(MQTT)),
+        channels := Channels((counters := CounterRegistry()).of(MQTT)),
     )
     store.listen(watches)
     store.transactions.listen(deciding)
     store.listen(sessions)
-    book, access = start(config.table("access"), config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
-    handler.add(Administration(book))
+    table = config.table("access")
+    access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
+    handler.add(Administration(access_records))
     gate, limits, throttle = _gate(config, handler, access, sessions, store, clock)
-    entry = channels.handler = throttle or gate
-    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, {}, access, ledger.refused)
-    streams, datagrams, missing = _adapters(config, base)
-    return Parts(store, handler, access, entry, streams, datagrams, missing, watches, sessions, limits, throttle, book, ledger)
+    channels.handler = entry = throttle or gate
+    base = Setting(config.cluster, config.broker, host, ports, entropy, clock.wall_ms, {}, access, counters.refused)
+    adapters = _adapters(config, base)
+    return Parts(store, handler, access, entry, *adapters, watches, sessions, limits, throttle, access_records, counters)
 
 
 def _figures(store: LogStore, handler: Dispatcher) -> Callable[[], dict[str, float]]:
@@ -187,10 +187,13 @@ def _gate(
     gate: Handler = handler
     if access is not None:
         gate = Gate(
-            access, handler, store.transactions, Attendance(access, clock, handler, sessions.subscriptions_of, handler.reviews)
+            access,
+            handler,
+            store.transactions,
+            AccessRevocation(access, clock, handler, sessions.subscriptions_of, handler.reviews),
         )
     limits = limits_of(config)
-    return gate, limits, Throttle(limits, gate, clock) if limits.throttles else None
+    return gate, limits, Throttle(limits, gate, clock) if limits.limits_messages else None
 
 
 def limits_of(config: Config) -> LimitsConfig:

@@ -21,8 +21,8 @@ from gateway.node.listeners import ABOUT, DATAGRAM, GRPC, LABELS, SECURE, SPEAKS
 from gateway.node.renewal import Renewal
 from gateway.observe import metrics
 from gateway.observe.counters import CounterRegistry
-from gateway.observe.facts import facts
 from gateway.observe.lag import Lags
+from gateway.observe.sys_values import sys_values
 from gateway.runtime.address import bind, concrete
 from gateway.runtime.admin import Admin
 from gateway.runtime.clock import LoopClock
@@ -30,8 +30,8 @@ from gateway.runtime.datagram import DatagramPump
 from gateway.runtime.disk import DataDirectory
 from gateway.runtime.entropy import SystemEntropy
 from gateway.runtime.memory import hot_bytes
-from gateway.runtime.reload import Reload, Subject
-from gateway.runtime.stream import StreamListener, hang_up
+from gateway.runtime.reload import Reload, ReloadSource
+from gateway.runtime.stream import StreamListener, half_close
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.publish.latest import SPACE
 from protocols.adapter import Adapter, Peer
@@ -55,7 +55,7 @@ class Node:
         self.ready = False
         self.parts: Parts
         self.ports: dict[str, int] = {}
-        self._ledger: CounterRegistry
+        self._counter_registry: CounterRegistry
         self._streams: list[StreamListener] = []
         self._datagrams: list[DatagramPump] = []
         self._admin: Admin | None = None
@@ -71,18 +71,18 @@ class Node:
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy(), hot_bytes())
-            self._ledger = self.parts.ledger
+            self._counter_registry = self.parts.counter_registry
             await self._prepared()
             self._lags = Lags(self.parts.store, self.parts.store.metadata)
             self._proxies = Proxies(config.table("proxy"))
-            door = Admission(self.parts.limits) if self.parts.limits.doors else None
-            self._house = ConnectionContext(
+            admission_check = Admission(self.parts.limits) if self.parts.limits.limits_connections else None
+            self._connection_context = ConnectionContext(
                 self.parts.gate,
                 self._clock,
-                self._ledger,
+                self._counter_registry,
                 config.connections_max,
-                hang_up,
-                door,
+                half_close,
+                admission_check,
                 self._proxies.holds,
                 self.parts.limits.output_bytes_max,
             )
@@ -97,22 +97,24 @@ class Node:
             self._disk.close()
             raise
         self._ready_ns = self._clock.monotonic_ns()
-        self.parts.sessions.sys_topics.source = self._facts
+        self.parts.sessions.sys_topics.source = self._sys_values
         self.ready = True
 
     def _reloadable(self, tls: TlsContexts) -> Reload:
         """What is read again: settings first, for they may name other certificates."""
         parts = self.parts
-        renewal = Renewal(self.config, self._reread, limits_of, parts.book, parts.access, parts.throttle, self._house)
+        renewal = Renewal(
+            self.config, self._reread, limits_of, parts.access_records, parts.access, parts.throttle, self._connection_context
+        )
 
         def renew() -> None:
             tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
 
-        subjects = [
-            Subject("settings", renewal.files, renewal.take, renewal.facts),
-            Subject("certificates", tls.files, renew, tls.facts),
+        sources = [
+            ReloadSource("settings", renewal.files, renewal.apply, renewal.details),
+            ReloadSource("certificates", tls.files, renew, tls.details),
         ]
-        return Reload(subjects, asyncio.get_running_loop())
+        return Reload(sources, asyncio.get_running_loop())
 
     async def _prepared(self) -> None:
         """Until the topics that clients expect to find are stored: a client that comes first must find them."""
@@ -136,7 +138,7 @@ class Node:
             adapter = self.parts.datagrams.get(name)
             if adapter is not None:
                 endpoint = adapter.bind(self._clock.monotonic_ns())
-                pump = DatagramPump(self._house, bound, endpoint, name, asyncio.get_running_loop())
+                pump = DatagramPump(self._connection_context, bound, endpoint, name, asyncio.get_running_loop())
                 pump.open()
                 self._datagrams.append(pump)
                 return
@@ -169,7 +171,7 @@ class Node:
             return Fronted(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
 
         def make() -> Pump:
-            return Pump(self._house, listener, connect if proxies else direct, labels)
+            return Pump(self._connection_context, listener, connect if proxies else direct, labels)
 
         return make
 
@@ -187,10 +189,10 @@ class Node:
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
         expired = self.parts.handler.receiving.expired
         refused = self.parts.access.refused if self.parts.access is not None else {}
-        figures, lags = self.parts.store.figures(), self._lags.look()
-        return metrics.text(self._ledger.all(), figures, lags, up_s, expired, refused, self._lost(), self._counters())
+        figures, lags = self.parts.store.figures(), self._lags.refresh()
+        return metrics.text(self._counter_registry.all(), figures, lags, up_s, expired, refused, self._lost(), self._counters())
 
-    def _facts(self) -> dict[str, str]:
+    def _sys_values(self) -> dict[str, str]:
         sessions = self.parts.sessions
         retained, retained_bytes = self.parts.store.state.size(SPACE)
         lost = self._lost()
@@ -203,7 +205,7 @@ class Node:
             "publish/messages/dropped": sum(lost.values()),
             **{f"publish/messages/dropped/{reason}": count for reason, count in lost.items()},
         }
-        return facts(self._ledger.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
+        return sys_values(self._counter_registry.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
 
     def _lost(self) -> dict[str, int]:
         """Messages that were lost to MQTT clients, by reason."""
@@ -234,7 +236,7 @@ class Node:
         """Take nothing new, answer what is in flight, close every connection, and close the store."""
         self.ready = False
         self.reload.stop()
-        pumps = self._house.pumps
+        pumps = self._connection_context.pumps
         for listener in self._streams:
             listener.close()
         for pump in pumps:

@@ -31,36 +31,36 @@ class Renewal:
         config: Config,
         reread: Callable[[], Config],
         limits: Callable[[Config], LimitsConfig],
-        book: AccessRecords,
+        records: AccessRecords,
         access: Access | None,
         throttle: Throttle | None,
-        house: ConnectionContext,
+        connection_context: ConnectionContext,
     ) -> None:
         self.config = config
         self.waiting: list[str] = []
         self._reread = reread
         self._limits = limits
-        self._book = book
+        self._records = records
         self._access = access
         self._throttle = throttle
-        self._house = house
+        self._connection_context = connection_context
 
     def files(self) -> Sequence[str]:
         """What the settings are read from."""
         return [file for file in (self.config.file, self.config.admin_file) if file]
 
-    def facts(self) -> dict[str, object]:
+    def details(self) -> dict[str, object]:
         """For people."""
         return {"waiting_for_restart": self.waiting}
 
-    def take(self) -> None:
+    def apply(self) -> None:
         """Read the settings and put them in force. Raises ConfigError, and then nothing has changed."""
         fresh = self._reread()
         access, limits = read(fresh.table("access")), self._limits(fresh)
-        if self._access is not None and not (fresh.controlled and (self._book.users or access.names_somebody)):
+        if self._access is not None and not (fresh.controlled and (self._records.users or access.names_somebody)):
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None
-        self._house.connections_max = fresh.connections_max
+        self._connection_context.connections_max = fresh.connections_max
         self._limit(limits)
         if self._access is not None:
             self._access.reconfigure(access)
@@ -76,18 +76,20 @@ class Renewal:
 
     def _limit(self, limits: LimitsConfig) -> None:
         """Rates of those who are here change too where something was limited before; else those count who come."""
-        self._house.output_bytes_max = limits.output_bytes_max
+        self._connection_context.output_bytes_max = limits.output_bytes_max
         if self._throttle is not None:
-            self._throttle.take(limits)
-        elif limits.throttles:
-            self._throttle = self._house.handler = Throttle(limits, self._house.handler, self._house.clock)
-        door = self._house.door
-        if isinstance(door, Admission):
-            door.take(limits)
-        elif limits.doors:
-            self._house.door = Admission(limits)
+            self._throttle.apply(limits)
+        elif limits.limits_messages:
+            self._throttle = self._connection_context.handler = Throttle(
+                limits, self._connection_context.handler, self._connection_context.clock
+            )
+        admission_check = self._connection_context.admission_check
+        if isinstance(admission_check, Admission):
+            admission_check.apply(limits)
+        elif limits.limits_connections:
+            self._connection_context.admission_check = Admission(limits)
 
     def _admit(self, name: str, password: str) -> None:
         user = User(name, password, privileged=True)
-        if self._book.users.get(name) != user:
-            self._book.put_user(user, lambda _: None)
+        if self._records.users.get(name) != user:
+            self._records.put_user(user, lambda _: None)

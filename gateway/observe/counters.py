@@ -65,10 +65,10 @@ class ProtocolCounters:
         """Count one refused command."""
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
-    def disconnected(self, reason: str, told: bool = False) -> None:
+    def disconnected(self, reason: str, counted: bool = False) -> None:
         """Count one ended connection by its reason, among the refusals too when it is one. `told`: that is counted already."""
         self.disconnects[reason] = self.disconnects.get(reason, 0) + 1
-        if not told:
+        if not counted:
             found = reason_of(reason)
             if found is None or is_refusal(found):
                 self.refused(reason)
@@ -105,16 +105,16 @@ class CounterRegistry:
 
     def of(self, protocol: str) -> ProtocolCounters:
         """The figures of `protocol`."""
-        figures = self._protocols.get(protocol)
-        if figures is None:
-            figures = self._protocols[protocol] = ProtocolCounters(protocol)
-        return figures
+        counters = self._protocols.get(protocol)
+        if counters is None:
+            counters = self._protocols[protocol] = ProtocolCounters(protocol)
+        return counters
 
     def refused(self, protocol: str, word: str) -> None:
         """An adapter has refused something itself."""
         self.of(protocol).refused(word)
 
-    def moved(self, before: ProtocolCounters, protocol: str) -> ProtocolCounters:
+    def move_connection(self, before: ProtocolCounters, protocol: str) -> ProtocolCounters:
         """The figures that an open connection belongs to from now on, since its protocol has been found out."""
         after = self.of(protocol)
         before.connections_open -= 1

@@ -11,7 +11,7 @@ from domain.errors import Failure
 from domain.ports import MessageStore, Metadata
 from domain.topic import Topic
 
-QUEUES_PER_LOOK: Final = 4_096
+QUEUES_PER_REFRESH: Final = 4_096
 """Queues asked about in one look, so that a look takes milliseconds however many groups and topics there are."""
 ROWS_MAX: Final = 10_000
 
@@ -28,21 +28,21 @@ class Lags:
         self._store = store
         self._metadata = metadata
         self._behind: dict[tuple[str, str], dict[int, int]] = {}
-        self._rest: Iterator[tuple[str, str, int]] = iter(())
+        self._remaining: Iterator[tuple[str, str, int]] = iter(())
 
-    def look(self) -> list[tuple[str, str, int]]:
+    def refresh(self) -> list[tuple[str, str, int]]:
         """(group, topic, messages) by name, at most ROWS_MAX."""
-        asked = self._ask(QUEUES_PER_LOOK)
-        if asked < QUEUES_PER_LOOK:
+        asked = self._ask(QUEUES_PER_REFRESH)
+        if asked < QUEUES_PER_REFRESH:
             self._forget()
-            self._rest = self._queues()
-            self._ask(QUEUES_PER_LOOK - asked)
+            self._remaining = self._queues()
+            self._ask(QUEUES_PER_REFRESH - asked)
         rows = [(group, topic, sum(queues.values())) for (group, topic), queues in self._behind.items()]
         return sorted(rows)[:ROWS_MAX]
 
     def _ask(self, most: int) -> int:
         asked = 0
-        for group, topic, queue_id in islice(self._rest, most):
+        for group, topic, queue_id in islice(self._remaining, most):
             asked += 1
             self._store.offset(group, topic, queue_id, self._positioned(group, topic, queue_id))
         return asked

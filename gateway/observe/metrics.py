@@ -55,14 +55,14 @@ def text(
     counters  what parts of the node count themselves; the names are those of COUNTERS
     """
     lines: list[str] = []
-    figures = list(protocols)
+    by_protocol = list(protocols)
     for name, kind, about in _PLAIN:
         _head(lines, name, kind, about)
         attribute = name.removesuffix("_total")
-        lines += [f"headgate_{name}{_labels(protocol=one.protocol)} {getattr(one, attribute)}" for one in figures]
+        lines += [f"headgate_{name}{_labels(protocol=one.protocol)} {getattr(one, attribute)}" for one in by_protocol]
     for name, attribute, about in _BY_REASON:
         _head(lines, name, "counter", about)
-        for one in figures:
+        for one in by_protocol:
             found = getattr(one, attribute)
             counts: Mapping[str, int] = found() if callable(found) else found
             lines += [

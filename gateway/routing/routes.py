@@ -10,7 +10,7 @@ from gateway.routing.trie import Trie
 
 V = TypeVar("V")
 R = TypeVar("R")
-REMEMBERED_MAX: Final = 65_536
+CACHED_PATHS_MAX: Final = 65_536
 
 
 def path_in(topic: str, origin: bytes) -> str:
@@ -43,12 +43,12 @@ class SubscriberRoutes(Generic[V, R]):
     `fold` makes an answer of the values whose filters match, once a path (`list` for no more than them).
     """
 
-    __slots__ = ("_fold", "_remembered", "_trie")
+    __slots__ = ("_cache", "_fold", "_trie")
 
     def __init__(self, fold: Callable[[list[V]], R]) -> None:
         self._trie: Trie[V] = Trie()
         self._fold = fold
-        self._remembered: dict[tuple[str, bytes], tuple[str, R]] = {}
+        self._cache: dict[tuple[str, bytes], tuple[str, R]] = {}
 
     @property
     def size(self) -> int:
@@ -58,21 +58,21 @@ class SubscriberRoutes(Generic[V, R]):
     def insert(self, pattern: str, value: V) -> None:
         """Add a pair; harmless when it is there."""
         if self._trie.insert(pattern, value):
-            self._remembered.clear()
+            self._cache.clear()
 
     def remove(self, pattern: str, value: V) -> None:
         """Take a pair out; harmless when it is not there."""
         if self._trie.remove(pattern, value):
-            self._remembered.clear()
+            self._cache.clear()
 
     def of(self, topic: str, origin: bytes) -> tuple[str, R]:
         """(path, answer) of a record of `topic` with that `originMqttTopic`. The answer is shared: do not change it."""
         key = (topic, origin)
-        found = self._remembered.get(key)
+        found = self._cache.get(key)
         if found is None:
             path = path_in(topic, origin)
             found = (path, self._fold(self._trie.match(path) if is_routed(topic) else []))
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            self._remembered[key] = found
+            if len(self._cache) >= CACHED_PATHS_MAX:
+                self._cache.clear()
+            self._cache[key] = found
         return found

@@ -18,7 +18,7 @@ class TrieNode(Generic[V]):
         self.ends: dict[V, None] = {}
         self.tails: dict[V, None] = {}
 
-    def bare(self) -> bool:
+    def is_empty(self) -> bool:
         """True when nothing hangs here and the node may go."""
         return not self.children and not self.ends and not self.tails
 
@@ -72,7 +72,7 @@ class Trie(Generic[V]):
         del values[value]
         self.size -= 1
         for at in range(len(levels) - 1, -1, -1):
-            if not trail[at + 1].bare():
+            if not trail[at + 1].is_empty():
                 break
             del trail[at].children[levels[at]]
         return True

@@ -32,20 +32,25 @@ class DatagramPump:
     """Drives one `Endpoint` over one bound socket, and is the shell of its one session."""
 
     def __init__(
-        self, house: ConnectionContext, bound: socket.socket, endpoint: Endpoint, protocol: str, loop: asyncio.AbstractEventLoop
+        self,
+        context: ConnectionContext,
+        bound: socket.socket,
+        endpoint: Endpoint,
+        protocol: str,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._socket = bound
         self._endpoint = endpoint
-        self._figures = house.ledger.of(protocol)
-        self._figures.dropped = endpoint.counts
-        self._handler = house.handler
-        self._clock = house.clock
-        self._turn = house.turn
+        self._counters = context.counter_registry.of(protocol)
+        self._counters.dropped = endpoint.counts
+        self._handler = context.handler
+        self._clock = context.clock
+        self._turn_flush = context.turn_flush
         self._loop = loop
         self._local: tuple[str, int] = bound.getsockname()[:2]
         self._peers: dict[tuple[str, int], Peer] = {}
         self._unsent: deque[tuple[bytes, tuple[str, int]]] = deque()
-        self._timer: Timer | None = None
+        self._deadline_timer: Timer | None = None
         self._timer_at = 0
         self._dirty = False
         self._open = False
@@ -57,22 +62,22 @@ class DatagramPump:
             self._socket.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
         self._loop.add_reader(self._socket, self._readable)
         self._open = True
-        self._mark()
+        self._schedule_flush()
 
     def answer(self, event: Event) -> None:
         """Give `event` to the endpoint; its datagrams leave at the end of this turn."""
         if isinstance(event, Pulled | Delivered):
-            self._figures.messages_out += len(event.records)
+            self._counters.messages_out += len(event.records)
         elif isinstance(event, Received):
-            self._figures.messages_out += len(event.messages)
+            self._counters.messages_out += len(event.messages)
         elif isinstance(event, Refused):
-            self._figures.refused(event.failure.code.value)
+            self._counters.refused(event.failure.code.value)
         try:
             self._endpoint.answer(event, self._clock.monotonic_ns())
         except Exception:  # an adapter's bug costs this answer and nobody else anything
             self._fault("answer")
         if not self._dirty:
-            self._mark()
+            self._schedule_flush()
 
     def close(self) -> None:
         """Give the socket back, after what is queued."""
@@ -84,16 +89,16 @@ class DatagramPump:
         self._loop.remove_reader(self._socket)
         if self._unsent:
             self._loop.remove_writer(self._socket)
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
         self._handler.handle(self.client, Disconnected("closed-by-node"))
         self.client.end()
         self._socket.close()
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """Nothing: what one peer sends too much of is refused, since the socket is that of all peers."""
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """Nothing: every datagram is judged by itself."""
 
     def pause(self) -> None:
@@ -114,11 +119,11 @@ class DatagramPump:
             return
         for datagram in datagrams:
             self._send(datagram)
-        if deadline is not None and (self._timer is None or deadline < self._timer_at):
-            if self._timer is not None:
-                self._timer.cancel()
+        if deadline is not None and (self._deadline_timer is None or deadline < self._timer_at):
+            if self._deadline_timer is not None:
+                self._deadline_timer.cancel()
             self._timer_at = deadline
-            self._timer = self._clock.call_at(deadline, self._due)
+            self._deadline_timer = self._clock.call_at(deadline, self._deadline_due)
 
     def _readable(self) -> None:
         now = self._clock.monotonic_ns()
@@ -130,7 +135,7 @@ class DatagramPump:
                 break
             except OSError:  # a peer's port was closed (ICMP); the next datagram is behind it
                 continue
-            self._figures.bytes_in += len(data)
+            self._counters.bytes_in += len(data)
             try:
                 commands = self._endpoint.receive(data, self._peer(address[:2]), now)
                 for command in commands:
@@ -138,13 +143,13 @@ class DatagramPump:
             except Exception:  # as in `answer`
                 self._fault("receive")
         if not self._dirty:
-            self._mark()
+            self._schedule_flush()
 
     def _handle(self, command: Command) -> None:
         if type(command) is Send:
-            self._figures.messages_in += len(command.messages)
+            self._counters.messages_in += len(command.messages)
         elif type(command) is Disconnected:
-            self._figures.disconnected(command.reason)
+            self._counters.disconnected(command.reason)
             return
         self._handler.handle(self.client, command)
 
@@ -162,16 +167,16 @@ class DatagramPump:
             self._keep(datagram)
             return
         try:
-            self._figures.bytes_out += self._socket.sendto(*datagram)
+            self._counters.bytes_out += self._socket.sendto(*datagram)
         except (BlockingIOError, InterruptedError):
             self._keep(datagram)
             self._loop.add_writer(self._socket, self._writable)
         except OSError:  # unreachable, or larger than the path takes: lost, as datagrams are
-            self._figures.refused("datagram-not-sent")
+            self._counters.refused("datagram-not-sent")
 
     def _keep(self, datagram: tuple[bytes, tuple[str, int]]) -> None:
         if len(self._unsent) >= UNSENT_MAX:
-            self._figures.refused("datagram-dropped")
+            self._counters.refused("datagram-dropped")
             return
         self._unsent.append(datagram)
 
@@ -181,8 +186,8 @@ class DatagramPump:
         for datagram in waiting:
             self._send(datagram)
 
-    def _due(self) -> None:
-        self._timer = None
+    def _deadline_due(self) -> None:
+        self._deadline_timer = None
         if not self._open:
             return
         now = self._clock.monotonic_ns()
@@ -194,12 +199,12 @@ class DatagramPump:
         except Exception:  # as in `answer`
             self._fault("expire")
         if not self._dirty:
-            self._mark()
+            self._schedule_flush()
 
-    def _mark(self) -> None:
+    def _schedule_flush(self) -> None:
         self._dirty = True
-        self._turn.add(self)
+        self._turn_flush.add(self)
 
     def _fault(self, where: str) -> None:
-        log.exception("%s: %s failed; the datagram is dropped", self._figures.protocol, where)
-        self._figures.refused("adapter-fault")
+        log.exception("%s: %s failed; the datagram is dropped", self._counters.protocol, where)
+        self._counters.refused("adapter-fault")

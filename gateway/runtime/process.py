@@ -87,7 +87,7 @@ def announce(node: Node, compiled: str) -> None:
     print("\n".join(["Headgate is ready.", *lines]))
     print(f"  durability  {level.value}: an acknowledged message survives {level.survives}")
     access = node.parts.access
-    who = "everybody who reaches a port" if access is None else f"controlled, {len(access.book.users)} users"
+    who = "everybody who reaches a port" if access is None else f"controlled, {len(access.records.users)} users"
     print(f"  access      {who}")
     print(f"  data        {node.config.data}")
     print(f"  running     {compiled}", flush=True)

@@ -22,35 +22,35 @@ log = logging.getLogger("headgate.reload")
 
 
 @final
-class Subject:
+class ReloadSource:
     """Something that is made of files. `take` reads them and puts it in force, or raises ConfigError and changes nothing."""
 
     def __init__(
         self,
         name: str,
         files: Callable[[], Sequence[str]],
-        take: Callable[[], None],
-        facts: Callable[[], Mapping[str, object]],
+        apply: Callable[[], None],
+        details: Callable[[], Mapping[str, object]],
     ) -> None:
         self.name = name
         self.files = files
-        self.take = take
-        self.facts = facts
+        self.apply = apply
+        self.details = details
         self.loaded = _now()
         self.loads = 0
         self.failures = 0
         self.fault = ""
-        self.stamps = self.look()
+        self.stamps = self.read_stamps()
 
-    def look(self) -> dict[str, Stamp | None]:
+    def read_stamps(self) -> dict[str, Stamp | None]:
         """What tells one state of the files from another."""
         return {file: _stamp(file) for file in self.files()}
 
     def reload(self) -> None:
         """Read everything again."""
-        self.stamps = self.look()
+        self.stamps = self.read_stamps()
         try:
-            self.take()
+            self.apply()
         except ConfigError as error:
             self.failures += 1
             self.fault = str(error)
@@ -60,7 +60,7 @@ class Subject:
         self.loaded = _now()
         self.fault = ""
         # What has been taken may name other files.
-        self.stamps = self.look()
+        self.stamps = self.read_stamps()
         log.info("%s: read again and in force", self.name)
 
     def state(self) -> dict[str, object]:
@@ -72,7 +72,7 @@ class Subject:
             "reloads": self.loads,
             "failures": self.failures,
             "fault": self.fault,
-            **self.facts(),
+            **self.details(),
         }
 
 
@@ -80,15 +80,15 @@ class Subject:
 class Reload:
     """The subjects of a node, and the timer that looks at their files."""
 
-    def __init__(self, subjects: Sequence[Subject], loop: asyncio.AbstractEventLoop) -> None:
-        self._subjects = subjects
+    def __init__(self, sources: Sequence[ReloadSource], loop: asyncio.AbstractEventLoop) -> None:
+        self._sources = sources
         self._loop = loop
         self._timer = loop.call_later(CHECK_S, self._check)
 
     def now(self) -> None:
         """Read everything again, changed or not."""
-        for subject in self._subjects:
-            subject.reload()
+        for source in self._sources:
+            source.reload()
 
     def stop(self) -> None:
         """Look no more."""
@@ -96,20 +96,20 @@ class Reload:
 
     def state(self) -> list[dict[str, object]]:
         """When what was loaded from where, and what is wrong with what could not be."""
-        return [subject.state() for subject in self._subjects]
+        return [source.state() for source in self._sources]
 
     def counters(self) -> dict[str, int]:
         """For /metrics."""
         return {
-            "reloads_total": sum(subject.loads for subject in self._subjects),
-            "reload_failures_total": sum(subject.failures for subject in self._subjects),
-            "reload_broken": sum(bool(subject.fault) for subject in self._subjects),
+            "reloads_total": sum(source.loads for source in self._sources),
+            "reload_failures_total": sum(source.failures for source in self._sources),
+            "reload_broken": sum(bool(source.fault) for source in self._sources),
         }
 
     def _check(self) -> None:
-        for subject in self._subjects:
-            if subject.look() != subject.stamps:
-                subject.reload()
+        for source in self._sources:
+            if source.read_stamps() != source.stamps:
+                source.reload()
         self._timer = self._loop.call_later(CHECK_S, self._check)
 
 

@@ -12,7 +12,7 @@ from gateway.connection.pump import Pump
 BACKLOG: Final = 1024
 
 
-def hang_up(transport: asyncio.Transport) -> None:
+def half_close(transport: asyncio.Transport) -> None:
     """End our side when what is queued has gone out; the peer's stays open until it hangs up too."""
     if transport.can_write_eof():
         transport.write_eof()

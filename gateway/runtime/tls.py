@@ -61,7 +61,7 @@ class TlsContexts:
         self._certificate, self._key, self._client_ca = certificate, key, client_ca
         self._contexts = fresh._contexts
 
-    def facts(self) -> dict[str, object]:
+    def details(self) -> dict[str, object]:
         """The server's certificate, for people."""
         from cryptography import x509
 
@@ -101,9 +101,9 @@ class TlsContexts:
             self._contexts[protocols] = context
         return context
 
-    def secure(self, adapters: Mapping[str, Adapter]) -> Secured:
+    def secure(self, adapters: Mapping[str, Adapter]) -> TlsConnectionFactory:
         """What makes TLS ends that let `adapters` speak inside."""
-        return Secured(self, adapters)
+        return TlsConnectionFactory(self, adapters)
 
     def _pair(self) -> tuple[str, str]:
         if self._certificate:
@@ -116,7 +116,7 @@ class TlsContexts:
 
 
 @final
-class Secured:
+class TlsConnectionFactory:
     """Makes `TlsConnection`s: `protocols.registry.Secure`."""
 
     __slots__ = ("_adapters", "_contexts", "_protocols")
@@ -185,7 +185,7 @@ class TlsConnection:
             except ssl.SSLError:  # close_notify (SSLZeroReturnError), or a record that is none: the end either way
                 plain = b""
             commands += inner.receive(plain, now)
-        self._look(inner)
+        self._sync_state(inner)
         return commands
 
     def _allowed(self) -> Mapping[str, Adapter]:
@@ -202,10 +202,10 @@ class TlsConnection:
             self.closed = True
             return (Disconnected(reason),)
         commands = self._inner.receive(b"", now)
-        self._look(self._inner)
+        self._sync_state(self._inner)
         return commands
 
-    def _look(self, inner: Opening) -> None:
+    def _sync_state(self, inner: Opening) -> None:
         """Take over what the protocol inside wants of the socket."""
         self.reading = inner.chosen.reading
         self.closed = inner.chosen.closed
@@ -214,7 +214,7 @@ class TlsConnection:
         """To the protocol inside."""
         if self._inner is not None:
             self._inner.answer(event, now)
-            self._look(self._inner)
+            self._sync_state(self._inner)
 
     def outgoing(self) -> Sequence[bytes]:
         """What the protocol inside has to say, as TLS records; the handshake's own; and the goodbye."""
@@ -222,7 +222,7 @@ class TlsConnection:
             for part in self._inner.outgoing():
                 if part:
                     self._tls.write(part)
-            self._look(self._inner)
+            self._sync_state(self._inner)
             if self.closed:
                 self._goodbye()
         return (self._outgoing.read(),) if self._outgoing.pending else ()
@@ -242,7 +242,7 @@ class TlsConnection:
         if self._inner is None:
             return self._end("tls-handshake", now)
         commands = self._inner.expire(now)
-        self._look(self._inner)
+        self._sync_state(self._inner)
         return commands
 
     def drain(self, now: int) -> Sequence[Command]:
@@ -251,7 +251,7 @@ class TlsConnection:
         if self._inner is None or verb is None:
             return ()
         commands: Sequence[Command] = verb(now)
-        self._look(self._inner)
+        self._sync_state(self._inner)
         return commands
 
 

@@ -17,15 +17,15 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
+from tests.connection_driver import StrictDriver
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies
-from tests.shell import Shell
 
 CONNECT = encode(Connect(5, "c", True, 0, None, None, None, NONE), 5)
 SUBSCRIBE = encode(Subscribe(1, [("t", 0)]), 5)
 PING = encode(Ping(), 5)
 
 
-class Browser(Shell):
+class Browser(StrictDriver):
     """A WebSocket client of a broker in memory."""
 
     def __init__(self, broker: Broker) -> None:

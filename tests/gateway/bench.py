@@ -16,8 +16,8 @@ class Bench:
     def __init__(self, connections_max: int = 10) -> None:
         self.clock = ManualClock()
         self.handler = RecordingHandler()
-        self.ledger = CounterRegistry()
-        self.house = ConnectionContext(self.handler, self.clock, self.ledger, connections_max)
+        self.counter_registry = CounterRegistry()
+        self.context = ConnectionContext(self.handler, self.clock, self.counter_registry, connections_max)
         self.connection = ScriptedConnection()
         self.transport = FakeTransport()
         self.peer: Peer | None = None
@@ -28,7 +28,7 @@ class Bench:
             self.peer = peer
             return self.connection
 
-        return Pump(self.house, "test", connect)
+        return Pump(self.context, "test", connect)
 
     def open(self) -> Bench:
         self.pump.connection_made(self.transport)
@@ -36,8 +36,8 @@ class Bench:
         return self
 
     @property
-    def figures(self) -> ProtocolCounters:
-        return self.ledger.of("test")
+    def counters(self) -> ProtocolCounters:
+        return self.counter_registry.of("test")
 
     @property
     def ends(self) -> list[Disconnected]:

@@ -16,7 +16,7 @@ from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
-from gateway.observe.counters import CounterRegistry as Figures
+from gateway.observe.counters import CounterRegistry
 from tests.simulation.ledger import Ledger
 from tests.simulation.network import Link, Party
 from tests.store.clock import VirtualClock
@@ -92,7 +92,7 @@ class World:
         self.life: Lifetime | None = None
         self.parts: Parts | None = None
         self.kills = 0
-        self._house: ConnectionContext | None = None
+        self._connection_context: ConnectionContext | None = None
         self._links: list[Link] = []
         self._port = 20_000
 
@@ -101,17 +101,19 @@ class World:
         self.life = Lifetime(self.clock)
         disk = self.disk = self.disk.killed(self.life)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance), 1 << 30)
-        self._house = ConnectionContext(Traced(self, self.parts), self.life, Figures(), 10_000)
+        self._connection_context = ConnectionContext(Traced(self, self.parts), self.life, CounterRegistry(), 10_000)
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
 
     def dial(self, protocol: str, party: Party) -> None:
         """Connect `party`; while the node is down it is told so at once and tries again."""
-        parts, house = self.parts, self._house
-        if parts is None or house is None:
+        parts, connection_context = self.parts, self._connection_context
+        if parts is None or connection_context is None:
             self.clock.call_at(self.clock.monotonic_ns() + 50 * MILLISECOND_NS, party.lost)
             return
         self._port += 1
-        link = Link(self.clock, self.chance, Pump(house, protocol, parts.streams[protocol].connect), party, self._port)
+        link = Link(
+            self.clock, self.chance, Pump(connection_context, protocol, parts.streams[protocol].connect), party, self._port
+        )
         self._links.append(link)
         link.start()
 
@@ -126,7 +128,7 @@ class World:
         """kill -9, or a power failure that leaves any part of what was not synced."""
         assert self.life is not None
         self.life.alive = False
-        self.parts = self._house = None
+        self.parts = self._connection_context = None
         self.kills += 1
         self.ledger.note(f"{self.clock.monotonic_ns()} {'power off' if power else 'killed'}")
         if power:

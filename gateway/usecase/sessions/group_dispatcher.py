@@ -15,8 +15,8 @@ from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
 from domain.mqtt_session import MqttSubscription
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
+from gateway.routing.path_filter import path_filter
 from gateway.routing.routes import path_in
-from gateway.routing.wanted import wanted_paths
 from gateway.usecase.catalog.policy import STICKY
 from gateway.usecase.consume.dead_letters import leased_topic
 from gateway.usecase.sessions.delivery_leases import LEASE_MS
@@ -75,10 +75,10 @@ class GroupReceive:
     def close(self) -> None:
         """There is no connection behind it."""
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """Nothing is read for it."""
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """It has no access of its own: its members have."""
 
     def end(self) -> None:
@@ -117,17 +117,9 @@ class GroupDispatcher:
     """
 
     __slots__ = (
-        "_call",
-        "_callbacks",
-        "_match_cache",
-        "_members",
-        "_owners",
-        "_paths",
-        "_pending",
-        "_returns_under_way",
-        "group",
+        "_call", "_callbacks", "_match_cache", "_members", "_owners", "_paths", "_pending", "_returns_under_way", "group",
         "topic",
-    )
+    )  # fmt: skip
 
     def __init__(self, callbacks: DispatcherCallbacks, group: str, topic: str) -> None:
         self.group = group
@@ -209,7 +201,7 @@ class GroupDispatcher:
                 call.connection,
                 Receive(
                     call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
-                    filter=wanted_paths(self.topic, self._patterns()), from_first=True, fleeting=True,
+                    filter=path_filter(self.topic, self._patterns()), from_first=True, fleeting=True,
                 ),
             )  # fmt: skip
 

@@ -206,7 +206,7 @@ class OutboundDelivery:
             if connection is None or session.epoch != epoch:
                 return
             if failure is not None:
-                connection.shell.close()
+                connection.driver.close()
                 return
             self._take_over(session, held)
             if held:

@@ -121,7 +121,7 @@ class SharedSubscriptions:
         connection = session.connection
         if connection is None:
             return
-        connection.on_ease = (lambda: self.pump(session)) if session.shared_subscriptions else None
+        connection.on_writable = (lambda: self.pump(session)) if session.shared_subscriptions else None
         groups: dict[str, dict[str, None]] = {}
         for subscription in session.shared_subscriptions.values():
             topics = groups.setdefault(subscription.group, {})

@@ -9,7 +9,7 @@ from domain.errors import Failure
 from domain.event import Event
 from domain.ports import StateChange
 from gateway.connection.client_connection import ClientConnection
-from tests.shell import Shell
+from tests.connection_driver import StrictDriver
 
 
 class MemoryState:
@@ -42,7 +42,7 @@ class MemoryState:
             done(None)
 
 
-class Ear(Shell):
+class Ear(StrictDriver):
     """A session's shell."""
 
     def __init__(self) -> None:

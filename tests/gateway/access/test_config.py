@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from domain.errors import ConfigError
+from gateway.access.bootstrap import open_access
 from gateway.access.config import read
-from gateway.access.start import start
 from gateway.node.config import load
 from tests.gateway.access.memory import MemoryState
 
@@ -38,25 +38,25 @@ def test_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize("admin", ["root", ":s3cret", "root:", "a b:s3cret", "a/b:s3cret"])
 def test_what_is_no_admin_is_refused_without_its_password(admin: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        start({}, admin, True, MemoryState(), lambda: 0, "c1")
+        open_access({}, admin, True, MemoryState(), lambda: 0, "c1")
     assert "s3cret" not in str(refused.value)
 
 
 def test_access_without_anybody_is_refused() -> None:
     with pytest.raises(ConfigError, match="nobody is known"):
-        start({}, "", True, MemoryState(), lambda: 0, "c1")
+        open_access({}, "", True, MemoryState(), lambda: 0, "c1")
 
 
 def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
     state = MemoryState()
-    start({}, ADMIN, True, state, lambda: 0, "c1")
-    book, access = start({}, "root:other", True, state, lambda: 0, "c1")
+    open_access({}, ADMIN, True, state, lambda: 0, "c1")
+    records, access = open_access({}, "root:other", True, state, lambda: 0, "c1")
     assert access is not None
-    assert book.users["root"].password == "other"
-    assert book.users["root"].privileged
-    again, none = start({}, "", False, state, lambda: 0, "c1")
+    assert records.users["root"].password == "other"
+    assert records.users["root"].privileged
+    again, none = open_access({}, "", False, state, lambda: 0, "c1")
     assert none is None
-    assert again.users == book.users
+    assert again.users == records.users
 
 
 @pytest.mark.parametrize(

@@ -72,21 +72,21 @@ class Scene:
         self.state = state or MemoryState()
         self.now_ms = 1_000_000
         config = read(table)
-        self.book = AccessRecords(self.state, config.grants)
+        self.records = AccessRecords(self.state, config.grants)
         if state is None:
             for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
-                self.book.put_user(user, lambda _: None)
+                self.records.put_user(user, lambda _: None)
             given = (AccessPolicy("Topic:t*", (PUB, SUB)), AccessPolicy("Group:g", (SUB,)))
-            self.book.put_policies("alice", given, lambda _: None)
-        self.access = Access(self.book, config, lambda: self.now_ms)
+            self.records.put_policies("alice", given, lambda _: None)
+        self.access = Access(self.records, config, lambda: self.now_ms)
         self.sink = Sink()
         self.gate = Gate(self.access, self.sink)
-        self.administration = Administration(self.book).verbs()
+        self.administration = Administration(self.records).verbs()
         self.ear = Ear()
         self.connection = ClientConnection("test", self.ear)
 
     def principal(self, user: str) -> Principal:
-        found = self.access.authenticate(Password(user, self.book.users[user].password.encode()), HOST)
+        found = self.access.authenticate(Password(user, self.records.users[user].password.encode()), HOST)
         assert isinstance(found, Principal)
         return found
 
@@ -326,8 +326,8 @@ def test_users_and_policies_are_kept(scene: Scene) -> None:
     scene.carry_out("root", CreateUser(1, User("carl", "pw3")))
     scene.carry_out("root", PutPolicies(1, Grant("carl", (AccessPolicy("Topic:c", (PUB,), sources=("10.0.0.0/8",)),))))
     again = Scene(state=scene.state)
-    assert again.book.users == scene.book.users
-    assert again.book.grants == scene.book.grants
+    assert again.records.users == scene.records.users
+    assert again.records.grants == scene.records.grants
     assert again.ask("carl", Send(1, [Message("c", b"")])) is None
 
 

@@ -10,7 +10,7 @@ from tests.gateway.access.test_gate import Scene
 
 def granted(*policies: AccessPolicy) -> Scene:
     scene = Scene()
-    scene.book.put_policies("bob", policies, lambda _: None)
+    scene.records.put_policies("bob", policies, lambda _: None)
     return scene
 
 

@@ -16,7 +16,7 @@ ORIGIN = b"UNIQ_KEY\x01ID\x02HG_PROTOCOL\x01mqtt\x02"
 
 
 def sent(scene: Scene, protocol: str, user: str = "alice") -> dict[str, str]:
-    scene.connection = ClientConnection(protocol, scene.connection.shell)
+    scene.connection = ClientConnection(protocol, scene.connection.driver)
     message = Message("t1", b"", ORIGIN)
     assert scene.ask(user, Send(1, [message])) is None
     return decode(message.properties)
@@ -46,7 +46,7 @@ def test_a_name_that_cannot_be_stored_is_left_out() -> None:
     scene = Scene()
     message = Message("t1", b"", ORIGIN)
     command = Send(1, [message])
-    command.principal = Principal("a\x01b", HOST, privileged=True, epoch=scene.book.epoch)
-    scene.connection = ClientConnection("mqtt", scene.connection.shell)
+    command.principal = Principal("a\x01b", HOST, privileged=True, epoch=scene.records.epoch)
+    scene.connection = ClientConnection("mqtt", scene.connection.driver)
     scene.gate.handle(scene.connection, command)
     assert message.properties == ORIGIN

@@ -25,7 +25,7 @@ __all__ = ["bench", "place"]
 GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
 
 
-class Shell:
+class SilentDriver:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -37,10 +37,10 @@ class Shell:
     def close(self) -> None:
         raise AssertionError("nobody closes this")
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         raise AssertionError("nobody lets this rest")
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         raise AssertionError("nobody sends this away")
 
 
@@ -48,7 +48,7 @@ class ParkedCall:
     """A parked call that never finds a message."""
 
     def __init__(self, number: int) -> None:
-        self.connection = ClientConnection("http", Shell())
+        self.connection = ClientConnection("http", SilentDriver())
         self.command: Command = ListTopics(number)
         self.refused: list[Failure] = []
 
@@ -95,16 +95,16 @@ def test_who_has_left_meanwhile_is_not_asked_about() -> None:
 def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more() -> None:
     clock = VirtualClock()
     watches = Watches(clock)
-    shell = Shell()
-    connection = ClientConnection("coap", shell, shared=True)
+    driver = SilentDriver()
+    connection = ClientConnection("coap", driver, shared=True)
     for ticket in ("a", "b"):
         watches.watch(connection, Watch(ticket, f"{ticket}/#"))
     watches.review(lambda _, command: GONE if command.ticket == "a" else None)  # type: ignore[attr-defined]
     for topic in ("a", "b"):
         watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
     clock.run_for(1)
-    assert [type(event) for event in shell.events] == [Watched, Watched, Refused, Delivered]
-    refused, heard = shell.events[2:]
+    assert [type(event) for event in driver.events] == [Watched, Watched, Refused, Delivered]
+    refused, heard = driver.events[2:]
     assert isinstance(refused, Refused)
     assert isinstance(heard, Delivered)
     assert (refused.ticket, refused.failure, heard.ticket) == ("a", GONE, "b")

@@ -21,8 +21,8 @@ def test_messages_and_refusals_are_counted() -> None:
     bench.pump.client.answer(Sent(1, []))
     bench.pump.client.answer(Delivered(2, [b"r", b"r", b"r"]))
     bench.pump.client.answer(Refused(3, Failure(ErrorCode.TOPIC_NOT_FOUND)))
-    assert (bench.figures.messages_in, bench.figures.messages_out, bench.figures.bytes_in) == (2, 3, 5)
-    assert bench.figures.refusals == {"topic-not-found": 1}
+    assert (bench.counters.messages_in, bench.counters.messages_out, bench.counters.bytes_in) == (2, 3, 5)
+    assert bench.counters.refusals == {"topic-not-found": 1}
 
 
 def test_what_sessions_send_and_get_is_counted() -> None:
@@ -31,7 +31,7 @@ def test_what_sessions_send_and_get_is_counted() -> None:
     bench.pump.data_received(b"x")
     delivery = Delivery(RoutedRecord(Record(bytes(100)), b"", "t", 0), 0, 0, False, False, ())
     bench.pump.client.answer(Deliveries([delivery, delivery, delivery]))
-    assert (bench.figures.messages_in, bench.figures.messages_out) == (2, 3)
+    assert (bench.counters.messages_in, bench.counters.messages_out) == (2, 3)
 
 
 def test_one_connection_too_many_is_closed_and_counted() -> None:
@@ -40,8 +40,8 @@ def test_one_connection_too_many_is_closed_and_counted() -> None:
     second.connection_made(transport)
     assert transport.aborted
     second.connection_lost(None)
-    assert bench.figures.refusals == {"connections-max": 1}
-    assert bench.figures.connections_open == 1
+    assert bench.counters.refusals == {"connections-max": 1}
+    assert bench.counters.connections_open == 1
 
 
 class Bouncer:
@@ -63,32 +63,32 @@ class Bouncer:
 
 def test_who_is_turned_away_at_the_door_hears_nothing_and_is_counted() -> None:
     bench = Bench()
-    door = bench.house.door = Bouncer(1)
+    admission_check = bench.context.admission_check = Bouncer(1)
     bench.open()
     other, transport = bench.another(), FakeTransport()
     other.connection_made(transport)
     other.data_received(b"x")
     bench.clock.turn()
     assert (transport.aborted, transport.writes) == (True, [])
-    assert bench.figures.refusals == {"connect-rate": 1}
-    assert door.inside == ["10.1.2.3"]
+    assert bench.counters.refusals == {"connect-rate": 1}
+    assert admission_check.inside == ["10.1.2.3"]
     other.connection_lost(None)
     bench.pump.connection_lost(None)
-    assert door.inside == []
+    assert admission_check.inside == []
 
 
 def test_connection_that_speaks_for_others_is_not_asked_at_the_door() -> None:
     bench = Bench()
-    bench.house.door = Bouncer(0)
-    bench.house.fronts = lambda host: host == "10.1.2.3"
+    bench.context.admission_check = Bouncer(0)
+    bench.context.is_proxy = lambda host: host == "10.1.2.3"
     bench.open()
     assert not bench.transport.aborted
 
 
 def test_connection_that_rests_is_read_again_and_excused_when_it_is_over() -> None:
     bench = Bench().open()
-    bench.pump.rest(bench.clock.now + SECOND_NS)
-    bench.pump.rest(bench.clock.now + 1)
+    bench.pump.throttle(bench.clock.now + SECOND_NS)
+    bench.pump.throttle(bench.clock.now + 1)
     assert not bench.transport.reading
     bench.clock.advance(SECOND_NS // 2)
     assert not bench.transport.reading
@@ -102,7 +102,7 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
     bench.connection.when = bench.clock.now + SECOND_NS
     bench.pump.client.answer(Done(1))
     bench.clock.turn()
-    bench.pump.rest(bench.clock.now + 5 * SECOND_NS)
+    bench.pump.throttle(bench.clock.now + 5 * SECOND_NS)
     bench.connection.at_expiry = [Disconnected("keep-alive")]
     bench.clock.advance(SECOND_NS)
     assert ReadingResumed() in bench.connection.answered
@@ -111,8 +111,8 @@ def test_deadline_of_a_connection_that_rests_is_asked_for_again_once_it_is_excus
 def test_expelled_connection_says_its_word_and_ends() -> None:
     bench = Bench().open()
     failure = Failure(ErrorCode.NOT_ALLOWED, "gone")
-    bench.pump.expel(failure)
-    bench.pump.expel(failure)
+    bench.pump.revoke_access(failure)
+    bench.pump.revoke_access(failure)
     bench.clock.turn()
     assert bench.connection.answered == [AccessRevoked(failure)]
     assert bench.transport.writes == [b"answer"]
@@ -127,5 +127,5 @@ def test_refusal_that_ends_its_connection_is_counted_once() -> None:
     bench.connection.when = bench.clock.now
     bench.clock.turn()
     bench.clock.advance(1)
-    assert bench.figures.disconnects == {"not-allowed": 1}
-    assert bench.figures.refusals == {"not-allowed": 1}
+    assert bench.counters.disconnects == {"not-allowed": 1}
+    assert bench.counters.refusals == {"not-allowed": 1}

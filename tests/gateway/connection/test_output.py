@@ -17,7 +17,7 @@ from tests.gateway.bench import Bench
 @pytest.mark.parametrize(("most", "bound"), [(OUTPUT_BYTES_MAX, 0), (1_000_000, 1_000_000)])
 def test_a_connection_has_the_bound_of_the_house_and_nothing_is_set_where_it_is_the_usual_one(most: int, bound: int) -> None:
     bench = Bench()
-    bench.house.output_bytes_max = most
+    bench.context.output_bytes_max = most
     bench.open()
     assert bench.transport.output_bytes_max == bound
 
@@ -44,7 +44,7 @@ def test_who_never_reads_is_dropped_with_a_reason_and_counted_once() -> None:
     bench.pump.connection_lost(None)
     assert bench.transport.aborted
     assert [end.reason for end in bench.ends] == ["slow-reader"]
-    assert bench.figures.all_refusals() == bench.figures.all_disconnects() == {"slow-reader": 1}
+    assert bench.counters.all_refusals() == bench.counters.all_disconnects() == {"slow-reader": 1}
 
 
 def test_who_catches_up_stays() -> None:

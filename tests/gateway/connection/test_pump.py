@@ -10,7 +10,7 @@ import pytest
 from domain.admin.topic import ListTopics
 from domain.command import Disconnected
 from domain.event import Done
-from gateway.connection.client_connection import GONE
+from gateway.connection.client_connection import CLOSED_DRIVER
 from gateway.connection.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS
 from protocols.adapter import Peer
 from tests.gateway.bench import Bench
@@ -48,7 +48,7 @@ def test_many_or_large_pieces_arrive_whole_and_in_order() -> None:
     bench.pump.data_received(b"x")
     bench.clock.turn()
     assert b"".join(bench.transport.writes) == b"".join(pieces)
-    assert bench.figures.bytes_out == 150_000
+    assert bench.counters.bytes_out == 150_000
 
 
 @pytest.mark.parametrize("way", ["eof", "reset", "lost", "adapter", "node"])
@@ -70,9 +70,9 @@ def test_session_ends_exactly_once_however_it_ends(way: str) -> None:
     assert ended == [way]
     assert len(bench.ends) == 1
     assert bench.pump.client.closed
-    assert sum(bench.figures.disconnects.values()) == 1
-    assert bench.figures.connections_open == 0
-    assert bench.house.pumps == {}
+    assert sum(bench.counters.disconnects.values()) == 1
+    assert bench.counters.connections_open == 0
+    assert bench.context.pumps == {}
 
 
 def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
@@ -80,17 +80,17 @@ def test_what_has_ended_is_freed_at_once_without_the_collector() -> None:
     bench.connection.when = bench.clock.now + STALL_NS
     bench.pump.data_received(b"ask")
     bench.clock.turn()
-    shell = bench.pump.client.shell
-    assert shell is bench.pump
+    driver = bench.pump.client.driver
+    assert driver is bench.pump
     bench.pump.connection_lost(None)
     bench.clock.turn()
     client, gone = bench.pump.client, weakref.ref(bench.connection)
-    client.shell.close()
-    client.shell.rest(1)
+    client.driver.close()
+    client.driver.throttle(1)
     client.answer(Done(None))
-    bench.transport, bench.connection, shell = FakeTransport(), ScriptedConnection(), GONE
+    bench.transport, bench.connection, driver = FakeTransport(), ScriptedConnection(), CLOSED_DRIVER
     bench.pump = bench.another()
-    assert client.shell is shell
+    assert client.driver is driver
     assert gone() is None
 
 
@@ -110,7 +110,7 @@ def test_goodbye_is_written_before_the_close() -> None:
     bench.clock.turn()
     assert bench.transport.writes == [b"goodbye"]
     assert bench.transport.closing
-    assert bench.figures.disconnects == {"bad-frame": 1}
+    assert bench.counters.disconnects == {"bad-frame": 1}
 
 
 def test_bytes_and_answers_after_the_end_are_dropped() -> None:
@@ -137,7 +137,7 @@ def test_closed_connection_that_is_not_read_is_aborted() -> None:
 def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench = Bench()
     hung_up: list[object] = []
-    bench.house.hang_up = hung_up.append
+    bench.context.half_close = hung_up.append
     bench.open()
     bench.connection.reading = False
     bench.pump.data_received(b"x")
@@ -275,8 +275,8 @@ def test_adapter_fault_costs_its_connection_and_is_logged_once(verb: str, caplog
         bench.clock.advance(10)
     assert bench.transport.aborted
     assert [record.exc_text is not None or record.exc_info is not None for record in caplog.records] == [True]
-    assert bench.figures.refusals == {"adapter-fault": 1}
-    assert bench.figures.disconnects == {"adapter-fault": 1}
+    assert bench.counters.refusals == {"adapter-fault": 1}
+    assert bench.counters.disconnects == {"adapter-fault": 1}
     assert other.writes == [b"answer"]
     assert not other.aborted
 

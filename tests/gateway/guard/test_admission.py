@@ -6,65 +6,65 @@ from domain.limits import SECOND_NS
 from domain.refusal import Ending
 from gateway.guard.admission import Admission
 from gateway.guard.config import LimitsConfig
-from gateway.guard.flapping import Flapping
+from gateway.guard.flapping import FlappingDetector
 
 MINUTE = 60 * SECOND_NS
 
 
 def test_address_has_so_many_connections_and_gets_one_back_when_one_ends() -> None:
-    door = Admission(LimitsConfig(connections_per_address=2))
-    assert door.enter("10.0.0.1", 0) is None
-    assert door.enter("10.0.0.1", 0) is None
-    assert door.enter("10.0.0.1", 0) is Ending.ADDRESS_CONNECTIONS
-    assert door.enter("10.0.0.2", 0) is None
-    door.leave("10.0.0.1")
-    assert door.enter("10.0.0.1", 0) is None
+    admission = Admission(LimitsConfig(connections_per_address=2))
+    assert admission.enter("10.0.0.1", 0) is None
+    assert admission.enter("10.0.0.1", 0) is None
+    assert admission.enter("10.0.0.1", 0) is Ending.ADDRESS_CONNECTIONS
+    assert admission.enter("10.0.0.2", 0) is None
+    admission.leave("10.0.0.1")
+    assert admission.enter("10.0.0.1", 0) is None
     for host in ("10.0.0.1", "10.0.0.1", "10.0.0.2"):
-        door.leave(host)
-    assert door.inside("10.0.0.1") == door.inside("10.0.0.2") == 0
+        admission.leave(host)
+    assert admission.connections_from("10.0.0.1") == admission.connections_from("10.0.0.2") == 0
 
 
 def test_rate_of_one_address_leaves_the_others_alone() -> None:
-    door = Admission(LimitsConfig(address_connects_per_s=1, burst_s=2))
-    assert [door.enter("10.0.0.1", 0) for _ in range(3)] == [None, None, Ending.CONNECT_RATE]
-    assert door.enter("10.0.0.2", 0) is None
-    assert door.enter("10.0.0.1", SECOND_NS) is None
+    admission = Admission(LimitsConfig(address_connects_per_s=1, burst_s=2))
+    assert [admission.enter("10.0.0.1", 0) for _ in range(3)] == [None, None, Ending.CONNECT_RATE]
+    assert admission.enter("10.0.0.2", 0) is None
+    assert admission.enter("10.0.0.1", SECOND_NS) is None
 
 
 def test_rate_of_all_counts_for_all() -> None:
-    door = Admission(LimitsConfig(connects_per_s=1, burst_s=1))
-    assert door.enter("10.0.0.1", 0) is None
-    assert door.enter("10.0.0.2", 0) is Ending.CONNECT_RATE
-    assert door.enter("10.0.0.2", SECOND_NS) is None
+    admission = Admission(LimitsConfig(connects_per_s=1, burst_s=1))
+    assert admission.enter("10.0.0.1", 0) is None
+    assert admission.enter("10.0.0.2", 0) is Ending.CONNECT_RATE
+    assert admission.enter("10.0.0.2", SECOND_NS) is None
 
 
 def test_refused_connection_costs_the_address_nothing() -> None:
-    door = Admission(LimitsConfig(connections_per_address=1, address_connects_per_s=1, burst_s=2))
-    assert door.enter("10.0.0.1", 0) is None
+    admission = Admission(LimitsConfig(connections_per_address=1, address_connects_per_s=1, burst_s=2))
+    assert admission.enter("10.0.0.1", 0) is None
     for _ in range(100):
-        assert door.enter("10.0.0.1", 0) is Ending.ADDRESS_CONNECTIONS
-    door.leave("10.0.0.1")
-    assert door.enter("10.0.0.1", 0) is None
+        assert admission.enter("10.0.0.1", 0) is Ending.ADDRESS_CONNECTIONS
+    admission.leave("10.0.0.1")
+    assert admission.enter("10.0.0.1", 0) is None
 
 
 def test_flapping_address_is_held_off_and_let_in_again() -> None:
-    door = Admission(LimitsConfig(flapping_address_connects=3, flapping_window_s=60, flapping_hold_s=300))
+    admission = Admission(LimitsConfig(flapping_address_connects=3, flapping_window_s=60, flapping_hold_s=300))
     for at in range(3):
-        assert door.enter("10.0.0.1", at) is None
-        door.leave("10.0.0.1")
-    assert door.enter("10.0.0.1", 3) is Ending.FLAPPING
-    assert door.enter("10.0.0.1", 299 * SECOND_NS) is Ending.FLAPPING
-    assert door.enter("10.0.0.1", 301 * SECOND_NS) is None
+        assert admission.enter("10.0.0.1", at) is None
+        admission.leave("10.0.0.1")
+    assert admission.enter("10.0.0.1", 3) is Ending.FLAPPING
+    assert admission.enter("10.0.0.1", 299 * SECOND_NS) is Ending.FLAPPING
+    assert admission.enter("10.0.0.1", 301 * SECOND_NS) is None
 
 
 def test_window_begins_anew_for_who_comes_seldom() -> None:
-    flapping: Flapping[str] = Flapping(2, MINUTE, 5 * MINUTE, 10)
+    flapping: FlappingDetector[str] = FlappingDetector(2, MINUTE, 5 * MINUTE, 10)
     for at in range(20):
         assert flapping.connect("a", at * 40 * SECOND_NS) == 0
 
 
 def test_attempts_while_held_off_do_not_lengthen_it() -> None:
-    flapping: Flapping[str] = Flapping(1, MINUTE, MINUTE, 10)
+    flapping: FlappingDetector[str] = FlappingDetector(1, MINUTE, MINUTE, 10)
     assert flapping.connect("a", 0) == 0
     assert flapping.connect("a", 1) == MINUTE
     assert flapping.connect("a", 31 * SECOND_NS) == 29 * SECOND_NS + 1
@@ -73,7 +73,7 @@ def test_attempts_while_held_off_do_not_lengthen_it() -> None:
 
 
 def test_table_of_flapping_clients_is_bounded() -> None:
-    flapping: Flapping[int] = Flapping(1, MINUTE, MINUTE, 100)
+    flapping: FlappingDetector[int] = FlappingDetector(1, MINUTE, MINUTE, 100)
     for key in range(10_000):
         flapping.connect(key, key)
     assert len(flapping) == 100

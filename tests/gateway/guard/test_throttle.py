@@ -29,10 +29,10 @@ class Ear:
     def close(self) -> None:
         raise AssertionError("nobody closes this")
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         self.rests.append(until_ns)
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         raise AssertionError("nobody expels this")
 
 
@@ -169,6 +169,6 @@ def test_buckets_end_with_their_connection() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
     connection, _ = stage.connection("http")
     stage.throttle.handle(connection, batch(1))
-    assert len(stage.throttle._sessions) == 1
+    assert len(stage.throttle._connections) == 1
     connection.end()
-    assert len(stage.throttle._sessions) == 0
+    assert len(stage.throttle._connections) == 0

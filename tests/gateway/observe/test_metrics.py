@@ -15,17 +15,19 @@ from gateway.observe.lag import Lags
 
 
 def test_text_has_every_figure_with_its_labels_escaped() -> None:
-    ledger = CounterRegistry()
-    mqtt = ledger.of("mqtt")
+    counter_registry = CounterRegistry()
+    mqtt = counter_registry.of("mqtt")
     mqtt.messages_in = 3
     mqtt.refused("topic-illegal")
     mqtt.disconnected("frame-length")
     mqtt.disconnected("goodbye")
     mqtt.disconnected("a word that nobody knows")
-    ledger.of("coap").bytes_out = 7
+    counter_registry.of("coap").bytes_out = 7
     store = {"log_syncs_total": 2, "leases": 1.5}
     counters = {"reload_broken": 1}
-    text = metrics.text(ledger.all(), store, [('g"\n', "t", 9)], 1.25, 4, {"not-allowed": 3}, {"slow-reader": 7}, counters)
+    text = metrics.text(
+        counter_registry.all(), store, [('g"\n', "t", 9)], 1.25, 4, {"not-allowed": 3}, {"slow-reader": 7}, counters
+    )
     assert 'headgate_access_refusals_total{reason="not-allowed"} 3' in text
     lines = text.splitlines()
     assert 'headgate_messages_in_total{protocol="mqtt"} 3' in lines
@@ -86,11 +88,11 @@ def test_lag_is_the_sum_over_queues_with_a_position() -> None:
         {("g", "t", 0): 5, ("g", "t", 2): 0, ("h", "t", 1): 9}, {("t", 0): 7, ("t", 1): 9, ("t", 2): 4}, ["t"], ["g", "h"]
     )
     lags = lags_of(store)
-    assert lags.look() == [("g", "t", 6), ("h", "t", 0)]
+    assert lags.refresh() == [("g", "t", 6), ("h", "t", 0)]
     store.positions["g", "t", 0] = 7
     store.members.remove("h")
-    lags.look()
-    assert lags.look() == [("g", "t", 4)]
+    lags.refresh()
+    assert lags.refresh() == [("g", "t", 4)]
 
 
 def test_one_look_asks_about_a_bounded_number_of_queues() -> None:
@@ -101,12 +103,12 @@ def test_one_look_asks_about_a_bounded_number_of_queues() -> None:
     found: list[tuple[str, str, int]] = []
     for _ in range(5):
         before = len(store.asked)
-        found = found or lags.look()
-        assert len(store.asked) - before <= lag.QUEUES_PER_LOOK
+        found = found or lags.refresh()
+        assert len(store.asked) - before <= lag.QUEUES_PER_REFRESH
     assert found == [("g19", "t199", 2)]
 
 
 def test_system_topics_are_left_out() -> None:
     store = FakeStore({}, {}, ["BenchmarkTest", "t"], ["g"])
-    lags_of(store).look()
+    lags_of(store).refresh()
     assert {topic for _, topic, _ in store.asked} == {"t"}

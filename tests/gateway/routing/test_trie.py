@@ -35,7 +35,7 @@ def test_removing_all_leaves_nothing_behind(filters: list[str], data: st.DataObj
         assert trie.remove(filters[number], number)
         assert not trie.remove(filters[number], number)
     assert trie.size == 0
-    assert trie._root.bare()
+    assert trie._root.is_empty()
 
 
 def test_leading_wildcards_do_not_reach_dollar_paths() -> None:

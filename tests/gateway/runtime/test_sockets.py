@@ -19,7 +19,7 @@ from gateway.observe.counters import CounterRegistry
 from gateway.runtime.address import bind
 from gateway.runtime.clock import LoopClock, new_loop
 from gateway.runtime.datagram import DatagramPump
-from gateway.runtime.stream import StreamListener, hang_up
+from gateway.runtime.stream import StreamListener, half_close
 from protocols.adapter import Peer
 from tests.gateway.scripted import RecordingHandler, ScriptedConnection
 
@@ -30,9 +30,9 @@ def run(make: Callable[[], asyncio.AbstractEventLoop], main: Callable[[Connectio
     loop = make()
     handler = RecordingHandler()
     handler.then = lambda client, command: client.answer(Done(command.ticket)) if isinstance(command, ListTopics) else None
-    house = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), 100, hang_up)
+    context = ConnectionContext(handler, LoopClock(loop), CounterRegistry(), 100, half_close)
     try:
-        loop.run_until_complete(asyncio.wait_for(main(house), 10))
+        loop.run_until_complete(asyncio.wait_for(main(context), 10))
     finally:
         loop.close()
 
@@ -50,17 +50,17 @@ class Echo(ScriptedConnection):
 
 @pytest.mark.parametrize("make", LOOPS)
 def test_stream_is_answered_and_ends_with_its_peer(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def main(house: ConnectionContext) -> None:
+    async def main(context: ConnectionContext) -> None:
         bound = bind("mqtt", "127.0.0.1", 0)
         listener = StreamListener("mqtt", bound)
-        await listener.open(lambda: Pump(house, "mqtt", lambda peer, now: Echo()))
+        await listener.open(lambda: Pump(context, "mqtt", lambda peer, now: Echo()))
         reader, writer = await asyncio.open_connection(*bound.getsockname())
         writer.write(bytes(range(1, 5)))
         assert await reader.readexactly(8) == b"1;2;3;4;"
         writer.write_eof()
         assert await reader.read() == b""
         writer.close()
-        while house.pumps:
+        while context.pumps:
             await asyncio.sleep(0.001)
         listener.close()
 
@@ -75,11 +75,11 @@ def test_peer_that_does_not_read_stops_being_read(make: Callable[[], asyncio.Abs
             self.queue += [b"z" * 100_000] * len(data)
             return () if data else self.at_end
 
-    async def main(house: ConnectionContext) -> None:
+    async def main(context: ConnectionContext) -> None:
         connection = Loud()
         bound = bind("mqtt", "127.0.0.1", 0)
         listener = StreamListener("mqtt", bound)
-        await listener.open(lambda: Pump(house, "mqtt", lambda peer, now: connection))
+        await listener.open(lambda: Pump(context, "mqtt", lambda peer, now: connection))
         reader, writer = await asyncio.open_connection(*bound.getsockname(), limit=1024)
         taken = -1
         while taken != len(connection.received):
@@ -90,7 +90,7 @@ def test_peer_that_does_not_read_stops_being_read(make: Callable[[], asyncio.Abs
         assert taken < 500
         assert len(await reader.readexactly(2_000_000)) == 2_000_000
         writer.transport.abort()
-        while house.pumps:
+        while context.pumps:
             await asyncio.sleep(0.001)
         listener.close()
 
@@ -105,17 +105,17 @@ def test_last_words_reach_a_peer_that_is_still_sending(make: Callable[[], asynci
             self.closed = True
             return [Disconnected("too-large")]
 
-    async def main(house: ConnectionContext) -> None:
+    async def main(context: ConnectionContext) -> None:
         bound = bind("http", "127.0.0.1", 0)
         listener = StreamListener("http", bound)
-        await listener.open(lambda: Pump(house, "http", lambda peer, now: Refusing()))
+        await listener.open(lambda: Pump(context, "http", lambda peer, now: Refusing()))
         reader, writer = await asyncio.open_connection(*bound.getsockname())
         writer.write(b"x" * 5_000_000)
         await asyncio.sleep(0.05)
         assert await reader.read() == b"413 too large"
         await writer.drain()
         writer.close()
-        while house.pumps:
+        while context.pumps:
             await asyncio.sleep(0.001)
         listener.close()
 
@@ -158,12 +158,12 @@ class EchoEndpoint:
 
 @pytest.mark.parametrize("make", LOOPS)
 def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def main(house: ConnectionContext) -> None:
+    async def main(context: ConnectionContext) -> None:
         loop = asyncio.get_running_loop()
         endpoint = EchoEndpoint()
         bound = bind("coap", "127.0.0.1", 0, datagrams=True)
         address = bound.getsockname()
-        pump = DatagramPump(house, bound, endpoint, "coap", loop)
+        pump = DatagramPump(context, bound, endpoint, "coap", loop)
         pump.open()
         clients = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(20)]
         for number, client in enumerate(clients):
@@ -176,8 +176,8 @@ def test_datagrams_are_answered_to_their_senders(make: Callable[[], asyncio.Abst
         clients[0].send(b"later")
         while not endpoint.expired:
             await asyncio.sleep(0.001)
-        figures = house.ledger.of("coap")
-        assert figures.refusals == {"adapter-fault": 20}
+        counters = context.counter_registry.of("coap")
+        assert counters.refusals == {"adapter-fault": 20}
         pump.close()
         assert pump.client.closed
         for client in clients:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from domain.event import Event
 from gateway.connection.client_connection import ClientConnection
-from tests.shell import Shell
+from tests.connection_driver import StrictDriver
 
 
-class Ear(Shell):
+class Ear(StrictDriver):
     """A shell that keeps events, and the session on it."""
 
     def __init__(self, protocol: str = "remoting") -> None:

@@ -26,7 +26,7 @@ from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from store.config import StoreConfig
 from store.engine import open_store
-from tests.shell import Shell
+from tests.connection_driver import StrictDriver
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -106,11 +106,11 @@ class Broker:
         self.run()
 
 
-class Deaf(Shell):
+class Deaf(StrictDriver):
     """A shell that nobody listens at."""
 
 
-class Client(Shell):
+class Client(StrictDriver):
     """One network connection, and what came over it. `stalled`: it does not read."""
 
     def __init__(self, broker: Broker, version: int) -> None:

@@ -13,7 +13,7 @@ from domain.record import Record, encode
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume import watch
 from gateway.usecase.consume.watch import Watches
-from tests.shell import Shell
+from tests.connection_driver import StrictDriver
 
 
 class Turns:
@@ -40,7 +40,7 @@ class Turns:
             callback()
 
 
-class Heard(Shell):
+class Heard(StrictDriver):
     """A shell that keeps what it is told."""
 
     def __init__(self) -> None:

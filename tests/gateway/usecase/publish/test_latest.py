@@ -16,7 +16,7 @@ from domain.ports import StateChange, Timer
 from domain.record import Record, check
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan, LatestValues, retain, value_at
-from tests.shell import Shell
+from tests.connection_driver import StrictDriver
 
 
 class Memory:
@@ -69,7 +69,7 @@ class At:
         raise NotImplementedError
 
 
-class Heard(Shell):
+class Heard(StrictDriver):
     """A shell that keeps what it is told."""
 
     def __init__(self) -> None:

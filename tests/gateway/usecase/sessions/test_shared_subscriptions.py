@@ -14,8 +14,8 @@ from protocols.mqtt.connect import Disconnect
 from protocols.mqtt.packet import Packet
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Unsubscribe
+from tests.connection_driver import StrictDriver
 from tests.protocols.mqtt.stage import Broker, Client, bodies, with_number
-from tests.shell import Shell
 
 
 def member(
@@ -49,7 +49,7 @@ def numbers(messages: Sequence[Publish]) -> list[int]:
     return sorted(int(body) for body in bodies(list(messages)))
 
 
-class Receiver(Shell):
+class Receiver(StrictDriver):
     """A receiver of any other protocol."""
 
     def __init__(self, broker: Broker) -> None:

@@ -17,7 +17,7 @@ def stall(client: Client) -> None:
 
 def ease(broker: Broker, client: Client) -> None:
     client.stalled = False
-    client.client_connection.ease()
+    client.client_connection.became_writable()
     broker.run()
 
 

@@ -7,9 +7,9 @@ import pytest
 from domain.admin.topic import DeleteTopic, PutTopic
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
+from tests.connection_driver import StrictDriver
 from tests.gateway.usecase.sessions.test_shared_subscriptions import member, numbers, send, sender
 from tests.protocols.mqtt.stage import Broker
-from tests.shell import Shell
 
 FILTERS = ["$share/g/t/#", "$share/g/+/x", "$share/g/#"]
 
@@ -83,7 +83,7 @@ def test_a_topic_made_anew_under_its_members_is_read_from_its_first_message() ->
     first = member(broker, "first", "$share/g/t/#")
     send(sender(broker), 3)
     assert numbers(first.messages()) == [0, 1, 2]
-    deaf = ClientConnection("remoting", Shell())
+    deaf = ClientConnection("remoting", StrictDriver())
     broker.handler.handle(deaf, DeleteTopic(1, "t"))
     broker.run()
     broker.handler.handle(deaf, PutTopic(2, Topic("t", 2, 2)))

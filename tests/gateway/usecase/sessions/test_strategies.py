@@ -53,10 +53,10 @@ class Ear:
     def close(self) -> None:
         raise AssertionError("the gateway closed it")
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         raise AssertionError("the gateway held it off")
 
-    def expel(self, failure: object) -> None:
+    def revoke_access(self, failure: object) -> None:
         raise AssertionError("the gateway expelled it")
 
     def ask(self, command: Command) -> Event:

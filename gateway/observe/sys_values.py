@@ -8,15 +8,15 @@ from importlib.metadata import version
 from gateway.observe.counters import ProtocolCounters
 
 
-def facts(protocols: Iterable[ProtocolCounters], counts: Mapping[str, int], up_s: int) -> dict[str, str]:
+def sys_values(protocols: Iterable[ProtocolCounters], counts: Mapping[str, int], up_s: int) -> dict[str, str]:
     """Facts by path: sums over all protocols, and `counts` as they are."""
-    figures = list(protocols)
+    counters = list(protocols)
     return {
         "version": f"headgate {version('headgate')}",
         "uptime": f"{up_s} seconds",
-        "messages/received": str(sum(one.messages_in for one in figures)),
-        "messages/sent": str(sum(one.messages_out for one in figures)),
-        "bytes/received": str(sum(one.bytes_in for one in figures)),
-        "bytes/sent": str(sum(one.bytes_out for one in figures)),
+        "messages/received": str(sum(one.messages_in for one in counters)),
+        "messages/sent": str(sum(one.messages_out for one in counters)),
+        "bytes/received": str(sum(one.bytes_in for one in counters)),
+        "bytes/sent": str(sum(one.bytes_out for one in counters)),
         **{name: str(count) for name, count in counts.items()},
     }

@@ -6,7 +6,7 @@ from domain.errors import Failure
 from domain.event import Event
 
 
-class Shell:
+class StrictDriver:
     """Fails a test that closes, holds back or expels what it did not mean to; what is heard is left to who inherits."""
 
     def answer(self, event: Event) -> None:
@@ -16,10 +16,10 @@ class Shell:
         """Nobody should."""
         raise AssertionError("the gateway closed it")
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         """Nobody should."""
         raise AssertionError("the gateway held it back")
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         """Nobody should."""
         raise AssertionError(f"the gateway sent it away: {failure}")

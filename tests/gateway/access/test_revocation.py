@@ -16,11 +16,11 @@ from domain.event import Event
 from domain.limits import SECOND_NS
 from domain.mqtt_session import Attach, MqttSubscription, Unsubscribe
 from domain.principal import Principal
-from gateway.access.attendance import SESSIONS_PER_LOOK, Attendance
 from gateway.access.authority import Access
 from gateway.access.config import read
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
+from gateway.access.revocation import CONNECTIONS_PER_TURN, AccessRevocation
 from gateway.connection.client_connection import ClientConnection
 from tests.gateway.access.memory import MemoryState
 from tests.gateway.scripted import ManualClock, RecordingHandler
@@ -42,10 +42,10 @@ class Client:
     def close(self) -> None:
         raise AssertionError("nobody closes this")
 
-    def rest(self, until_ns: int) -> None:
+    def throttle(self, until_ns: int) -> None:
         raise AssertionError("nobody lets this rest")
 
-    def expel(self, failure: Failure) -> None:
+    def revoke_access(self, failure: Failure) -> None:
         self.expelled.append(failure)
         self.connection.end()
 
@@ -56,14 +56,14 @@ class Scene:
     def __init__(self, table: dict[str, object] | None = None) -> None:
         self.clock = ManualClock()
         self.handler = RecordingHandler()
-        self.book = AccessRecords(MemoryState(), ())
+        self.records = AccessRecords(MemoryState(), ())
         for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
-            self.book.put_user(user, lambda _: None)
-        self.access = Access(self.book, read({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
+            self.records.put_user(user, lambda _: None)
+        self.access = Access(self.records, read({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
         self.filters: dict[ClientConnection, Sequence[MqttSubscription]] = {}
         held = self.filters
-        self.attendance = Attendance(self.access, self.clock, self.handler, lambda connection: held.get(connection, ()))
-        self.gate = Gate(self.access, self.handler, None, self.attendance)
+        self.revocation = AccessRevocation(self.access, self.clock, self.handler, lambda connection: held.get(connection, ()))
+        self.gate = Gate(self.access, self.handler, None, self.revocation)
 
     def principal(self, user: str = "alice", password: str = "pw") -> Principal:
         found = self.access.authenticate(Password(user, password.encode()), HOST)
@@ -87,8 +87,8 @@ class Scene:
         self.gate.handle(client.connection, command)
 
     def change(self, name: str, **changes: object) -> None:
-        user = dataclasses.replace(self.book.users[name], **changes)  # type: ignore[arg-type]
-        self.book.put_user(user, lambda _: None)
+        user = dataclasses.replace(self.records.users[name], **changes)  # type: ignore[arg-type]
+        self.records.put_user(user, lambda _: None)
         self.clock.turn()
 
 
@@ -103,15 +103,15 @@ def test_user_that_is_disabled_or_has_another_password_is_sent_away(scene: Scene
     scene.change("alice", **changes)
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_AUTHENTICATED]
     assert bob.expelled == []
-    assert len(scene.attendance) == 1
+    assert len(scene.revocation) == 1
 
 
 def test_user_that_is_deleted_is_sent_away_and_may_come_again_when_made_anew(scene: Scene) -> None:
     alice = scene.attach(scene.principal())
-    scene.book.drop_user("alice", lambda _: None)
+    scene.records.drop_user("alice", lambda _: None)
     scene.clock.turn()
     assert len(alice.expelled) == 1
-    scene.book.put_user(User("alice", "pw"), lambda _: None)
+    scene.records.put_user(User("alice", "pw"), lambda _: None)
     again = scene.attach(scene.principal())
     scene.change("bob", password="other")
     assert again.expelled == []
@@ -136,7 +136,7 @@ def test_shared_session_of_a_datagram_port_is_nobodys(scene: Scene) -> None:
     scene.ask(port, scene.principal())
     scene.change("alice", enabled=False)
     assert port.expelled == []
-    assert len(scene.attendance) == 0
+    assert len(scene.revocation) == 0
 
 
 def test_token_ends_its_connection_when_it_runs_out(scene: Scene) -> None:
@@ -161,13 +161,13 @@ def test_later_token_of_the_same_user_takes_the_place_of_the_first(scene: Scene)
 
 
 def test_filter_that_may_not_be_had_any_more_is_taken_out_and_its_client_sent_away(scene: Scene) -> None:
-    scene.book.put_policies("alice", [AccessPolicy("Topic:a", ("Sub",)), AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
+    scene.records.put_policies("alice", [AccessPolicy("Topic:a", ("Sub",)), AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
     alice = scene.attach(scene.principal())
     scene.filters[alice.connection] = [MqttSubscription("a/#", 1), MqttSubscription("b", 1)]
-    scene.book.put_policies("bob", [AccessPolicy("Topic:a", ("Sub",))], lambda _: None)
+    scene.records.put_policies("bob", [AccessPolicy("Topic:a", ("Sub",))], lambda _: None)
     scene.clock.turn()
     assert alice.expelled == []
-    scene.book.put_policies("alice", [AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
+    scene.records.put_policies("alice", [AccessPolicy("Topic:b", ("Sub",))], lambda _: None)
     scene.clock.turn()
     assert [failure.code for failure in alice.expelled] == [ErrorCode.NOT_ALLOWED]
     assert [command.patterns for command in scene.handler.commands if isinstance(command, Unsubscribe)] == [["a/#"]]
@@ -197,19 +197,19 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
 
 def test_grants_of_the_configuration_are_replaced_and_stored_ones_stay() -> None:
     scene = Scene()
-    scene.book.put_policies("alice", [AccessPolicy("Topic:kept", ("Sub",))], lambda _: None)
-    scene.book.refix([Grant("alice", (AccessPolicy("Topic:new", ("Sub",)),))])
-    entries = scene.book.entries("alice")
+    scene.records.put_policies("alice", [AccessPolicy("Topic:kept", ("Sub",))], lambda _: None)
+    scene.records.set_fixed([Grant("alice", (AccessPolicy("Topic:new", ("Sub",)),))])
+    entries = scene.records.entries("alice")
     assert entries.allow("Topic", "kept", ("Sub",), HOST)
     assert entries.allow("Topic", "new", ("Sub",), HOST)
-    scene.book.refix([])
-    assert not scene.book.entries("alice").allow("Topic", "new", ("Sub",), HOST)
+    scene.records.set_fixed([])
+    assert not scene.records.entries("alice").allow("Topic", "new", ("Sub",), HOST)
 
 
 def test_many_sessions_are_looked_at_in_parts_and_none_is_left_out(scene: Scene) -> None:
     principal = scene.principal()
-    clients = [scene.attach(principal) for _ in range(2 * SESSIONS_PER_LOOK + 1)]
+    clients = [scene.attach(principal) for _ in range(2 * CONNECTIONS_PER_TURN + 1)]
     scene.change("alice", enabled=False)
-    assert sum(len(client.expelled) for client in clients) == SESSIONS_PER_LOOK
+    assert sum(len(client.expelled) for client in clients) == CONNECTIONS_PER_TURN
     scene.clock.advance(SECOND_NS)
     assert [len(client.expelled) for client in clients] == [1] * len(clients)

@@ -10,19 +10,19 @@ from domain.address import OTHER_PATHS_TOPIC
 from domain.filter.path import matches
 from gateway.routing.routes import path_in
 
-REMEMBERED_MAX: Final = 4_096
+CACHED_PATHS_MAX: Final = 4_096
 
 
 @final
-class WantedPaths:
+class PathFilter:
     """`domain.filter.filter.Filter` over records of `topic`: those whose path one of `patterns` matches."""
 
-    __slots__ = ("_patterns", "_remembered", "_topic")
+    __slots__ = ("_cache", "_patterns", "_topic")
 
     def __init__(self, topic: str, patterns: Iterable[str]) -> None:
         self._topic = topic
         self._patterns = tuple(patterns)
-        self._remembered: dict[bytes, bool] = {}
+        self._cache: dict[bytes, bool] = {}
 
     @property
     def hashes(self) -> frozenset[int] | None:
@@ -32,19 +32,19 @@ class WantedPaths:
     def matches(self, stored_properties: bytes) -> bool:
         """True when a message with these properties is at a wanted path."""
         origin = properties.find(stored_properties, properties.ORIGIN_MQTT_TOPIC_START)
-        known = self._remembered.get(origin)
+        known = self._cache.get(origin)
         if known is None:
             path = path_in(self._topic, origin)
             known = any(matches(pattern, path) for pattern in self._patterns)
-            if len(self._remembered) >= REMEMBERED_MAX:
-                self._remembered.clear()
-            self._remembered[origin] = known
+            if len(self._cache) >= CACHED_PATHS_MAX:
+                self._cache.clear()
+            self._cache[origin] = known
         return known
 
 
-def wanted_paths(topic: str, patterns: Iterable[str]) -> WantedPaths | None:
+def path_filter(topic: str, patterns: Iterable[str]) -> PathFilter | None:
     """The filter for records of `topic`; None when every path in it is wanted."""
     wanted = dict.fromkeys(patterns)
     # `#` leaves out paths that begin with `$`, and those are kept in the topic of other paths.
     everything = f"{topic}/#" in wanted or ("#" in wanted and topic != OTHER_PATHS_TOPIC)
-    return None if everything else WantedPaths(topic, wanted)
+    return None if everything else PathFilter(topic, wanted)

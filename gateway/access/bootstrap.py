@@ -12,7 +12,7 @@ from gateway.access.config import read, split
 from gateway.access.records import AccessRecords
 
 
-def start(
+def open_access(
     table: Mapping[str, object], admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
 ) -> tuple[AccessRecords, Access | None]:
     """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError.
@@ -20,16 +20,16 @@ def start(
     `cluster`: what policies call the node's cluster.
     """
     config = read(table)
-    book = AccessRecords(state, config.grants)
+    records = AccessRecords(state, config.grants)
     if admin:
         name, password = split(admin)
         user = User(name, password, privileged=True)
-        if book.users.get(name) != user:
+        if records.users.get(name) != user:
             # In force at once: what is kept is the same, and nobody has connected yet.
-            book.users[name] = user
-            book.put_user(user, lambda _: None)
+            records.users[name] = user
+            records.put_user(user, lambda _: None)
     if not controlled:
-        return book, None
-    if not book.users and not config.names_somebody:
+        return records, None
+    if not records.users and not config.names_somebody:
         raise ConfigError("access is controlled and nobody is known: name a first user by --admin NAME:PASSWORD")
-    return book, Access(book, config, wall_ms, cluster)
+    return records, Access(records, config, wall_ms, cluster)
