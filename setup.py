@@ -30,7 +30,7 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("address", "expiry", "message", "property", "receipt", "record"),
+    "domain": ("address", "expiry", "message", "property", "receipt", "record", "store_request"),
     "domain/filter": ("tag",),
     "protocols/cloudevents": ("event", "http", "instant", "json", "message"),
     "protocols/coap": (
@@ -50,7 +50,7 @@ FOLDERS = {
         "subscribe", "subscriptions", "translate", "wire",
     ),
     "protocols/remoting": ("client", "frame", "header", "pull", "send", "ticket"),
-    "store": ("append", "core"),
+    "store": ("append", "core", "held"),
     "store/delay": ("parking",),
     "store/keys": ("index", "row"),
     "store/lease": ("call", "expiry", "journal", "ledger", "order", "ranges", "table", "tables", "turn"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
-from domain.ports import State, StateChange
+from domain.store_ports import State, StateChange
 
 SPACE: Final = "nameserver"
 NAME_BYTES_MAX: Final = 1_024

@@ -10,8 +10,8 @@ from domain import property as properties
 from domain.address import TIMER_TOPIC
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
-from domain.ports import StateChange
 from domain.record import encode
+from domain.store_ports import StateChange
 from store.config import StoreConfig
 from store.delay import parking
 from store.log.commit import Done, GroupCommit, OpenBatch, Pending

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol, final
 
 from domain.errors import StoreError
-from domain.ports import Clock, Disk, File, StateChange
+from domain.ports import Clock, Disk, File
+from domain.store_ports import StateChange
 from store.config import StoreConfig
 from store.keys.index import KeyIndex
 from store.log.commit import GroupCommit

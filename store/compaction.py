@@ -8,7 +8,7 @@ from typing import final
 from domain import lite
 from domain.address import TIMER_TOPIC
 from domain.message import Message
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from store.append import Appender
 from store.lease.ledger import LeaseLedger
 from store.log.commit import Done, GroupCommit

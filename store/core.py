@@ -10,7 +10,8 @@ from domain import address, lite
 from domain.address import HALF_TOPIC
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
-from domain.ports import Clock, Disk, StateChange, StoreListener, Timer
+from domain.ports import Clock, Disk, Timer
+from domain.store_ports import StateChange, StoreListener
 from domain.topic import Durability, Topic
 from store import checkpoint
 from store.append import Appender
@@ -20,6 +21,7 @@ from store.config import StoreConfig, questions_of
 from store.delay import parking
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
+from store.held import HeldCalls
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
 from store.lease.ledger import LeaseLedger
@@ -64,7 +66,7 @@ class Core:
         self._spills = Turns(clock)
         self._draining: Failure | None = None
         self._closed = False
-        self.held: list[Callable[[], None]] | None = []
+        self.held = HeldCalls()
         self._timer: Timer | None = None
         point = checkpoint.newest(disk)
         self.segments = Segments(disk, FOLDER)
@@ -81,7 +83,7 @@ class Core:
         self.recalling = TimerRecall(self.index, clock, self.wheel, self)
         self.book = OpenTransactions(self.index, clock, self, questions_of(config))
         self.ledger = LeaseLedger(self.index, clock, self, config.broker)
-        self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self)
+        self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self, self.held)
         self.keeping = Compaction(self.commit, self.index, self.state, self.ledger, self.appender)
         self.lights = StoredLiteQueues(self.index, self.ledger, self.keeping, clock, self, config.broker)
         self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
@@ -301,14 +303,12 @@ class Core:
                 self.commit.stop("a write of the index", error)
 
     def _release(self) -> None:
-        held, self.held = self.held, None
-        for call in held or ():
-            call()
+        self.held.release()
 
     def _tick(self) -> None:
         if self._closed:
             return
-        if self.held is not None and self.commit.broken is not None:
+        if self.held.holding and self.commit.broken is not None:
             self._release()
         self._look_at_space()
         if not self._spills.busy and self.commit.broken is None:

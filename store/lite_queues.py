@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Final, Protocol, final
 
 from domain import lite
 from domain.errors import Failure
 from domain.lite import LiteLeases, LiteListener
 from domain.message import Placed
-from domain.ports import Clock, StateChange
+from domain.ports import Clock
+from domain.store_ports import StateChange
+from domain.store_request import LeaseRequest
 from store.compaction import Compaction
+from store.held import HeldCalls
 from store.lease.call import RecordSource
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
@@ -24,9 +26,9 @@ DROPS_MAX: Final = 1_024
 
 
 class LiteQueueHost(RecordSource, Protocol):
-    """What light queues need of the store. `held`: calls that wait until what opening found is durable, None when it is."""
+    """What light queues need of the store."""
 
-    held: list[Callable[[], None]] | None
+    held: HeldCalls
 
     def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
         """Append state changes by themselves, at the store's default level."""
@@ -85,11 +87,12 @@ class StoredLiteQueues:
             done(failure)
             return
         held = self._host.held
-        if held is not None:
-            held.append(partial(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done))
+        if held.holding:
+            held.add(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)
             return
         now = self._clock.wall_ms()
-        call = OrderedCall(self._index, self._host, self._broker, now, limit, invisible_ms, None, attempt_id)
+        request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
+        call = OrderedCall(self._index, self._host, self._broker, now, request)
         queues = [(at, self._queue(parent, each)) for at, each in enumerate(names)]
         found = [
             (at, queue, self._ledger.table(group, queue, False))

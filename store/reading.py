@@ -6,8 +6,9 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.filter.filter import Filter
-from domain.ports import ReadResult
 from domain.record import Record, check
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -27,10 +28,9 @@ class Reading:
         self._index = index
         self._reader = reader
 
-    def read(
-        self, topic: str, queue_id: int, offset: int, limit: int, max_bytes: int, wanted: Filter | None
-    ) -> ReadResult | Failure:
-        """MessageStore.read."""
+    def read(self, request: ReadRequest) -> ReadResult | Failure:
+        """MessageLog.read."""
+        topic, queue_id, offset = request.topic, request.queue_id, request.offset
         queue = self._index.queue(topic, queue_id)
         if queue is None:
             return ReadResult("EMPTY" if offset == 0 else "TOO_LARGE", [], 0, 0, 0)
@@ -42,20 +42,21 @@ class Reading:
         if offset == end:
             return ReadResult("EMPTY", [], offset, first, end)
         try:
-            if wanted is None:
-                rows = self._index.rows(queue, offset, min(limit, end - offset))
-                records = self._reader.fetch(rows_within(rows, max_bytes))
+            if request.wanted is None:
+                rows = self._index.rows(queue, offset, min(request.limit, end - offset))
+                records = self._reader.fetch(rows_within(rows, request.max_bytes))
                 following = offset + len(records)
             else:
-                records, following = self._filtered(queue, offset, limit, max_bytes, wanted)
+                records, following = self._filtered(queue, request, request.wanted)
         except (OSError, StoreError) as error:
             return Failure(ErrorCode.INTERNAL, f"{topic} queue {queue_id} cannot be read at {offset}: {error}")
         return ReadResult("FOUND" if records else "NO_MATCH", records, following, first, end)
 
-    def _filtered(self, queue: Queue, offset: int, limit: int, max_bytes: int, wanted: Filter) -> tuple[list[bytes], int]:
+    def _filtered(self, queue: Queue, request: ReadRequest, wanted: Filter) -> tuple[list[bytes], int]:
         """Wanted records, by tag hash in the index where the filter has them, then by their properties; and where to go on."""
         found: list[bytes] = []
         size = scanned = 0
+        offset, limit, max_bytes = request.offset, request.limit, request.max_bytes
         stop = min(queue.visible, offset + SCAN_ROWS_MAX)
         hashes = wanted.hashes
         while offset < stop and len(found) < limit and scanned < SCAN_BYTES_MAX:
@@ -97,7 +98,7 @@ class Reading:
         return Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no message begins at {position}")
 
     def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool) -> int:
-        """MessageStore.search: before the first it is the first, after the last the end, or for `upper` the last."""
+        """MessageLog.search: before the first it is the first, after the last the end, or for `upper` the last."""
         queue = self._index.queue(topic, queue_id)
         if queue is None:
             return 0

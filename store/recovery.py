@@ -10,8 +10,9 @@ from typing import Final, NamedTuple, final
 
 from domain import lite
 from domain.address import TIMER_TOPIC
-from domain.ports import Disk, StateChange
+from domain.ports import Disk
 from domain.record import Record
+from domain.store_ports import StateChange
 from store import checkpoint
 from store.checkpoint import Point
 from store.delay import parking

@@ -10,7 +10,8 @@ from typing import Protocol, final
 
 from domain.errors import Failure, StoreError
 from domain.message import Message, Placed
-from domain.ports import Clock, StateChange
+from domain.ports import Clock
+from domain.store_ports import StateChange
 from store.checkpoint import Checkpointer
 from store.config import StoreConfig
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from domain.access import User
 from domain.errors import ConfigError
-from domain.ports import State
+from domain.store_ports import State
 from gateway.access.authority import Access
 from gateway.access.config import read, split
 from gateway.access.records import AccessRecords

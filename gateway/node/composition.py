@@ -102,14 +102,11 @@ def compose(
     policy = _policy(config)
     handler = Dispatcher(
         store=store,
-        metadata=store.metadata,
-        state=store.state,
         clock=clock,
         entropy=entropy,
         cluster=config.cluster,
         broker=config.broker,
         policy=policy,
-        questions=store.transactions.questions,
     )
     handler.counters.follow("parked", lambda: store.timed()[0])
     handler.counters.follow("due", lambda: store.timed()[1])
@@ -117,16 +114,14 @@ def compose(
     handler.add(
         NameServer(config.cluster, config.broker, store.metadata, routes, StoredSettings(store.state), clock, policy),
         Modes(handler.groups, store.metadata, routes, store.state),
-        Inspecting(store, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
-        Querying(store, store.metadata, handler.registry),
+        Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, clock, _figures(store, handler)),
+        Querying(store.log, store.positions, store.metadata, handler.registry),
         TopicChanging(store.metadata, handler.topics),
         Recalling(store.timers, handler.topics, config.broker, clock),
         deciding := TransactionEnding(store.transactions, handler.registry),
         watches := Watches(clock),
         sessions := Sessions(
             store,
-            store.metadata,
-            store.state,
             clock,
             handler.sending,
             handler.receiving,
@@ -136,13 +131,13 @@ def compose(
             policy,
         ),
         LatestValues(store.state, clock),
-        TransactionResuming(store, handler.topics),
-        *lite_use_cases(store, store.lights, store.metadata, handler, clock, policy),
+        TransactionResuming(store.log, handler.topics),
+        *lite_use_cases(store, handler, clock, policy),
         channels := Channels((counters := CounterRegistry()).of(MQTT)),
     )
-    store.listen(watches)
+    store.log.listen(watches)
     store.transactions.listen(deciding)
-    store.listen(sessions)
+    store.log.listen(sessions)
     table = config.table("access")
     access_records, access = open_access(table, config.admin, config.controlled, store.state, clock.wall_ms, config.cluster)
     handler.add(Administration(access_records))

@@ -73,7 +73,7 @@ class Node:
             self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy(), hot_bytes())
             self._counter_registry = self.parts.counter_registry
             await self._prepared()
-            self._lags = Lags(self.parts.store, self.parts.store.metadata)
+            self._lags = Lags(self.parts.store.log, self.parts.store.positions, self.parts.store.metadata)
             self._proxies = Proxies(config.table("proxy"))
             admission_check = Admission(self.parts.limits) if self.parts.limits.limits_connections else None
             self._connection_context = ConnectionContext(
@@ -266,7 +266,7 @@ class Node:
     async def _settled(self) -> None:
         """Everything appended before this has been answered: commits answer in their order."""
         done = asyncio.get_running_loop().create_future()
-        self.parts.store.append([], lambda _: done.set_result(None))
+        self.parts.store.log.append([], lambda _: done.set_result(None))
         await self._within(done)
         await asyncio.sleep(0)
 

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from domain.address import is_system_topic
 from domain.errors import Failure
-from domain.ports import MessageStore, Metadata
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Topic
 
 QUEUES_PER_REFRESH: Final = 4_096
@@ -24,8 +24,9 @@ class Lags:
     as the look before.
     """
 
-    def __init__(self, store: MessageStore, metadata: Metadata) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata) -> None:
+        self._log = log
+        self._positions = positions
         self._metadata = metadata
         self._behind: dict[tuple[str, str], dict[int, int]] = {}
         self._remaining: Iterator[tuple[str, str, int]] = iter(())
@@ -44,7 +45,7 @@ class Lags:
         asked = 0
         for group, topic, queue_id in islice(self._remaining, most):
             asked += 1
-            self._store.offset(group, topic, queue_id, self._positioned(group, topic, queue_id))
+            self._positions.offset(group, topic, queue_id, self._positioned(group, topic, queue_id))
         return asked
 
     def _queues(self) -> Iterator[tuple[str, str, int]]:
@@ -72,7 +73,7 @@ class Lags:
                 if not isinstance(bounds, Failure):
                     self._behind.setdefault((group, topic), {})[queue_id] = max(0, bounds[1] - position)
 
-            self._store.bounds(topic, queue_id, bounded)
+            self._log.bounds(topic, queue_id, bounded)
 
         return positioned
 

@@ -8,9 +8,9 @@ from domain import address
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import Clock, Entropy, MessageStore, Metadata, State
+from domain.message_store import MessageStore
+from domain.ports import Clock, Entropy
 from domain.topic import PERM_READ_WRITE, Topic
-from domain.transaction import Questions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.groups import Groups
@@ -52,31 +52,32 @@ class Dispatcher:
         self,
         *,
         store: MessageStore,
-        metadata: Metadata,
-        state: State,
         clock: Clock,
         entropy: Entropy,
         cluster: str,
         broker: str,
         policy: NodePolicy,
-        questions: Questions,
     ) -> None:
+        log, leases, positions, pulls = store.log, store.leases, store.positions, store.pulls
+        metadata, state = store.metadata, store.state
         self.counters = MessageCounters(clock)
-        store.listen(self.counters)
+        log.listen(self.counters)
         self.topics = Topics(metadata, clock, policy)
         self.rights = Rights(metadata, state, policy)
-        self.groups = Groups(metadata, store, clock, policy, self.rights)
-        self.sending = Sending(store, self.topics, clock, MessageIds(entropy), latest.LatestQuota(state, policy).change, policy)
-        self.dead_letters = DeadLetters(store, self.sending)
+        self.groups = Groups(metadata, positions, clock, policy, self.rights)
+        self.sending = Sending(log, self.topics, clock, MessageIds(entropy), latest.LatestQuota(state, policy).change, policy)
+        self.dead_letters = DeadLetters(log, leases, positions, self.sending)
         receive_context = ReceiveContext(
-            store, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy
+            leases, self.topics, self.groups, self.rights, self.dead_letters, clock, self.counters, policy
         )
         self.receiving = Receiving(receive_context)
-        self.registry = Registry(self.topics, self.groups, store, clock)
+        log.listen(self.receiving)
+        self.registry = Registry(self.topics, self.groups, pulls, clock)
         resets = PendingResets(clock)
         attempt_limit = AttemptLimit(self.groups, self.dead_letters)
         pull_context = PullContext(store, self.registry, self.rights, resets, attempt_limit, clock, self.counters)
         self.pulling = Pulling(pull_context, self.topics)
+        log.listen(self.pulling)
         locks = Locks(clock)
         self._verbs: dict[type[Command], Verb] = {Disconnected: _disconnected}
         self.reviews: list[Callable[[RightsCheck], None]] = []
@@ -88,15 +89,15 @@ class Dispatcher:
             self.dead_letters,
             self.pulling,
             self.receiving,
-            Settling(store, self.groups, self.sending, locks, policy),
-            Offsets(store, self.topics, self.groups, self.registry, resets),
+            Settling(log, leases, self.groups, self.sending, locks, policy),
+            Offsets(log, positions, pulls, self.topics, self.groups, self.registry, resets),
             self.registry,
-            Relaying(self.registry, self.topics, store, self.sending, clock),
-            ConnectionQueries(store, metadata, self.registry),
-            ProgressQueries(store, metadata, self.counters, self.rights),
-            PolicyChanging(policy, questions, metadata),
+            Relaying(self.registry, self.topics, log, self.sending, clock),
+            ConnectionQueries(positions, metadata, self.registry),
+            ProgressQueries(log, positions, store.outlook, metadata, self.counters, self.rights),
+            PolicyChanging(policy, store.transactions.questions, metadata),
             self.counters,
-            Resetting(store, metadata, self.registry, resets, self.pulling, self.receiving),
+            Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving),
             locks,
         )
         self._topics_to_make = 0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import final
 
 from domain.address import SCHEDULE_TOPIC
-from domain.ports import StateChange
 from domain.record import Record
+from domain.store_ports import StateChange
 from store.delay import parking
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue

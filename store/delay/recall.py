@@ -9,8 +9,9 @@ from domain import property as properties
 from domain.address import TIMER_TOPIC
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import Placed
-from domain.ports import Clock, StateChange
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.wheel import Wheel
 from store.log.commit import Done

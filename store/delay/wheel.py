@@ -15,8 +15,9 @@ from typing import Final, Protocol, final
 from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import Message, Placed
-from domain.ports import Clock, StateChange, Timer
+from domain.ports import Clock, Timer
 from domain.record import Record
+from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.levels import DelayLevels, rows_below
 from store.delay.recalled_timers import RECALLED, RecalledTimers

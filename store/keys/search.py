@@ -8,6 +8,7 @@ from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
 from domain.record import Record
+from domain.store_request import KeyQuery
 from store.keys import row
 from store.keys.index import SPAN_BYTES, KeyIndex
 from store.keys.run import Sorted
@@ -34,17 +35,16 @@ class KeySearch:
         self._segments = segments
         self._commit = commit
 
-    def find(
-        self, topic: str, key: str, begin_ms: int, end_ms: int, limit: int, max_bytes: int, unique: bool
-    ) -> list[bytes] | Failure:
-        """MessageStore.find."""
+    def find(self, query: KeyQuery) -> list[bytes] | Failure:
+        """MessageLog.find."""
+        topic, key, begin_ms, end_ms = query.topic, query.key, query.begin_ms, query.end_ms
         entry = self._index.topics.get(topic)
         if entry is None or not key:
             return []
         floor = max(self._segments.first, entry.epoch)
         hashed, sources = self._keys.sources(topic, key)
         found: list[bytes] = []
-        room, misses = max_bytes, 0
+        room, misses = query.max_bytes, 0
         try:
             for source in sources:
                 if not source.count:
@@ -54,7 +54,7 @@ class KeySearch:
                 for place in self._places(source, hashed, floor, end_ms):
                     data = self._reading.at(place, self._commit.written)
                     record = Record(data) if isinstance(data, bytes) else None
-                    if record is None or not _is_meant(record, topic, key, unique) or record.store_ms > end_ms:
+                    if record is None or not _is_meant(record, topic, key, query.unique) or record.store_ms > end_ms:
                         misses += 1
                         if misses >= MISSES_MAX:
                             return found
@@ -65,7 +65,7 @@ class KeySearch:
                     if room < 0 and found:
                         return found
                     found.append(record.data)
-                    if len(found) >= limit:
+                    if len(found) >= query.limit:
                         return found
         except OSError as error:
             return Failure(ErrorCode.INTERNAL, f"the key index cannot be read: {error}")

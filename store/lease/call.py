@@ -11,6 +11,7 @@ from domain.filter.filter import Filter
 from domain.priority import again_first, by_priority
 from domain.receipt import Receipt
 from domain.record import Record, with_reconsume_times
+from domain.store_request import LeaseRequest
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -54,24 +55,15 @@ class LeaseCall:
         "remaining", "revive_queue", "unfinished", "wanted",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        index: QueueIndex,
-        source: RecordSource,
-        broker: str,
-        now: int,
-        limit: int,
-        invisible_ms: int,
-        wanted: Filter | None,
-    ) -> None:
+    def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
         self._index = index
         self._source = source
-        self.limit = limit
+        self.limit = request.limit
         self.now = now
-        self.invisible_ms = invisible_ms
-        self.wanted = wanted
+        self.invisible_ms = request.invisible_ms
+        self.wanted = request.wanted
         self.revive_queue = 0
-        self.fleeting = False
+        self.fleeting = request.fleeting
         self.messages: list[Leased] = []
         self.pop_ms = now
         self.remaining = 0

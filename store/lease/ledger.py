@@ -7,11 +7,12 @@ from typing import Any, Protocol, final
 
 from domain import lite
 from domain.errors import ErrorCode, Failure
-from domain.filter.filter import Filter
 from domain.message import Placed
-from domain.ports import Clock, LeaseResult, StateChange
+from domain.ports import Clock
 from domain.priority import by_priority, lowest_first
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
+from domain.store_ports import LeaseResult, StateChange
+from domain.store_request import LeaseRequest
 from store.lease import journal
 from store.lease.call import LeaseCall, RecordSource, steps
 from store.lease.expiry import Expiry
@@ -52,33 +53,20 @@ class LeaseLedger(TurnJournal):
 
     # Leasing
 
-    def lease(
-        self,
-        group: str,
-        topic: str,
-        queue_id: int,
-        limit: int,
-        invisible_ms: int,
-        wanted: Filter | None,
-        from_first: bool,
-        ordered: bool,
-        attempt_id: str,
-        fleeting: bool,
-        done: Callable[[LeaseResult | Failure], None],
-    ) -> None:
-        """MessageStore.lease."""
+    def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
+        """Leases.lease."""
         failure = self._host.broken()
         if failure is not None:
             done(failure)
             return
         now = self._clock.wall_ms()
-        if ordered:
-            call: LeaseCall = OrderedCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted, attempt_id)
+        if request.ordered:
+            call: LeaseCall = OrderedCall(self._index, self._host, self._broker, now, request)
         else:
-            call = LeaseCall(self._index, self._host, self._broker, now, limit, invisible_ms, wanted)
-        call.fleeting = fleeting
+            call = LeaseCall(self._index, self._host, self._broker, now, request)
         wrote = False
-        queues = self._order(group, topic, queue_id)
+        group, queue_id, from_first = request.group, request.queue_id, request.from_first
+        queues = self._order(group, request.topic, queue_id)
         if by_priority(queue_id):
             for queue in queues:
                 call.prepare(self.table(group, queue, from_first), queue)
@@ -139,7 +127,7 @@ class LeaseLedger(TurnJournal):
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
     ) -> None:
-        """MessageStore.settle."""
+        """Leases.settle."""
         failure = self._host.broken()
         if failure is not None:
             done(failure)
@@ -167,7 +155,7 @@ class LeaseLedger(TurnJournal):
         invisible_ms: int,
         done: Callable[[list[Receipt | Failure] | Failure], None],
     ) -> None:
-        """MessageStore.extend. A receipt of an ordered lease keeps its pop time (ConsumerOrderInfoManager)."""
+        """Leases.extend. A receipt of an ordered lease keeps its pop time (ConsumerOrderInfoManager)."""
         failure = self._host.broken()
         if failure is not None:
             done(failure)
@@ -206,17 +194,18 @@ class LeaseLedger(TurnJournal):
 
     # Positions
 
-    def offset(self, group: str, topic: str, queue_id: int) -> int | Failure:
-        """MessageStore.offset."""
+    def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        """GroupPositions.offset."""
         floor = self.tables.floor((group, topic, queue_id))
         if floor < 0:
-            return Failure(ErrorCode.OFFSET_NOT_FOUND, f"group {group} has no position on {topic} queue {queue_id}")
-        return floor
+            done(Failure(ErrorCode.OFFSET_NOT_FOUND, f"group {group} has no position on {topic} queue {queue_id}"))
+        else:
+            done(floor)
 
     def commit(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
     ) -> None:
-        """MessageStore.commit."""
+        """GroupPositions.commit."""
         failure = self._host.broken()
         if failure is not None:
             if done is not None:
@@ -235,7 +224,7 @@ class LeaseLedger(TurnJournal):
             self.when_durable(topic, done, None)
 
     def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
-        """MessageStore.reset."""
+        """GroupPositions.reset."""
         for topic, queue_id, offset in offsets:
             key = (group, topic, queue_id)
             self.pull_progress.drop(key)
@@ -267,7 +256,7 @@ class LeaseLedger(TurnJournal):
         return self._host.broken()
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
-        """MessageStore.drop_group."""
+        """GroupPositions.drop_group."""
         changes = self._drop([key for key in self.tables.places() if key[0] == group])
 
         def answer(result: list[Placed] | Failure) -> None:

@@ -12,9 +12,9 @@ from typing import Final, final
 
 from domain import limits
 from domain import property as properties
-from domain.filter.filter import Filter
 from domain.receipt import ORDERED_REVIVE_QUEUE
 from domain.record import Record
+from domain.store_request import LeaseRequest
 from store.lease.call import READ_BYTES_MAX, SCAN_BYTES_MAX, SCAN_ROWS_MAX, LeaseCall, RecordSource
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
@@ -39,19 +39,10 @@ class OrderedCall(LeaseCall):
 
     __slots__ = ("attempt_id",)
 
-    def __init__(
-        self,
-        index: QueueIndex,
-        source: RecordSource,
-        broker: str,
-        now: int,
-        limit: int,
-        invisible_ms: int,
-        wanted: Filter | None,
-        attempt_id: str,
-    ) -> None:
-        super().__init__(index, source, broker, now, limit, invisible_ms, wanted)
+    def __init__(self, index: QueueIndex, source: RecordSource, broker: str, now: int, request: LeaseRequest) -> None:
+        super().__init__(index, source, broker, now, request)
         self.revive_queue = ORDERED_REVIVE_QUEUE
+        attempt_id = request.attempt_id
         legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
         self.attempt_id = attempt_id if legible else ""
 

@@ -7,6 +7,7 @@ from typing import final
 
 from domain import lite
 from domain.ports import Clock
+from domain.store_request import LeaseRequest
 from store.lease.call import LeaseCall, RecordSource
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
@@ -32,10 +33,9 @@ class LeasePeek:
         if entry is None:
             return False
         now = self._clock.wall_ms()
-        if ordered:
-            call: LeaseCall = OrderedCall(self._index, self._source, "", now, 1, 0, None, attempt_id)
-        else:
-            call = LeaseCall(self._index, self._source, "", now, 1, 0, None)
+        request = LeaseRequest(group, topic, 1, 0, ordered=ordered, attempt_id=attempt_id)
+        kind = OrderedCall if ordered else LeaseCall
+        call = kind(self._index, self._source, "", now, request)
         queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
         return any(queue is not None and self._waits(group, queue, call) for queue in queues)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, Protocol, final
 
 from domain import limits
-from domain.filter.filter import Filter
-from domain.ports import ReadResult
 from domain.record import Record, with_reconsume_times
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
 from store.lease import call, late_returns
 from store.lease.pull_progress import PULL_LEASE_MS
 from store.lease.table import LeaseTable
@@ -45,18 +45,16 @@ class PullCall:
         table: LeaseTable,
         queue: Queue,
         now: int,
-        limit: int,
-        max_bytes: int,
-        wanted: Filter | None,
+        request: ReadRequest,
     ) -> None:
         self._index = index
         self._source = source
         self._table = table
         self._queue = queue
         self._now = now
-        self._limit = limit
-        self._max_bytes = max_bytes
-        self._wanted = wanted
+        self._limit = request.limit
+        self._max_bytes = request.max_bytes
+        self._wanted = request.wanted
         self._pop_ms = table.next_pop_ms(now)
         self._records: list[bytes] = []
         self._size = 0

@@ -30,7 +30,7 @@ class LeaseRelease:
             self._previous += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
 
     def lapse(self) -> None:
-        """MessageStore.lapse. Journals nothing: after a crash the next start finds the same leases and releases them again."""
+        """Leases.lapse. Journals nothing: after a crash the next start finds the same leases and releases them again."""
         previous, self._previous = self._previous, []
         now = self._clock.wall_ms()
         places: dict[tuple[str, str], None] = {}
@@ -41,7 +41,7 @@ class LeaseRelease:
             self._freed(group, topic)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool) -> None:
-        """MessageStore.withdraw. No caller waits for the journal: if it is lost, the leases end at their `end_ms`."""
+        """Leases.withdraw. No caller waits for the journal: if it is lost, the leases end at their `end_ms`."""
         if self._ledger.broken() is not None:
             return
         now = self._clock.wall_ms()

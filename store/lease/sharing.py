@@ -12,8 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.filter.filter import Filter
-from domain.ports import Clock, ReadResult
+from domain.ports import Clock
+from domain.store_ports import ReadResult
+from domain.store_request import PullRequest
+from store.held import HeldCalls
 from store.lease import late_returns
 from store.lease.ledger import LeaseLedger
 from store.lease.pull import PullCall, PullSource
@@ -36,33 +38,29 @@ NO_RECEIVER_MS: Final = 600_000
 class Sharing:
     """Pulls of members, their reports, and their end."""
 
-    def __init__(self, ledger: LeaseLedger, index: QueueIndex, reading: Reading, clock: Clock, source: PullSource) -> None:
+    def __init__(
+        self, ledger: LeaseLedger, index: QueueIndex, reading: Reading, clock: Clock, source: PullSource, held: HeldCalls
+    ) -> None:
+        self._held = held
         self._ledger = ledger
         self._index = index
         self._reading = reading
         self._clock = clock
         self._source = source
 
-    def pull(
-        self,
-        group: str,
-        member: str,
-        retry_topic: str,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        limit: int,
-        max_bytes: int,
-        wanted: Filter | None,
-        done: Callable[[ReadResult | Failure], None],
-    ) -> None:
-        """MessageStore.pull."""
+    def pull(self, request: PullRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """MemberPulls.pull."""
+        if self._held.holding:
+            self._held.add(self.pull, request, done)
+            return
+        read = request.read
+        group, member, topic, queue_id, offset = request.group, request.member, read.topic, read.queue_id, read.offset
         ledger = self._ledger
         place = (group, topic, queue_id)
         table = ledger.tables.get(place)
         queue = self._index.queue(topic, queue_id)
         if table is None or not table.shared or queue is None:
-            result = self._reading.read(topic, queue_id, offset, limit, max_bytes, wanted)
+            result = self._reading.read(read)
             if not isinstance(result, Failure):
                 progress = ledger.pull_progress.get(place)
                 if progress is None or progress.member != member:
@@ -88,8 +86,9 @@ class Sharing:
             freed = late_returns.puller_moved_back(table, now)
         elif now - table.renewed_ms >= RENEW_MS:
             table.renew(now, now + PULL_LEASE_MS)
+        retry_topic = request.retry_topic
         moved = bool(retry_topic) and self._move_late_returns(table, queue, offset, retry_topic, now)
-        call = PullCall(self._index, self._source, table, queue, now, limit, max_bytes, wanted)
+        call = PullCall(self._index, self._source, table, queue, now, read)
         result = call.run(offset, not retry_topic)
         table.pull_offset = result.next_offset
         if call.changed or freed or moved or result.pop_ms:
@@ -117,7 +116,7 @@ class Sharing:
     def report(
         self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
     ) -> None:
-        """MessageStore.report."""
+        """MemberPulls.report."""
         ledger = self._ledger
         plain: list[tuple[str, int, int]] = []
         failure = ledger.broken()
@@ -148,7 +147,7 @@ class Sharing:
         self._ledger.changed(table)
 
     def renew(self, group: str, member: str, anew: bool) -> None:
-        """MessageStore.renew."""
+        """MemberPulls.renew."""
         now = self._clock.wall_ms()
         for place in self._ledger.pull_progress.queues_of(group, member):
             table = self._ledger.tables.get(place)
@@ -164,7 +163,7 @@ class Sharing:
                 self._source.freed(group, place[1])
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
-        """MessageStore.release."""
+        """MemberPulls.release."""
         ledger = self._ledger
         now = self._clock.wall_ms()
         for place in ledger.pull_progress.queues_of(group, member):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from domain import lite
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from store.lease import journal
 from store.lease.pull_progress import Place
 from store.lease.table import LeaseTable

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from domain.errors import Failure
 from domain.message import Placed
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from store.lease import journal
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables

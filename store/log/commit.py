@@ -13,7 +13,8 @@ from typing import Final, final
 from domain import record
 from domain.errors import ErrorCode, Failure
 from domain.message import Message, Placed
-from domain.ports import Clock, StateChange, Timer
+from domain.ports import Clock, Timer
+from domain.store_ports import StateChange
 from store.config import StoreConfig
 from store.log import batch
 from store.log.cache import TailCache

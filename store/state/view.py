@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain.errors import Failure, StoreError
 from domain.message import Placed
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from store.log.commit import Done
 from store.state import rows
 from store.state.anchors import Anchors

@@ -15,8 +15,9 @@ from typing import Final, Protocol, final
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import TRANSACTIONS_OPEN_MAX
 from domain.message import Message, Placed
-from domain.ports import Clock, StateChange, Timer
+from domain.ports import Clock, Timer
 from domain.record import Record
+from domain.store_ports import StateChange
 from domain.transaction import Questions, TransactionListener
 from store.log.commit import Done
 from store.queue.index import QueueIndex

@@ -9,8 +9,10 @@ from typing import ClassVar
 from domain.command import Command
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
-from domain.ports import ReadResult, Timer
+from domain.ports import Timer
 from domain.record import Record
+from domain.store_ports import ReadResult
+from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
@@ -169,14 +171,14 @@ class World:
         """The group's position in a queue, 0 when it has none."""
         assert self.parts is not None
         found: list[int | Failure] = []
-        self.parts.store.offset(group, topic, queue_id, found.append)
+        self.parts.store.positions.offset(group, topic, queue_id, found.append)
         return found[0] if isinstance(found[0], int) else 0
 
     def bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
         """The first and the next offset of a queue."""
         assert self.parts is not None
         found: list[tuple[int, int] | Failure] = []
-        self.parts.store.bounds(topic, queue_id, found.append)
+        self.parts.store.log.bounds(topic, queue_id, found.append)
         return found[0] if isinstance(found[0], tuple) else (0, 0)
 
     def end(self, topic: str, queue_id: int) -> int:
@@ -193,7 +195,7 @@ class World:
             while True:
                 results: list[ReadResult] = []
                 next_offset = records[-1].queue_offset + 1 if records else first
-                self.parts.store.read(topic, queue_id, next_offset, 100, 1 << 20, None, results.append)  # type: ignore[arg-type]
+                self.parts.store.log.read(ReadRequest(topic, queue_id, next_offset, 100, 1 << 20), results.append)  # type: ignore[arg-type]
                 if results[0].status != "FOUND":
                     break
                 records.extend(Record(record) for record in results[0].records)

@@ -7,8 +7,9 @@ import pytest
 from domain.errors import ErrorCode, Failure
 from domain.filter.tag import parse
 from domain.message import Message
-from domain.ports import StateChange
 from domain.record import Record, check
+from domain.store_ports import StateChange
+from domain.store_request import ReadRequest
 from domain.topic import Durability, Group
 from tests.store.driver import Driver, Ear, sure
 
@@ -35,8 +36,8 @@ class MessageStoreContract:
 
     def test_a_read_gives_one_record_however_small_its_bound(self, driver: Driver) -> None:
         driver.send("t", b"x" * 1_000, b"y" * 1_000)
-        assert len(sure(driver.call(driver.store.read, "t", 0, 0, 10, 1, None)).records) == 1
-        assert len(sure(driver.call(driver.store.read, "t", 0, 0, 10, 1_500, None)).records) == 1
+        assert len(sure(driver.call(driver.store.log.read, ReadRequest("t", 0, 0, 10, 1))).records) == 1
+        assert len(sure(driver.call(driver.store.log.read, ReadRequest("t", 0, 0, 10, 1_500))).records) == 1
 
     def test_tags_are_compared_as_strings(self, driver: Driver) -> None:
         driver.send("t", b"1", properties=b"TAGS\x01Aa\x02")
@@ -46,14 +47,14 @@ class MessageStoreContract:
         leased = driver.lease("g", "t", tags=parse("BB"))
         assert [Record(message.record).body for message in leased.messages] == [b"2"]
         driver.settle("g", "t", *leased.messages)
-        assert driver.call(driver.store.offset, "g", "t", 0) == 2, "what the filter refuses is settled in passing"
+        assert driver.call(driver.store.positions.offset, "g", "t", 0) == 2, "what the filter refuses is settled in passing"
 
     def test_search_by_time(self, driver: Driver) -> None:
         times = []
         for body in (b"a", b"b", b"c"):
             times.append(driver.send("t", body)[0].store_ms)
             driver.clock.run_for(1_000)
-        search = driver.store.search
+        search = driver.store.log.search
         assert driver.call(search, "t", 0, times[1], False) == 1
         assert driver.call(search, "t", 0, times[1] + 1, False) == 2
         assert driver.call(search, "t", 0, times[1] + 1, True) == 1
@@ -62,13 +63,13 @@ class MessageStoreContract:
 
     def test_a_message_is_found_by_its_place(self, driver: Driver) -> None:
         place = driver.send("t", b"a")[0]
-        assert Record(sure(driver.call(driver.store.record_at, place.physical_offset))).body == b"a"
+        assert Record(sure(driver.call(driver.store.log.record_at, place.physical_offset))).body == b"a"
         for wrong in (place.physical_offset + 1, 1 << 40, -1):
-            assert driver.call(driver.store.record_at, wrong).code is ErrorCode.MESSAGE_NOT_FOUND
+            assert driver.call(driver.store.log.record_at, wrong).code is ErrorCode.MESSAGE_NOT_FOUND
 
     def test_arrivals_are_told_in_order_and_once(self, driver: Driver) -> None:
         ear = Ear()
-        driver.store.listen(ear)
+        driver.store.log.listen(ear)
         driver.send("t", b"a", b"b")
         driver.send("t", b"c", queue_id=1)
         assert ear.heard == [("t", 0, 0), ("t", 0, 1), ("t", 1, 0)]
@@ -77,7 +78,7 @@ class MessageStoreContract:
         driver.topic("page", Durability.PAGE)
         driver.topic("flushed", Durability.FLUSHED)
         for topic, seen in (("page", 1), ("flushed", 0)):
-            driver.store.append([Message(topic, b"a", queue_id=0)], None)
+            driver.store.log.append([Message(topic, b"a", queue_id=0)], None)
             driver.clock.run_turn()
             assert driver.bounds(topic) == (0, seen)
         driver.clock.run_for(100)
@@ -94,7 +95,7 @@ class MessageStoreContract:
 
     def test_a_lease_ends_and_the_message_comes_again(self, driver: Driver) -> None:
         ear = Ear()
-        driver.store.listen(ear)
+        driver.store.log.listen(ear)
         driver.send("t", b"a", b"b")
         first = driver.lease("g", "t", invisible_ms=1_000)
         assert [message.attempt for message in first.messages] == [1, 1]
@@ -111,7 +112,7 @@ class MessageStoreContract:
         assert expired.code is ErrorCode.RECEIPT_EXPIRED
         assert driver.settle("g", "t", *again.messages) == [None]
         assert driver.settle("g", "t", *again.messages) == [None], "settling twice is success"
-        assert driver.call(driver.store.offset, "g", "t", 0) == 2
+        assert driver.call(driver.store.positions.offset, "g", "t", 0) == 2
 
     def test_a_late_settle_counts_while_nobody_else_has_the_message(self, driver: Driver) -> None:
         driver.send("t", b"a")
@@ -123,13 +124,13 @@ class MessageStoreContract:
     def test_nack_gives_back_at_once_and_extend_holds_longer(self, driver: Driver) -> None:
         driver.send("t", b"a", b"b")
         one, two = driver.lease("g", "t", invisible_ms=1_000).messages
-        assert len(sure(driver.call(driver.store.extend, "g", "t", [one.receipt], 0))) == 1
-        longer = sure(driver.call(driver.store.extend, "g", "t", [two.receipt], 60_000))[0]
+        assert len(sure(driver.call(driver.store.leases.extend, "g", "t", [one.receipt], 0))) == 1
+        longer = sure(driver.call(driver.store.leases.extend, "g", "t", [two.receipt], 60_000))[0]
         driver.clock.run_for(2_000)
         assert [message.receipt.queue_offset for message in driver.lease("g", "t").messages] == [0]
         stale = driver.settle("g", "t", two)[0]
         assert isinstance(stale, Failure)
-        assert sure(driver.call(driver.store.settle, "g", "t", [longer])) == [None]
+        assert sure(driver.call(driver.store.leases.settle, "g", "t", [longer])) == [None]
 
     def test_any_queue_is_every_queue_in_turn(self, driver: Driver) -> None:
         for queue_id in range(3):
@@ -147,24 +148,24 @@ class MessageStoreContract:
         assert [message.receipt.queue_offset for message in same.messages] == [0, 1]
         assert [message.attempt for message in same.messages] == [1, 1], "the same attempt is asked for again"
         assert driver.settle("g", "t", same.messages[1]) == [None]
-        assert driver.call(driver.store.offset, "g", "t", 0) == 0
+        assert driver.call(driver.store.positions.offset, "g", "t", 0) == 0
         driver.clock.run_for(10_000)
         again = driver.lease("g", "t", ordered=True, attempt_id="three")
         assert [(message.receipt.queue_offset, message.attempt) for message in again.messages] == [(0, 2), (2, 1)]
         driver.settle("g", "t", *again.messages)
-        assert driver.call(driver.store.offset, "g", "t", 0) == 3
+        assert driver.call(driver.store.positions.offset, "g", "t", 0) == 3
 
     def test_positions_go_forward_and_back(self, driver: Driver) -> None:
-        assert driver.call(driver.store.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
+        assert driver.call(driver.store.positions.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
         driver.send("t", *[b"%d" % number for number in range(5)])
         leased = driver.lease("g", "t", limit=3).messages
-        assert driver.call(driver.store.commit, "g", [("t", 0, 2)]) is None
+        assert driver.call(driver.store.positions.commit, "g", [("t", 0, 2)]) is None
         assert driver.settle("g", "t", leased[0]) == [None], "a commit settles what lies below it"
-        assert driver.call(driver.store.offset, "g", "t", 0) == 2
-        assert driver.call(driver.store.commit, "g", [("t", 0, 0)]) is None
+        assert driver.call(driver.store.positions.offset, "g", "t", 0) == 2
+        assert driver.call(driver.store.positions.commit, "g", [("t", 0, 0)]) is None
         assert [message.receipt.queue_offset for message in driver.lease("g", "t").messages] == [0, 1, 2, 3, 4]
-        assert driver.call(driver.store.drop_group, "g") is None
-        assert driver.call(driver.store.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
+        assert driver.call(driver.store.positions.drop_group, "g") is None
+        assert driver.call(driver.store.positions.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
 
     def test_a_group_without_position_begins_first_or_last(self, driver: Driver) -> None:
         driver.send("t", b"a", b"b", b"c")
@@ -172,11 +173,11 @@ class MessageStoreContract:
         assert len(driver.lease("hot", "t", from_first=False).messages) == 3, "all there ever was is still in memory"
 
     def test_a_queue_is_hot_while_all_that_it_had_is_new(self, driver: Driver) -> None:
-        assert driver.call(driver.store.is_hot, "t", 0) is True
+        assert driver.call(driver.store.log.is_hot, "t", 0) is True
         driver.send("t", b"a", b"b", b"c")
-        assert driver.call(driver.store.is_hot, "t", 0) is True
+        assert driver.call(driver.store.log.is_hot, "t", 0) is True
         again = driver.killed()
-        assert again.call(again.store.is_hot, "t", 0) is True
+        assert again.call(again.store.log.is_hot, "t", 0) is True
 
     def test_a_deleted_topic_is_empty_and_begins_again(self, driver: Driver) -> None:
         driver.topic("t")
@@ -185,7 +186,7 @@ class MessageStoreContract:
         assert driver.call(driver.store.metadata.delete_topic, "t") is None
         assert driver.store.metadata.topic("t") is None
         assert driver.bounds("t") == (0, 0)
-        assert driver.call(driver.store.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
+        assert driver.call(driver.store.positions.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
         driver.topic("t")
         assert driver.send("t", b"c")[0].queue_offset == 0
         assert driver.bodies("t") == [b"c"]

@@ -9,8 +9,9 @@ from domain.errors import Failure
 from domain.event import Leased
 from domain.filter.tag import TagFilter
 from domain.message import Message, Placed
-from domain.ports import LeaseResult, ReadResult, StateChange
 from domain.record import Record
+from domain.store_ports import LeaseResult, ReadResult, StateChange
+from domain.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
@@ -53,7 +54,7 @@ class Driver:
     def append(self, messages: Sequence[Message], changes: Sequence[StateChange] = ()) -> list[Placed] | Failure:
         """Append and wait."""
         answers: list[list[Placed] | Failure] = []
-        self.store.append(messages, answers.append, changes)
+        self.store.log.append(messages, answers.append, changes)
         self.clock.run_until(lambda: bool(answers))
         return answers[0]
 
@@ -65,7 +66,9 @@ class Driver:
         self, topic: str, offset: int = 0, limit: int = 1_000, queue_id: int = 0, tags: TagFilter | None = None
     ) -> ReadResult:
         """Read from a queue."""
-        result: ReadResult | Failure = self.call(self.store.read, topic, queue_id, offset, limit, 1 << 30, tags)
+        result: ReadResult | Failure = self.call(
+            self.store.log.read, ReadRequest(topic, queue_id, offset, limit, 1 << 30, tags)
+        )
         return sure(result)
 
     def bodies(self, topic: str, queue_id: int = 0) -> list[bytes]:
@@ -80,7 +83,7 @@ class Driver:
 
     def bounds(self, topic: str, queue_id: int = 0) -> tuple[int, int]:
         """First and next offset."""
-        result: tuple[int, int] | Failure = self.call(self.store.bounds, topic, queue_id)
+        result: tuple[int, int] | Failure = self.call(self.store.log.bounds, topic, queue_id)
         return sure(result)
 
     def lease(
@@ -97,13 +100,16 @@ class Driver:
         fleeting: bool = False,
     ) -> LeaseResult:
         """Lease messages."""
-        arguments = (group, topic, queue_id, limit, invisible_ms, tags, from_first, ordered, attempt_id, fleeting)
-        result: LeaseResult | Failure = self.call(self.store.lease, *arguments)
+        request = LeaseRequest(
+            group, topic, limit, invisible_ms, queue_id=queue_id, wanted=tags, from_first=from_first, ordered=ordered,
+            attempt_id=attempt_id, fleeting=fleeting,
+        )  # fmt: skip
+        result: LeaseResult | Failure = self.call(self.store.leases.lease, request)
         return sure(result)
 
     def settle(self, group: str, topic: str, *leased: Leased) -> list[Failure | None]:
         """Settle leases."""
-        return sure(self.call(self.store.settle, group, topic, [message.receipt for message in leased]))
+        return sure(self.call(self.store.leases.settle, group, topic, [message.receipt for message in leased]))
 
     def killed(self) -> Driver:
         """kill -9, and a new start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from domain.errors import ErrorCode, Failure
 from domain.message import Message, Placed
+from domain.store_request import KeyQuery
 from domain.topic import Durability
 from store.config import StoreConfig
 from tests.store.driver import Driver, sure
@@ -20,7 +21,7 @@ def test_all_appends_of_a_turn_are_one_write_and_one_sync() -> None:
     answers: list[list[Placed] | Failure] = []
     writes, syncs = len(driver.disk.writes), driver.disk.syncs
     for _ in range(50):
-        driver.store.append([message()], answers.append)
+        driver.store.log.append([message()], answers.append)
     driver.clock.run_for(10)
     assert len(answers) == 50
     assert (len(driver.disk.writes) - writes, driver.disk.syncs - syncs) == (1, 1)
@@ -33,7 +34,7 @@ def test_what_arrives_during_a_sync_shares_the_next_one() -> None:
     answers: list[list[Placed] | Failure] = []
     syncs = driver.disk.syncs
     for _ in range(10):
-        driver.store.append([message()], answers.append)
+        driver.store.log.append([message()], answers.append)
         driver.clock.run_for(1)
     driver.clock.run_for(30)
     assert [sure(result)[0].queue_offset for result in answers] == list(range(10))
@@ -46,7 +47,7 @@ def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
     answers: list[list[Placed] | Failure] = []
     driver.clock.run_for(1_000)
     syncs = driver.disk.syncs
-    driver.store.append([message("p")], answers.append)
+    driver.store.log.append([message("p")], answers.append)
     driver.clock.run_turn()
     assert len(answers) == 1
     assert driver.store.figures()["log_flush_behind_bytes"] > 0
@@ -62,9 +63,9 @@ def test_what_is_written_during_a_sync_for_others_is_flushed_within_half_a_secon
     driver.clock.run_for(1_000)
     driver.disk.sync_ms = 10
     answers: list[list[Placed] | Failure] = []
-    driver.store.append([message("t")], answers.append)
+    driver.store.log.append([message("t")], answers.append)
     driver.clock.run_for(5)
-    driver.store.append([message("p")], answers.append)
+    driver.store.log.append([message("p")], answers.append)
     driver.clock.run_for(510)
     assert len(answers) == 2
     assert driver.store.figures()["log_flush_behind_bytes"] == 0
@@ -78,7 +79,7 @@ def _changed_during_a_sync() -> Driver:
     driver.send("p", b"first")
     driver.disk.hold_syncs = True
     driver.clock.run_for(600)
-    driver.store.commit("g", [("p", 0, 1)], None)
+    driver.store.positions.commit("g", [("p", 0, 1)], None)
     driver.clock.run_turn()
     return driver
 
@@ -93,12 +94,12 @@ def test_what_nobody_waits_for_is_written_when_the_sync_has_ended() -> None:
 def test_who_comes_after_what_nobody_waits_for_is_answered() -> None:
     driver = _changed_during_a_sync()
     answers: list[list[Placed] | Failure] = []
-    driver.store.append([message("p")], answers.append)
+    driver.store.log.append([message("p")], answers.append)
     driver.clock.run_turn()
     assert len(answers) == 1, "the write is all that a page topic waits for"
     driver.disk.release()
     driver.clock.run_for(10)
-    driver.store.append([message("p")], answers.append)
+    driver.store.log.append([message("p")], answers.append)
     driver.clock.run_turn()
     assert len(answers) == 2
 
@@ -108,9 +109,9 @@ def test_a_queue_keeps_its_order_when_its_topic_becomes_weaker() -> None:
     driver.topic("t")
     driver.disk.sync_ms = 100
     order: list[str] = []
-    driver.store.append([message()], lambda result: order.append("flushed"))
+    driver.store.log.append([message()], lambda result: order.append("flushed"))
     driver.topic("t", Durability.PAGE)
-    driver.store.append([message()], lambda result: order.append("page"))
+    driver.store.log.append([message()], lambda result: order.append("page"))
     driver.clock.run_turn()
     assert "page" not in order or order[0] == "flushed"
     driver.clock.run_for(500)
@@ -122,7 +123,7 @@ def test_a_slow_flush_is_answered_and_comes_true_later() -> None:
     driver.topic("t")
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
-    driver.store.append([message()], answers.append)
+    driver.store.log.append([message()], answers.append)
     driver.clock.run_for(7_000)
     assert isinstance(answers[0], Failure)
     assert answers[0].code is ErrorCode.FLUSH_TIMEOUT
@@ -148,7 +149,7 @@ def test_a_failed_sync_fails_what_waited_and_is_never_asked_again() -> None:
     driver.clock.run_for(5_000)
     assert driver.disk.syncs == syncs
     assert driver.bodies("t") == [b"safe"], "reading goes on"
-    assert driver.call(driver.store.commit, "g", [("t", 0, 1)]).code is ErrorCode.STORE_UNAVAILABLE
+    assert driver.call(driver.store.positions.commit, "g", [("t", 0, 1)]).code is ErrorCode.STORE_UNAVAILABLE
     assert driver.store.figures()["log_broken"] == 1
 
 
@@ -185,7 +186,7 @@ def test_too_much_that_waits_is_refused() -> None:
     driver.disk.hold_syncs = True
     answers: list[list[Placed] | Failure] = []
     for _ in range(20):
-        driver.store.append([message(size=1_000)], answers.append)
+        driver.store.log.append([message(size=1_000)], answers.append)
     refused = [result for result in answers if isinstance(result, Failure)]
     assert 5 <= len(refused) <= 12
     assert {result.code for result in refused} == {ErrorCode.OVERLOADED}
@@ -204,23 +205,23 @@ def test_what_joins_a_batch_that_waits_for_a_sync_is_of_its_own_time() -> None:
         if body == b"joins":
             between_ms = driver.clock.wall_ms() + 1
             driver.clock.run_for(4_000)
-        driver.store.append([Message("t", body, b"UNIQ_KEY\x01%b\x02" % body, queue_id=0)], answers.append)
+        driver.store.log.append([Message("t", body, b"UNIQ_KEY\x01%b\x02" % body, queue_id=0)], answers.append)
         driver.clock.run_for(10)
     assert answers == []
     driver.disk.release()
     driver.clock.run_for(10)
-    assert driver.call(driver.store.search, "t", 0, between_ms, False) == 2
+    assert driver.call(driver.store.log.search, "t", 0, between_ms, False) == 2
     for after in (driver, driver.powered_off()):
         for key, earlier, later in (("opens", 1, 0), ("joins", 0, 1)):
             for begin_ms, end_ms, count in ((0, between_ms, earlier), (between_ms, between_ms + 9_000, later)):
-                assert len(after.call(after.store.find, "t", key, begin_ms, end_ms, 10, 1 << 20, True)) == count
+                assert len(after.call(after.store.log.find, KeyQuery("t", key, begin_ms, end_ms, 10, 1 << 20, True))) == count
 
 
 def test_segments_follow_each_other_without_holes_and_no_record_spans_two() -> None:
     driver = Driver(StoreConfig(segment_bytes=5_000))
     driver.topic("t")
     for _ in range(30):
-        driver.store.append([message(size=700)], None)
+        driver.store.log.append([message(size=700)], None)
     driver.clock.run_for(20)
     driver.send("t", b"y" * 9_000)
     names = driver.disk.names("log")

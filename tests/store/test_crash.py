@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import Failure
 from domain.message import Message, Placed
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from domain.topic import Durability
 from store.config import StoreConfig
 from tests.store.clock import VirtualClock
@@ -43,7 +43,7 @@ class Load:
 
         body = b"%d" % number
         messages = [Message(topic, body, queue_id=queue_id) for queue_id in (0, 1)]
-        self._driver.store.append(messages, done, [StateChange("n", body, body)])
+        self._driver.store.log.append(messages, done, [StateChange("n", body, body)])
 
 
 def check(after: Driver, topic: str, acknowledged: set[int]) -> None:
@@ -126,7 +126,9 @@ def test_a_power_failure_keeps_what_was_flushed(seed: int) -> None:
     driver.topic("t", Durability.FLUSHED)
     load = Load(driver, "t", 25, seed=seed)
     driver.disk.hold_syncs = True
-    driver.store.append([Message("t", b"77", queue_id=queue_id) for queue_id in (0, 1)], None, [StateChange("n", b"77", b"77")])
+    driver.store.log.append(
+        [Message("t", b"77", queue_id=queue_id) for queue_id in (0, 1)], None, [StateChange("n", b"77", b"77")]
+    )
     driver.clock.run_turn()
     check(driver.powered_off(lambda name, synced, written: generator.randint(synced, written)), "t", load.acknowledged)
     check(driver.powered_off(), "t", load.acknowledged)
@@ -198,6 +200,6 @@ def test_pop_time_rises_across_restarts_even_when_the_clock_goes_back() -> None:
 
 def sure_offset(driver: Driver) -> int:
     """Position of group g on queue 0 of t."""
-    offset = driver.call(driver.store.offset, "g", "t", 0)
+    offset = driver.call(driver.store.positions.offset, "g", "t", 0)
     assert isinstance(offset, int)
     return offset

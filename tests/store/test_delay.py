@@ -34,11 +34,11 @@ def test_every_timer_comes_once_in_order_and_never_early(seed: int, durability: 
             body = b"%d-%d" % (life, number)
             if generator.random() < 0.3:
                 level = generator.randrange(1, 7)
-                driver.store.append([Message("t", body, b"DELAY\x01%d\x02" % level, queue_id=0)], None)
+                driver.store.log.append([Message("t", body, b"DELAY\x01%d\x02" % level, queue_id=0)], None)
                 dues[body] = driver.clock.wall_ms() + parking.LEVELS_MS[level - 1]
             else:
                 dues[body] = driver.clock.wall_ms() + generator.choice((1, 5, 900, 30_000, 2_000_000, 5_000_000))
-                driver.store.append([timer(body, dues[body])], None)
+                driver.store.log.append([timer(body, dues[body])], None)
             driver.clock.run_for(generator.choice((0, 0, 3, 40)))
         driver.clock.run_for(generator.choice((2, 400, 3_000, 40_000)))
         driver.clock.run_for(0 if life % 2 else 3_000)
@@ -57,10 +57,10 @@ def test_every_timer_comes_once_in_order_and_never_early(seed: int, durability: 
 def test_a_level_counts_from_its_message_and_not_from_what_was_stored_with_it() -> None:
     driver = Driver()
     driver.topic("t")
-    driver.store.append([Message("t", b"opens the batch", b"", queue_id=1)], None)
+    driver.store.log.append([Message("t", b"opens the batch", b"", queue_id=1)], None)
     driver.clock.step_wall(25)
     sent_ms = driver.clock.wall_ms()
-    driver.store.append([Message("t", b"later", b"DELAY\x011\x02", queue_id=0)], None)
+    driver.store.log.append([Message("t", b"later", b"DELAY\x011\x02", queue_id=0)], None)
     driver.clock.run_for(2_000)
     [record] = [Record(data) for data in driver.read("t").records]
     assert record.store_ms >= sent_ms + parking.LEVELS_MS[0]
@@ -71,7 +71,7 @@ def test_far_timers_are_not_in_memory_and_their_buckets_go_when_they_are_done() 
     driver.topic("t")
     now = driver.clock.wall_ms()
     for day in range(1, 366):
-        driver.store.append([timer(b"%d" % day, now + day * DAY_MS)], None)
+        driver.store.log.append([timer(b"%d" % day, now + day * DAY_MS)], None)
     driver.clock.run_for(100)
     wheel = driver.store._core.wheel
     assert wheel.pending() == 365

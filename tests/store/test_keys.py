@@ -11,6 +11,7 @@ import pytest
 from domain.errors import Failure
 from domain.message import Message
 from domain.record import Record
+from domain.store_request import KeyQuery
 from domain.topic import Durability
 from store.config import StoreConfig
 from store.keys import index, row
@@ -41,7 +42,7 @@ def find(
     driver: Driver, topic: str, key: str, begin: int = 0, end: int = FOREVER, limit: int = 1_000, unique: bool = False
 ) -> list[bytes]:
     """Bodies that the store finds."""
-    result: list[bytes] | Failure = driver.call(driver.store.find, topic, key, begin, end, limit, 1 << 30, unique)
+    result: list[bytes] | Failure = driver.call(driver.store.log.find, KeyQuery(topic, key, begin, end, limit, 1 << 30, unique))
     return [Record(record).body for record in sure(result)]
 
 
@@ -203,14 +204,14 @@ def test_a_deleted_topic_is_not_found_under_its_old_name() -> None:
     for after in (driver, driver.killed()):
         after.clock.run_for(10)
         assert find(after, "t", "k") == [b"new"]
-        assert isinstance(after.call(after.store.record_at, place.physical_offset), Failure)
+        assert isinstance(after.call(after.store.log.record_at, place.physical_offset), Failure)
 
 
 def test_what_is_not_readable_yet_is_not_found() -> None:
     driver = Driver()
     driver.topic("t")
     driver.disk.hold_syncs = True
-    driver.store.append([Message("t", b"x", properties("A", "k"), queue_id=0)], None)
+    driver.store.log.append([Message("t", b"x", properties("A", "k"), queue_id=0)], None)
     driver.clock.run_for(50)
     assert find(driver, "t", "k") == []
     driver.disk.release()
@@ -224,7 +225,7 @@ def test_bytes_bound_an_answer_but_one_is_always_given() -> None:
     for _ in range(3):
         driver.send("t", b"x" * 1_000, properties=properties("A", "k"))
     for most, count in ((1, 1), (2_500, 2), (10_000, 3)):
-        result: Any = driver.call(driver.store.find, "t", "k", 0, FOREVER, 10, most, False)
+        result: Any = driver.call(driver.store.log.find, KeyQuery("t", "k", 0, FOREVER, 10, most, False))
         assert len(result) == count
 
 

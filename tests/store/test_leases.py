@@ -181,9 +181,9 @@ def test_a_message_that_holds_the_floor_too_long_goes_on_in_the_retry_topic() ->
     driver.clock.run_for(10)
     retry = pop_retry_topic("g", "t")
     assert driver.store.metadata.topic(retry) is not None
-    assert driver.call(driver.store.offset, "g", "t", 0) == 1
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == 1
     after = driver.killed()
-    assert after.call(after.store.offset, "g", "t", 0) == 1, "copy and settle are one commit"
+    assert after.call(after.store.positions.offset, "g", "t", 0) == 1, "copy and settle are one commit"
     copy = after.lease("g", retry).messages[0]
     assert copy.attempt == 11
     assert Record(copy.record).body == b"poison"
@@ -197,13 +197,13 @@ def test_a_group_that_begins_at_the_last_message_begins_at_the_first_while_that_
     driver.send("u", *[b"x" * 500] * 4)
     assert len(driver.lease("young", "t", from_first=False).messages) == 3
     driver.send("u", *[b"x" * 500] * 4)
-    assert driver.call(driver.store.is_hot, "t", 0) is False
+    assert driver.call(driver.store.log.is_hot, "t", 0) is False
     old = driver.lease("old", "t", from_first=False).messages
     assert [Record(message.record).body for message in old] == [b"c"], "the last one there is (PopMessageProcessor)"
     assert len(driver.lease("first", "t", from_first=True).messages) == 3
     after = driver.killed()
-    assert after.call(after.store.is_hot, "t", 0) is False
-    assert after.call(after.store.offset, "old", "t", 0) == 2, "where it begins is on record with its first lease"
+    assert after.call(after.store.log.is_hot, "t", 0) is False
+    assert after.call(after.store.positions.offset, "old", "t", 0) == 2, "where it begins is on record with its first lease"
 
 
 def test_fleeting_leases_end_with_the_process_and_others_do_not() -> None:
@@ -216,13 +216,13 @@ def test_fleeting_leases_end_with_the_process_and_others_do_not() -> None:
     after = driver.killed()
     assert after.lease("g", "t").messages == [], "who has receipts on record may still use them"
     assert after.settle("g", "t", passing[1]) == [None]
-    after.store.lapse()
+    after.store.leases.lapse()
     again = after.lease("g", "t", 32, 60_000).messages
     assert [(message.receipt.queue_offset, message.attempt) for message in again] == [(1, 2)]
-    after.store.lapse()
+    after.store.leases.lapse()
     assert after.lease("g", "t").messages == [], "these are no leases of the process before"
     after = after.killed()
-    after.store.lapse()
+    after.store.leases.lapse()
     assert after.lease("g", "t").messages == [], "leased again by somebody who stays"
     assert after.settle("g", "t", kept, *again) == [None, None]
 
@@ -257,7 +257,7 @@ def test_a_receipt_of_before_a_reset_is_no_more_and_one_of_nothing_is_wrong() ->
     driver.topic("t")
     driver.send("t", *[b"x"] * 10)
     leased = driver.lease("g", "t", limit=8).messages
-    assert driver.call(driver.store.reset, "g", [("t", 0, 2)]) is None
+    assert driver.call(driver.store.positions.reset, "g", [("t", 0, 2)]) is None
     for after in (driver, driver.killed()):
         [none, past] = after.settle("g", "t", leased[0], leased[5])
         assert none is None, "below the position it is settled"

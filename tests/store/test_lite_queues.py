@@ -73,7 +73,7 @@ def driver() -> Driver:
 
 def test_a_message_is_in_its_topic_and_in_its_light_queue(driver: Driver) -> None:
     ear, light_ear = Ear(), LightEar()
-    driver.store.listen(ear)
+    driver.store.log.listen(ear)
     driver.store.lights.listen(light_ear)
     send(driver, "a", "1")
     sure(driver.append([message("b", b"2"), message("a", b"3", queue_id=1)]))
@@ -186,7 +186,7 @@ def test_a_dropped_lite_topic_is_gone_and_stays_gone_and_may_come_again(driver: 
     for again in (driver.killed, driver.restarted):
         after = again()
         assert (bodies(after, "a"), bodies(after, "b"), driver.bodies("p")) == ([], ["1"], [b"1", b"2", b"1"])
-        assert isinstance(after.call(after.store.offset, "g", "%LMQ%$p$a", 0), Failure)
+        assert isinstance(after.call(after.store.positions.offset, "g", "%LMQ%$p$a", 0), Failure)
         driver = after
     send(driver, "a", "3")
     driver = driver.killed()
@@ -199,7 +199,7 @@ def test_deleting_the_topic_takes_its_lite_topics_along(driver: Driver) -> None:
     lease(driver, "a")
     assert driver.call(driver.store.metadata.delete_topic, "p") is None
     assert (bodies(driver, "a"), driver.store.lights.count("p")) == ([], 0)
-    assert isinstance(driver.call(driver.store.offset, "g", "%LMQ%$p$a", 0), Failure)
+    assert isinstance(driver.call(driver.store.positions.offset, "g", "%LMQ%$p$a", 0), Failure)
     driver.topic("p", type="LITE")
     send(driver, "a", "3")
     for after in (driver.killed(), driver.restarted()):
@@ -242,7 +242,7 @@ def test_what_is_older_than_its_topic_keeps_is_gone_from_light_queues_too() -> N
         after.clock.run_for(1_500)
         assert (after.bounds("%LMQ%$p$a"), after.bounds("%LMQ%$p$b")) == ((2, 3), (1, 1))
         assert told(lease(after, "a", "b")) == ["3"]
-        assert after.call(after.store.offset, "g", "%LMQ%$p$b", 0) == 1
+        assert after.call(after.store.positions.offset, "g", "%LMQ%$p$b", 0) == 1
 
 
 def test_what_is_beyond_the_bytes_that_its_topic_keeps_is_gone_from_light_queues_too() -> None:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from domain.ports import LeaseResult
 from domain.record import Record
+from domain.store_ports import LeaseResult
 from store.lease.order import DEFERRED_MAX
 from tests.store.driver import Driver, Ear
 
@@ -49,7 +49,7 @@ def test_other_keys_go_on_while_one_waits(driver: Driver) -> None:
     last = lease(driver)
     assert bodies(last) == ["a2"]
     driver.settle("g", "t", *last.messages)
-    assert driver.call(driver.store.offset, "g", "t", 0) == 5
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == 5
 
 
 def test_messages_without_a_key_are_a_barrier(driver: Driver) -> None:
@@ -65,7 +65,7 @@ def test_an_earlier_one_that_comes_back_waits_until_the_later_one_is_settled(dri
     keyed(driver, "a1", "a2", "b1")
     first = lease(driver)
     assert bodies(first) == ["a1", "a2", "b1"]
-    driver.call(driver.store.extend, "g", "t", [first.messages[0].receipt], 0)
+    driver.call(driver.store.leases.extend, "g", "t", [first.messages[0].receipt], 0)
     driver.clock.run_for(100)
     assert bodies(lease(driver)) == []
     driver.settle("g", "t", first.messages[1])
@@ -75,7 +75,7 @@ def test_an_earlier_one_that_comes_back_waits_until_the_later_one_is_settled(dri
 
 def test_settling_one_wakes_who_waits_for_its_key(driver: Driver) -> None:
     ear = Ear()
-    driver.store.listen(ear)
+    driver.store.log.listen(ear)
     keyed(driver, "a1", "b1", "a2")
     first = lease(driver, limit=2)
     driver.settle("g", "t", first.messages[0])
@@ -166,7 +166,7 @@ def test_no_message_of_a_key_overtakes_another_through_kills(seed: int) -> None:
         elif held:
             body = chance.choice(sorted(held))
             entry = held.pop(body)[1]
-            driver.call(driver.store.extend, "g", "t", [entry.receipt], 0)  # type: ignore[attr-defined]
+            driver.call(driver.store.leases.extend, "g", "t", [entry.receipt], 0)  # type: ignore[attr-defined]
             driver.clock.run_for(20)
     for _ in range(400):
         driver.clock.run_for(2_500)
@@ -176,4 +176,4 @@ def test_no_message_of_a_key_overtakes_another_through_kills(seed: int) -> None:
         if len(settled) == len(sent):
             break
     assert settled == set(sent)
-    assert driver.call(driver.store.offset, "g", "t", 0) == len(sent)
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == len(sent)

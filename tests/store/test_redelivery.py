@@ -72,7 +72,7 @@ class Run:
         if self.held:
             body = self.chance.choice(sorted(self.held))
             _, topic, message = self.held.pop(body)
-            self.driver.call(self.driver.store.extend, "g", topic, [message.receipt], 0)
+            self.driver.call(self.driver.store.leases.extend, "g", topic, [message.receipt], 0)
 
     def floor_holds(self) -> None:
         """No queue's floor stays behind for longer than the bound, and a lease, while messages are asked for."""
@@ -118,7 +118,7 @@ def test_through_kills(seed: int) -> None:
     assert poison
     assert poison <= run.copied, "what nobody can handle goes on in the retry topic"
     for queue_id in range(2):
-        assert run.driver.call(run.driver.store.offset, "g", "t", queue_id) == run.driver.bounds("t", queue_id)[1]
+        assert run.driver.call(run.driver.store.positions.offset, "g", "t", queue_id) == run.driver.bounds("t", queue_id)[1]
 
 
 @pytest.mark.parametrize("seed", range(20, 28))
@@ -163,11 +163,11 @@ def test_the_floor_is_never_more_than_ten_thousand_behind() -> None:
         driver.send("t", *[b"x"] * 1_000)
         while messages := driver.lease("g", "t", 1_000, 60_000).messages:
             driver.settle("g", "t", *[message for message in messages if Record(message.record).body != POISON])
-    assert driver.call(driver.store.offset, "g", "t", 0) == 0
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == 0
     driver.clock.run_for(61_000)
     assert driver.lease("g", "t").messages == []
     driver.clock.run_for(50)
-    assert driver.call(driver.store.offset, "g", "t", 0) == 11_001
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == 11_001
     [copy] = driver.lease("g", RETRY).messages
     assert Record(copy.record).body == POISON
     assert driver.settle("g", "t", stuck) == [None], "a late word on what has gone on does no harm"

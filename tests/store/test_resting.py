@@ -28,7 +28,7 @@ def consume(driver: Driver, name: str) -> list[str]:
 
 
 def position(driver: Driver, name: str) -> int:
-    found: int = sure(driver.call(driver.store.offset, "g", lite.queue_name("p", name), 0))
+    found: int = sure(driver.call(driver.store.positions.offset, "g", lite.queue_name("p", name), 0))
     return found
 
 
@@ -63,7 +63,7 @@ def test_a_position_that_is_moved_wakes_the_table(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     consume(driver, "a")
     queue = lite.queue_name("p", "a")
-    assert driver.call(driver.store.commit, "g", [(queue, 0, 1)]) is None
+    assert driver.call(driver.store.positions.commit, "g", [(queue, 0, 1)]) is None
     assert position(driver, "a") == 1
     assert told(lease(driver, "a")) == ["2"]
 
@@ -112,7 +112,7 @@ def test_what_is_deleted_rests_no_more(driver: Driver) -> None:
         consume(driver, name)
     driver.call(driver.store.lights.drop, "p", ["a"], ["g"])
     assert len(tables(driver)) == 1
-    driver.call(driver.store.drop_group, "g")
+    driver.call(driver.store.positions.drop_group, "g")
     assert len(tables(driver)) == 0
     found = driver.killed()
     assert len(tables(found)) == 0

@@ -8,8 +8,8 @@ import pytest
 
 from domain.errors import ErrorCode
 from domain.message import Message
-from domain.ports import StateChange
 from domain.record import Record
+from domain.store_ports import StateChange
 from domain.topic import Group
 from store.config import StoreConfig
 from store.log.segment import Segments
@@ -38,7 +38,7 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
     driver.append([Message("t", b"hours", b"DELAY\x0118\x02", queue_id=0)], [StateChange("latest", b"k", b"v")])
     driver.call(driver.store.metadata.put_group, Group("g"))
     driver.send("t", b"old")
-    driver.call(driver.store.commit, "g", [("t", 0, 1)])
+    driver.call(driver.store.positions.commit, "g", [("t", 0, 1)])
     fill(driver, "noise", 5)
     assert driver.store.figures()["retention_segments_deleted_total"] > 3
     assert driver.store.figures()["log_bytes"] < 80_000
@@ -51,7 +51,7 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
     assert clock.wall_ms() < due
     assert driver.store.state.get("latest", b"k") == b"v", "the log alone has all that is needed"
     assert [group.name for group in driver.store.metadata.groups()] == ["g"]
-    assert driver.call(driver.store.offset, "g", "t", 0) == 1
+    assert driver.call(driver.store.positions.offset, "g", "t", 0) == 1
     assert driver.bounds("t") == (1, 1)
     driver.clock.step_wall(7_200_000)
     driver.clock.run_for(2_000)
@@ -100,7 +100,7 @@ def test_size_bounds_the_log() -> None:
     assert driver.read("t", 0).next_offset == first
     assert len(driver.bodies("t")) == end - first
     assert driver.killed().bounds("t") == (first, end)
-    assert driver.call(driver.store.record_at, 40).code is ErrorCode.MESSAGE_NOT_FOUND
+    assert driver.call(driver.store.log.record_at, 40).code is ErrorCode.MESSAGE_NOT_FOUND
 
 
 def test_a_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
@@ -143,13 +143,13 @@ def test_a_topic_that_keeps_nothing_gives_no_offset_twice(kind: str, own: dict[s
     driver.topic("t", type=kind, **own)
     marks = b"__LITE_TOPIC\x01a\x02INNER_MULTI_DISPATCH\x01%LMQ%$t$a\x02" if kind == "LITE" else b""
     driver.send("t", b"0", b"1", b"2", properties=marks)
-    driver.call(driver.store.commit, "g", [("t", 0, 3)])
+    driver.call(driver.store.positions.commit, "g", [("t", 0, 3)])
     driver.clock.run_for(8_000)
     assert driver.bounds("t") == (3, 3)
     for expected, after in enumerate((driver.killed(), driver.powered_off(), driver.restarted())):
         assert after.bounds("t")[1] == 3, expected
         assert after.send("t", b"3", properties=marks)[0].queue_offset == 3
-        assert after.call(after.store.offset, "g", "t", 0) == 3
+        assert after.call(after.store.positions.offset, "g", "t", 0) == 3
         if kind == "LITE":
             assert after.bounds("%LMQ%$t$a")[1] == 4
             assert after.killed().bounds("%LMQ%$t$a")[1] == 4

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.ports import StateChange
 from domain.retry import RetryPolicy
+from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.config import StoreConfig
 from store.state import change, metadata

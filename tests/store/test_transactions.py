@@ -69,7 +69,7 @@ def driver() -> Driver:
 
 def test_a_half_is_seen_by_nobody_until_it_commits(driver: Driver) -> None:
     ear = Ear()
-    driver.store.listen(ear)
+    driver.store.log.listen(ear)
     more = b"TAGS\x01a\x02DELAY\x013\x02__SHARDINGKEY\x01k\x02"
     place = prepare(driver, "one", queue_id=0, more=more)
     driver.send("t", b"between")

@@ -10,7 +10,8 @@ from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, P
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.ports import Clock, MessageStore, Metadata
+from domain.ports import Clock
+from domain.store_ports import GroupPositions, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import LEAST, STRATEGIES, STRATEGY, NodePolicy
@@ -23,9 +24,9 @@ Then = Callable[[Group | Failure], None]
 class Groups:
     """The consumer groups that the gateway knows, with the policy of making them."""
 
-    def __init__(self, metadata: Metadata, store: MessageStore, clock: Clock, policy: NodePolicy, rights: Rights) -> None:
+    def __init__(self, metadata: Metadata, positions: GroupPositions, clock: Clock, policy: NodePolicy, rights: Rights) -> None:
         self._metadata = metadata
-        self._store = store
+        self._positions = positions
         self._clock = clock
         self._policy = policy
         self._rights = rights
@@ -103,4 +104,4 @@ class Groups:
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
         self._rights.forget(command.group)
-        self._store.drop_group(command.group, dropped)
+        self._positions.drop_group(command.group, dropped)

@@ -11,7 +11,7 @@ from domain.command import Command
 from domain.directory import BrokerRoutes
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.ports import Metadata, State, StateChange
+from domain.store_ports import Metadata, State, StateChange
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups

@@ -13,7 +13,7 @@ from domain.admin.group import Readable, SetReadable
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import Metadata, State, StateChange
+from domain.store_ports import Metadata, State, StateChange
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy

@@ -9,7 +9,7 @@ from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import Metadata
+from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, Durability, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import UseCase, Verb

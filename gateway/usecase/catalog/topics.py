@@ -10,7 +10,8 @@ from domain.admin.topic import DeleteTopic, ListTopics, PutTopic, QueryTopic, To
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.ports import Clock, Metadata
+from domain.ports import Clock
+from domain.store_ports import Metadata
 from domain.topic import PERM_READ, PERM_READ_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from domain import address
 from domain.command import Pull
-from domain.ports import ReadResult
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
+from domain.store_ports import ReadResult
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.consume.dead_letter_batch import ExhaustedMessage, ordering_key, store_dead_letters
 from gateway.usecase.consume.dead_letters import DeadLetters

@@ -10,9 +10,10 @@ from domain.command import Command, DeadLetter
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message, Placed
-from domain.ports import MessageStore, ReadResult
 from domain.receipt import RETRY_NONE, Receipt
 from domain.record import Record
+from domain.store_ports import GroupPositions, Leases, MessageLog, ReadResult
+from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 from gateway.usecase.publish.send import Sending
@@ -65,8 +66,10 @@ def _offset(queue: str, record: bytes) -> int:
 class DeadLetters:
     """The DeadLetter verb, and `move` for messages that the gateway itself gives up."""
 
-    def __init__(self, store: MessageStore, sending: Sending) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, leases: Leases, positions: GroupPositions, sending: Sending) -> None:
+        self._log = log
+        self._leases = leases
+        self._positions = positions
         self._sending = sending
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -98,7 +101,7 @@ class DeadLetters:
                 if done is not None:
                     done(result)
                 return
-            self._store.settle(group, leased_topic(group, topic, receipt), [receipt], settled)
+            self._leases.settle(group, leased_topic(group, topic, receipt), [receipt], settled)
 
         def settled(result: list[Failure | None] | Failure) -> None:
             if done is not None:
@@ -128,6 +131,6 @@ class DeadLetters:
             if not isinstance(result, Failure) and result > receipt.queue_offset:
                 answer(None)  # buried or acknowledged before
                 return
-            self._store.read(leased, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX, None, read)
+            self._log.read(ReadRequest(leased, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX), read)
 
-        self._store.offset(group, leased, receipt.queue_id, position)
+        self._positions.offset(group, leased, receipt.queue_id, position)

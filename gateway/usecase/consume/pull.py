@@ -25,7 +25,6 @@ class Pulling:
         self._context = context
         self._topics = topics
         self._expressions = Expressions()
-        context.store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Pull, ViewMessage."""
@@ -76,10 +75,10 @@ class Pulling:
             return
         offset = context.reset_offset(command)
         if offset is not None:
-            context.store.bounds(command.topic, command.queue_id, OffsetMoved(connection, command, offset).answer)
+            context.log.bounds(command.topic, command.queue_id, OffsetMoved(connection, command, offset).answer)
             return
         if command.commit >= 0 and command.group:
-            commit = context.store.report if command.member else context.store.commit
+            commit = context.pulls.report if command.member else context.positions.commit
             commit(command.group, [(command.topic, command.queue_id, command.commit)], None)
         PullPoll(context, connection, command).read()
 
@@ -102,4 +101,4 @@ class Pulling:
             else:
                 connection.answer(Viewed(command.ticket, result))
 
-        self._context.store.record_at(command.physical_offset, viewed)
+        self._context.log.record_at(command.physical_offset, viewed)

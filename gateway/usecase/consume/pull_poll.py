@@ -8,8 +8,11 @@ from domain import limits, lite
 from domain.command import Pull
 from domain.errors import Failure
 from domain.event import Pulled, Refused
-from domain.ports import Clock, MessageStore, ReadResult
+from domain.message_store import MessageStore
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import Leases, ReadResult
+from domain.store_request import PullRequest, ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
 from gateway.usecase.catalog.rights import Rights
@@ -78,7 +81,10 @@ class ParkedPulls:
 class PullContext:
     """What all pulls of a node work with.
 
-    store           reads and leases messages
+    log             reads messages
+    leases          ends the leases of messages that come too late
+    positions       commits the offsets of readers that are no members
+    pulls           reads and leases messages for members, and commits their offsets
     registry        the members of groups
     rights          tells whether a group may read a topic
     resets          positions that were set and that readers have still to take over
@@ -87,13 +93,16 @@ class PullContext:
     parked          the pulls that wait
     """
 
-    __slots__ = ("attempt_limit", "counters", "parked", "registry", "resets", "rights", "store")
+    __slots__ = ("attempt_limit", "counters", "leases", "log", "parked", "positions", "pulls", "registry", "resets", "rights")
 
     def __init__(
         self, store: MessageStore, registry: Registry, rights: Rights, resets: PendingResets, attempt_limit: AttemptLimit,
         clock: Clock, counters: MessageCounters,
     ) -> None:  # fmt: skip
-        self.store = store
+        self.log = store.log
+        self.leases = store.leases
+        self.positions = store.positions
+        self.pulls = store.pulls
         self.registry = registry
         self.rights = rights
         self.resets = resets
@@ -166,13 +175,11 @@ class PullPoll:
         limit = max(1, min(command.limit, limits.BATCH_MESSAGES_MAX))
         size = min(command.max_bytes, limits.PULL_BYTES_MAX) if command.max_bytes > 0 else limits.PULL_BYTES_MAX
         member = context.registry.members(command.group).get(command.member) if command.member else None
+        request = ReadRequest(command.topic, command.queue_id, command.offset, limit, size, command.filter)
         if member is None:
-            context.store.read(command.topic, command.queue_id, command.offset, limit, size, command.filter, self._found)
+            context.log.read(request, self._found)
         else:
-            context.store.pull(
-                command.group, command.member, member.retry_topic, command.topic, command.queue_id, command.offset, limit,
-                size, command.filter, self._found,
-            )  # fmt: skip
+            context.pulls.pull(PullRequest(command.group, command.member, member.retry_topic, request), self._found)
 
     def attempt(self) -> bool:
         """Read again for a parked pull, or send its reader to a reset offset. Returns True when it is answered."""
@@ -187,7 +194,7 @@ class PullPoll:
             self.read()
         else:
             command = self.command
-            context.store.bounds(command.topic, command.queue_id, OffsetMoved(self, command, offset).answer)
+            context.log.bounds(command.topic, command.queue_id, OffsetMoved(self, command, offset).answer)
         return self._is_answered
 
     def expire(self) -> None:
@@ -236,7 +243,7 @@ class PullPoll:
         command = self.command
         self._is_reading = False
         if self._is_answered:
-            withdraw(self._context.store, command, result)
+            withdraw(self._context.leases, command, result)
             return
         if self._is_missed and not result.records:
             self._is_missed = False
@@ -260,8 +267,8 @@ class PullPoll:
         )  # fmt: skip
 
 
-def withdraw(store: MessageStore, command: Pull, result: ReadResult) -> None:
+def withdraw(leases: Leases, command: Pull, result: ReadResult) -> None:
     """End the leases of messages that came too late for an answer. Does nothing for messages that were only read."""
     if result.pop_ms and result.records:
         receipts = [leased(command, result, Record(data)) for data in result.records]
-        store.withdraw(command.group, command.topic, receipts)
+        leases.withdraw(command.group, command.topic, receipts)

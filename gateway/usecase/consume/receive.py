@@ -21,7 +21,6 @@ class Receiving:
 
     def __init__(self, context: ReceiveContext) -> None:
         self._context = context
-        context.store.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Receive, CountWaitingMessages."""

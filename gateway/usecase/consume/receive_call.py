@@ -10,8 +10,10 @@ from domain.command import Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
-from domain.ports import Clock, LeaseResult, MessageStore
+from domain.ports import Clock
 from domain.receipt import RETRY_V1, Receipt
+from domain.store_ports import LeaseResult, Leases
+from domain.store_request import LeaseRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
@@ -29,7 +31,7 @@ from gateway.usecase.consume.long_polls import LongPoll, LongPolls
 class ReceiveContext:
     """What all receive calls of a node work with.
 
-    store           leases and settles messages
+    leases          leases and settles messages
     topics          tells which topics exist
     groups          tells the limit of attempts of a group
     rights          tells whether a group may read a topic
@@ -42,14 +44,14 @@ class ReceiveContext:
     """
 
     __slots__ = (
-        "clock", "counters", "dead_letters", "expired", "groups", "long_polls", "priorities", "rights", "store", "topics",
+        "clock", "counters", "dead_letters", "expired", "groups", "leases", "long_polls", "priorities", "rights", "topics",
     )  # fmt: skip
 
     def __init__(
-        self, store: MessageStore, topics: Topics, groups: Groups, rights: Rights, dead_letters: DeadLetters, clock: Clock,
+        self, leases: Leases, topics: Topics, groups: Groups, rights: Rights, dead_letters: DeadLetters, clock: Clock,
         counters: MessageCounters, policy: NodePolicy,
     ) -> None:  # fmt: skip
-        self.store = store
+        self.leases = leases
         self.topics = topics
         self.groups = groups
         self.rights = rights
@@ -75,6 +77,7 @@ class ReceiveCall:
     _due_ns      monotonic time at which a parked call is answered without messages
     _poll        the long poll while the call is parked
     _place       the long poll under which an attempt began; it is used again when the attempt finds nothing
+    _request     what is leased from the topic itself; its queue is chosen anew for each attempt
     _first       what the topic had, while the group's retry topic is asked
     _wake_count  `LongPolls.wake_count` when the last attempt began
     _is_followed the connection calls `abandon` when it closes
@@ -82,7 +85,8 @@ class ReceiveCall:
     """
 
     __slots__ = (
-        "_context", "_due_ns", "_first", "_is_answered", "_is_followed", "_place", "_poll", "_wake_count", "command",
+        "_context", "_due_ns", "_first", "_is_answered", "_is_followed", "_place", "_poll", "_request", "_wake_count",
+        "command",
         "connection", "group",
     )  # fmt: skip
 
@@ -91,6 +95,17 @@ class ReceiveCall:
         self.connection = connection
         self.command = command
         self.group = group
+        self._request = LeaseRequest(
+            command.group,
+            command.topic,
+            command.limit,
+            command.invisible_ms,
+            wanted=command.filter,
+            from_first=command.from_first,
+            ordered=command.ordered,
+            attempt_id=command.attempt_id,
+            fleeting=command.fleeting,
+        )
         wait_ns = min(command.wait_ms, limits.WAIT_MS_MAX) * limits.MILLISECOND_NS
         self._due_ns = context.clock.monotonic_ns() + wait_ns
         self._poll: LongPoll | None = None
@@ -110,11 +125,9 @@ class ReceiveCall:
             self.refuse(failure)
             return
         self._wake_count = context.long_polls.wake_count
-        queue_id = context.priorities.queue_id(context.topics.find(command.topic), self.group, command)
-        context.store.lease(
-            command.group, command.topic, queue_id, command.limit, command.invisible_ms, command.filter,
-            command.from_first, command.ordered, command.attempt_id, command.fleeting, self._leased,
-        )  # fmt: skip
+        request = self._request
+        request.queue_id = context.priorities.queue_id(context.topics.find(command.topic), self.group, command)
+        context.leases.lease(request, self._leased)
 
     def attempt(self) -> bool:
         """Lease again for a parked call. Returns True when it is parked no more: it is answered, or waits for a write."""
@@ -160,10 +173,10 @@ class ReceiveCall:
         retry_topic = address.pop_retry_topic(command.group, command.topic)
         if command.ordered or command.queue_id >= 0 or context.topics.find(retry_topic) is None:
             return False
-        context.store.lease(
-            command.group, retry_topic, -1, room, command.invisible_ms, None, True, False, "", command.fleeting,
-            self._retries_leased,
-        )  # fmt: skip
+        request = LeaseRequest(
+            command.group, retry_topic, room, command.invisible_ms, from_first=True, fleeting=command.fleeting
+        )
+        context.leases.lease(request, self._retries_leased)
         return True
 
     def _retries_leased(self, result: LeaseResult | Failure) -> None:
@@ -204,7 +217,7 @@ class ReceiveCall:
                 kept.append(message)
         for topic, receipts in expired.items():
             context.expired += len(receipts)
-            context.store.settle(command.group, topic, receipts, _settled)
+            context.leases.settle(command.group, topic, receipts, _settled)
         if exhausted and command.ordered and kept:
             store_dead_letters(context.dead_letters, command.group, exhausted, partial(self._deliver_unblocked, result, kept))
             return
@@ -217,7 +230,7 @@ class ReceiveCall:
         held = [message for message in kept if ordering_key(message.record) in blocked_keys] if blocked_keys else []
         if held:
             command = self.command
-            self._context.store.withdraw(command.group, command.topic, [message.receipt for message in held])
+            self._context.leases.withdraw(command.group, command.topic, [message.receipt for message in held])
         self._deliver(result, [message for message in kept if message not in held] if held else kept)
 
     def _deliver(self, result: LeaseResult, kept: list[Leased]) -> None:

@@ -11,10 +11,10 @@ from domain.command import Acknowledge, Command, Extend, SendBack, SendRetry
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Refused, Sent, Settled
 from domain.message import Placed
-from domain.ports import MessageStore
 from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
 from domain.record import Record
 from domain.retry import DEFAULT
+from domain.store_ports import Leases, MessageLog
 from domain.topic import PERM_WRITE, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
@@ -32,10 +32,13 @@ Outcome = TypeVar("Outcome")
 class Settling:
     """Acknowledge, Extend, SendBack, Retry."""
 
-    def __init__(self, store: MessageStore, groups: Groups, sending: Sending, locks: Locks, policy: NodePolicy) -> None:
+    def __init__(
+        self, log: MessageLog, leases: Leases, groups: Groups, sending: Sending, locks: Locks, policy: NodePolicy
+    ) -> None:
         self._policy = policy
         self._locks = locks
-        self._store = store
+        self._log = log
+        self._leases = leases
         self._groups = groups
         self._sending = sending
 
@@ -56,9 +59,9 @@ class Settling:
                 connection.answer(Settled(command.ticket, result))
 
         if all(receipt.retry == RETRY_NONE for receipt in command.receipts):
-            self._store.settle(command.group, command.topic, command.receipts, settled)
+            self._leases.settle(command.group, command.topic, command.receipts, settled)
         else:
-            _by_topic(self._store.settle, command, settled)
+            _by_topic(self._leases.settle, command, settled)
 
     def _extend(self, connection: ClientConnection, command: Extend) -> None:
         if not 0 <= command.invisible_ms <= limits.INVISIBLE_MS_MAX:
@@ -74,7 +77,7 @@ class Settling:
         def extend(
             group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Receipt | Failure] | Failure], None]
         ) -> None:
-            self._store.extend(group, topic, receipts, invisible_ms, done)
+            self._leases.extend(group, topic, receipts, invisible_ms, done)
 
         def extended(result: list[Receipt | Failure] | Failure) -> None:
             if isinstance(result, Failure):
@@ -92,7 +95,7 @@ class Settling:
         for receipt in command.receipts:
             parts.setdefault(leased_topic(command.group, command.topic, receipt), []).append(receipt)
         for topic, receipts in parts.items():
-            self._store.withdraw(command.group, topic, receipts, True)
+            self._leases.withdraw(command.group, topic, receipts, True)
 
     def _send_back(self, connection: ClientConnection, command: SendBack) -> None:
         def ready(group: Group | Failure) -> None:
@@ -114,7 +117,7 @@ class Settling:
                 else:
                     self._give_back(connection, command, group, Record(record))
 
-            self._store.record_at(command.physical_offset, found)
+            self._log.record_at(command.physical_offset, found)
 
         self._groups.ensure(command.group, ready)
 

@@ -11,7 +11,8 @@ from domain import lite
 from domain.admin.lite import LiteGroup, LiteLag
 from domain.errors import Failure
 from domain.lite import LiteQueues
-from domain.ports import Clock, MessageStore
+from domain.ports import Clock
+from domain.store_ports import GroupPositions, MessageLog
 
 SLICE: Final = 1_024
 """Lite topics that one turn looks at."""
@@ -22,8 +23,9 @@ TOP_MAX: Final = 1_000
 class LiteBacklog:
     """Questions about positions. The node's own queues answer at once."""
 
-    def __init__(self, store: MessageStore, queues: LiteQueues, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, positions: GroupPositions, queues: LiteQueues, clock: Clock) -> None:
+        self._log = log
+        self._positions = positions
         self._queues = queues
         self._clock = clock
 
@@ -63,8 +65,8 @@ class LiteBacklog:
         queue = lite.queue_name(topic, name)
         bounds: list[tuple[int, int] | Failure] = []
         position: list[int | Failure] = []
-        self._store.bounds(queue, 0, bounds.append)
-        self._store.offset(group, queue, 0, position.append)
+        self._log.bounds(queue, 0, bounds.append)
+        self._positions.offset(group, queue, 0, position.append)
         if not bounds or isinstance(bounds[0], Failure) or not position or isinstance(position[0], Failure):
             return 0, -1
         return bounds[0][1], max(position[0], bounds[0][0])

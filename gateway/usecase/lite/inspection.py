@@ -24,7 +24,8 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Done, Event, Refused
 from domain.lite import LiteQueues
-from domain.ports import Clock, MessageStore, Metadata
+from domain.ports import Clock
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
@@ -40,11 +41,11 @@ class LiteInspection:
     """Five questions, and DispatchLite."""
 
     def __init__(
-        self, store: MessageStore, queues: LiteQueues, metadata: Metadata, subscriptions: Subscriptions,
-        receiving: LiteReceiving, clock: Clock,
+        self, log: MessageLog, positions: GroupPositions, queues: LiteQueues, metadata: Metadata,
+        subscriptions: Subscriptions, receiving: LiteReceiving, clock: Clock,
     ) -> None:  # fmt: skip
-        self._store = store
-        self._backlog = LiteBacklog(store, queues, clock)
+        self._log = log
+        self._backlog = LiteBacklog(log, positions, queues, clock)
         self._queues = queues
         self._metadata = metadata
         self._subscriptions = subscriptions
@@ -97,7 +98,7 @@ class LiteInspection:
                 answer = LiteTopic(command.ticket, topic.name, command.lite, *bounds, newest_ms, subscribers)
             connection.answer(answer)
 
-        self._store.bounds(lite.queue_name(topic.name, command.lite), 0, bounded)
+        self._log.bounds(lite.queue_name(topic.name, command.lite), 0, bounded)
 
     def _client(self, connection: ClientConnection, command: QueryLiteClient) -> None:
         topic = configuration.topic_of(self._metadata, command.topic)

@@ -9,7 +9,8 @@ from typing import Final
 from domain import limits
 from domain.errors import Failure
 from domain.lite import LiteQueues
-from domain.ports import Clock, Metadata
+from domain.ports import Clock
+from domain.store_ports import Metadata
 from domain.topic import Topic
 from gateway.usecase.lite import configuration
 

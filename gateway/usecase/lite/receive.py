@@ -9,6 +9,7 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.lite import ReceiveLite
+from domain.store_ports import GroupPositions, MessageLog
 from domain.topic import PERM_READ, Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights
@@ -22,7 +23,9 @@ from gateway.usecase.lite.subscriptions import LiteSubscriber
 class LiteReceiving:
     """The verb ReceiveLite. As a LiteListener it keeps which lite topics are ready for which subscriber."""
 
-    def __init__(self, context: LiteReceiveContext, rights: Rights) -> None:
+    def __init__(self, context: LiteReceiveContext, log: MessageLog, positions: GroupPositions, rights: Rights) -> None:
+        self._log = log
+        self._positions = positions
         self._context = context
         self._rights = rights
         context.queues.listen(self)
@@ -67,8 +70,8 @@ class LiteReceiving:
         """
         bounds: list[tuple[int, int] | Failure] = []
         position: list[int | Failure] = []
-        self._context.store.bounds(queue, 0, bounds.append)
-        self._context.store.offset(group, queue, 0, position.append)
+        self._log.bounds(queue, 0, bounds.append)
+        self._positions.offset(group, queue, 0, position.append)
         if not bounds or isinstance(bounds[0], Failure) or not position:
             return True
         first, end = bounds[0]

@@ -11,9 +11,10 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
 from domain.lite import LiteLeases, LiteQueues, ReceiveLite
-from domain.ports import Clock, MessageStore, Metadata, Timer
+from domain.ports import Clock, Timer
 from domain.receipt import Receipt
 from domain.record import Record
+from domain.store_ports import Leases, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
@@ -75,7 +76,7 @@ class LitePolls:
 class LiteReceiveContext:
     """What all polls of lite topics work with.
 
-    store           settles messages and ends leases
+    leases          settles messages and ends leases
     queues          the queues of lite topics, which lease messages
     metadata        tells the limit of attempts of a group
     subscriptions   tells the lite topics of a client, and which of them may have messages
@@ -85,13 +86,13 @@ class LiteReceiveContext:
     parked          the polls that wait
     """
 
-    __slots__ = ("clock", "counters", "dead_letters", "metadata", "parked", "queues", "store", "subscriptions")
+    __slots__ = ("clock", "counters", "dead_letters", "leases", "metadata", "parked", "queues", "subscriptions")
 
     def __init__(
-        self, store: MessageStore, queues: LiteQueues, metadata: Metadata, subscriptions: Subscriptions,
+        self, leases: Leases, queues: LiteQueues, metadata: Metadata, subscriptions: Subscriptions,
         dead_letters: DeadLetters, clock: Clock, counters: MessageCounters,
     ) -> None:  # fmt: skip
-        self.store = store
+        self.leases = leases
         self.queues = queues
         self.metadata = metadata
         self.subscriptions = subscriptions
@@ -209,7 +210,7 @@ class LitePoll:
             else:
                 kept.append(message)
         for queue, receipts in expired.items():
-            context.store.settle(command.group, queue, receipts, _ignore)
+            context.leases.settle(command.group, queue, receipts, _ignore)
         unblocked = partial(self._deliver_unblocked, result, kept)
         if exhausted:
             store_dead_letters(context.dead_letters, command.group, exhausted, unblocked)
@@ -222,7 +223,7 @@ class LitePoll:
         found = [message for message in kept if ordering_key(message.record) not in blocked_keys] if blocked_keys else kept
         for message in kept if blocked_keys else ():
             if message not in found:
-                context.store.withdraw(command.group, self._queue(message), [message.receipt])
+                context.leases.withdraw(command.group, self._queue(message), [message.receipt])
         if found:
             context.counters.received(command.group, command.topic, found)
         self._deliver(result, found)
@@ -234,7 +235,7 @@ class LitePoll:
         subscriber = self._subscriber()
         if self.is_answered:
             for message in kept:
-                self._context.store.extend(command.group, self._queue(message), [message.receipt], 0, _ignore)
+                self._context.leases.extend(command.group, self._queue(message), [message.receipt], 0, _ignore)
         elif kept:
             self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, 0))
         elif self._is_late:

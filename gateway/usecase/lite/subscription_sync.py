@@ -9,7 +9,8 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
-from domain.ports import Clock, MessageStore, Metadata
+from domain.ports import Clock
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy
@@ -29,7 +30,8 @@ class LiteSubscriptionSync:
 
     def __init__(
         self,
-        store: MessageStore,
+        log: MessageLog,
+        positions: GroupPositions,
         metadata: Metadata,
         subscriptions: Subscriptions,
         receiving: LiteReceiving,
@@ -37,7 +39,8 @@ class LiteSubscriptionSync:
         clock: Clock,
         policy: NodePolicy,
     ) -> None:
-        self._store = store
+        self._log = log
+        self._positions = positions
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._receiving = receiving
@@ -185,14 +188,14 @@ class LiteSubscriptionSync:
         queue = lite.queue_name(topic, name)
 
         def commit(offset: int) -> None:
-            self._store.commit(group, [(queue, 0, offset)], moves.began())
+            self._positions.commit(group, [(queue, 0, offset)], moves.began())
 
         def bounded(bounds: tuple[int, int] | Failure) -> None:
             first, end = (0, 0) if isinstance(bounds, Failure) else bounds
             if start.kind is Start.TAIL:
-                self._store.offset(group, queue, 0, lambda at: commit(_tail(at, first, end, start.value)))
+                self._positions.offset(group, queue, 0, lambda at: commit(_tail(at, first, end, start.value)))
             elif start.kind is Start.TIME:
-                self._store.search(topic=queue, queue_id=0, timestamp_ms=start.value, upper=False, done=searched)
+                self._log.search(topic=queue, queue_id=0, timestamp_ms=start.value, upper=False, done=searched)
             else:
                 wanted = {Start.MIN: first, Start.MAX: end}.get(start.kind, start.value)
                 commit(min(max(wanted, first), end))
@@ -201,7 +204,7 @@ class LiteSubscriptionSync:
             if not isinstance(found, Failure):
                 commit(found)
 
-        self._store.bounds(queue, 0, bounded)
+        self._log.bounds(queue, 0, bounded)
 
     def _leave(self, subscriber: LiteSubscriber) -> None:
         """What was ready for it is ready for the others that have it."""

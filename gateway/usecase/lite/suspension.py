@@ -9,8 +9,8 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Extended, Refused
 from domain.lite import LiteQueues, SuspendLite
-from domain.ports import MessageStore
 from domain.receipt import Receipt
+from domain.store_ports import Leases
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
@@ -18,8 +18,8 @@ from gateway.usecase.handler import Verb
 class LiteSuspension:
     """SuspendLite."""
 
-    def __init__(self, store: MessageStore, queues: LiteQueues) -> None:
-        self._store = store
+    def __init__(self, leases: Leases, queues: LiteQueues) -> None:
+        self._leases = leases
         self._queues = queues
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -41,4 +41,4 @@ class LiteSuspension:
                 self._queues.uncount(command.group, queue, command.receipt.queue_offset)
             connection.answer(Extended(command.ticket, result))
 
-        self._store.extend(command.group, queue, [command.receipt], command.invisible_ms, extended)
+        self._leases.extend(command.group, queue, [command.receipt], command.invisible_ms, extended)

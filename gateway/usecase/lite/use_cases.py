@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.lite import LiteQueues
-from domain.ports import Clock, MessageStore, Metadata
+from domain.message_store import MessageStore
+from domain.ports import Clock
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.handler import UseCase
@@ -18,18 +18,17 @@ from gateway.usecase.lite.subscriptions import Subscriptions
 from gateway.usecase.lite.suspension import LiteSuspension
 
 
-def lite_use_cases(
-    store: MessageStore, queues: LiteQueues, metadata: Metadata, handler: Dispatcher, clock: Clock, policy: NodePolicy
-) -> Sequence[UseCase]:
+def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, policy: NodePolicy) -> Sequence[UseCase]:
     """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
+    log, leases, positions, queues, metadata = store.log, store.leases, store.positions, store.lights, store.metadata
     subscriptions = Subscriptions()
-    context = LiteReceiveContext(store, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters)
-    receiving = LiteReceiving(context, handler.rights)
+    context = LiteReceiveContext(leases, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters)
+    receiving = LiteReceiving(context, log, positions, handler.rights)
     LiteLifecycle(queues, metadata, clock)
     queues.listen(handler.pulling)
     return (
-        LiteSubscriptionSync(store, metadata, subscriptions, receiving, handler.registry, clock, policy),
+        LiteSubscriptionSync(log, positions, metadata, subscriptions, receiving, handler.registry, clock, policy),
         receiving,
-        LiteSuspension(store, queues),
-        LiteInspection(store, queues, metadata, subscriptions, receiving, clock),
+        LiteSuspension(leases, queues),
+        LiteInspection(log, positions, queues, metadata, subscriptions, receiving, clock),
     )

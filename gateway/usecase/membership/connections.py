@@ -10,7 +10,7 @@ from domain.admin.group import Consumed, QueryConsumed
 from domain.command import Command, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import MessageStore, Metadata
+from domain.store_ports import GroupPositions, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
@@ -22,8 +22,8 @@ POSITIONS_MAX: Final = 65_536
 class ConnectionQueries:
     """QueryConnections, QueryProducers, QueryConsumed."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, registry: Registry) -> None:
-        self._store = store
+    def __init__(self, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
+        self._positions = positions
         self._metadata = metadata
         self._registry = registry
 
@@ -91,4 +91,4 @@ class ConnectionQueries:
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             connection.answer(Consumed(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
 
-        FanIn(self._store.offset, positioned).start(places)
+        FanIn(self._positions.offset, positioned).start(places)

@@ -10,7 +10,8 @@ from domain import address, limits
 from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Members, MembersChanged, Refused
-from domain.ports import Clock, MessageStore
+from domain.ports import Clock
+from domain.store_ports import MemberPulls
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
@@ -59,8 +60,8 @@ class Registry:
     on_producer   called with its group when a producer has come, or goes on by another session
     """
 
-    def __init__(self, topics: Topics, groups: Groups, store: MessageStore, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, topics: Topics, groups: Groups, pulls: MemberPulls, clock: Clock) -> None:
+        self._pulls = pulls
         self._topics = topics
         self._groups = groups
         self._clock = clock
@@ -142,8 +143,8 @@ class Registry:
         if known is None or _topics(known.membership) != _topics(membership):
             self._tell(membership.group)
             if known is not None and membership.subscriptions:
-                self._store.release(membership.group, command.client_id, _topics(membership))
-        self._store.renew(membership.group, command.client_id, known is not None and known.connection is not connection)
+                self._pulls.release(membership.group, command.client_id, _topics(membership))
+        self._pulls.renew(membership.group, command.client_id, known is not None and known.connection is not connection)
 
     def enrol(self, connection: ClientConnection, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
         """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""
@@ -210,7 +211,7 @@ class Registry:
         members = self._members.get(group)
         if members is None or members.pop(client_id, None) is None:
             return
-        self._store.release(group, client_id, ())
+        self._pulls.release(group, client_id, ())
         if members:
             self._tell(group)
         else:

@@ -10,7 +10,7 @@ from domain.admin.topic import Bounds, QueryBounds, SearchOffset
 from domain.command import Command, CommitOffsets, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Offset, Refused
-from domain.ports import MessageStore
+from domain.store_ports import GroupPositions, MemberPulls, MessageLog
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.topics import Topics
@@ -23,8 +23,19 @@ from gateway.usecase.membership.pending_resets import PendingResets
 class Offsets:
     """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
 
-    def __init__(self, store: MessageStore, topics: Topics, groups: Groups, registry: Registry, resets: PendingResets) -> None:
-        self._store = store
+    def __init__(
+        self,
+        log: MessageLog,
+        positions: GroupPositions,
+        pulls: MemberPulls,
+        topics: Topics,
+        groups: Groups,
+        registry: Registry,
+        resets: PendingResets,
+    ) -> None:
+        self._log = log
+        self._positions = positions
+        self._pulls = pulls
         self._topics = topics
         self._groups = groups
         self._registry = registry
@@ -50,7 +61,7 @@ class Offsets:
         light = any(topic.startswith(lite.PREFIX) for topic, _, _ in command.offsets)
         member = not light and connection.client_id in self._registry.members(command.group)
         offsets = self._current(command) if member else command.offsets
-        store = self._store.report if member else self._store.commit
+        store = self._pulls.report if member else self._positions.commit
 
         def ready(group: object) -> None:
             if isinstance(group, Failure):
@@ -85,7 +96,7 @@ class Offsets:
             if not isinstance(result, Failure):
                 connection.answer(Offset(command.ticket, result))
             elif result.code is ErrorCode.OFFSET_NOT_FOUND and self._may_begin_at_zero(connection, command):
-                self._store.is_hot(command.topic, command.queue_id, partial(zero, result))
+                self._log.is_hot(command.topic, command.queue_id, partial(zero, result))
             else:
                 connection.answer(Refused(command.ticket, result))
 
@@ -97,7 +108,7 @@ class Offsets:
             else:
                 connection.answer(Offset(command.ticket, 0))
 
-        self._store.offset(command.group, command.topic, command.queue_id, found)
+        self._positions.offset(command.group, command.topic, command.queue_id, found)
 
     def _may_begin_at_zero(self, connection: ClientConnection, command: QueryOffset) -> bool:
         """True for a queue that exists, when whoever asks takes its beginning for an answer."""
@@ -128,7 +139,7 @@ class Offsets:
             else:
                 connection.answer(Bounds(command.ticket, [(queue_id, *bounds) for (_, queue_id), bounds in found.items()]))
 
-        FanIn(self._store.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
+        FanIn(self._log.bounds, bounded).start([(command.topic, queue_id) for queue_id in wanted])
 
     def _search(self, connection: ClientConnection, command: SearchOffset) -> None:
         failure = self._illegal(command.topic, command.queue_id, 0)
@@ -142,4 +153,4 @@ class Offsets:
             else:
                 connection.answer(Offset(command.ticket, result))
 
-        self._store.search(command.topic, command.queue_id, command.timestamp_ms, command.upper, found)
+        self._log.search(command.topic, command.queue_id, command.timestamp_ms, command.upper, found)

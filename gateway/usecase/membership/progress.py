@@ -14,8 +14,10 @@ from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import MessageStore, Metadata, ReadResult
+from domain.outlook import Outlook
 from domain.record import Record
+from domain.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
+from domain.store_request import ReadRequest
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.counters import MessageCounters
@@ -40,8 +42,18 @@ Position = tuple[str, str, int, int, int]
 class ProgressQueries:
     """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, counters: MessageCounters, rights: Rights) -> None:
-        self._store = store
+    def __init__(
+        self,
+        log: MessageLog,
+        positions: GroupPositions,
+        outlook: Outlook,
+        metadata: Metadata,
+        counters: MessageCounters,
+        rights: Rights,
+    ) -> None:
+        self._log = log
+        self._positions = positions
+        self._outlook = outlook
         self._metadata = metadata
         self._counters = counters
         self._rights = rights
@@ -76,9 +88,9 @@ class ProgressQueries:
                 known = [(place, position) for place, position in positions.items() if place[1:] in bounds]
                 then(sorted((*place, bounds[place[1:]][1], position) for place, position in known))
 
-            FanIn(self._store.bounds, bounded).start([place[1:] for place in positions])
+            FanIn(self._log.bounds, bounded).start([place[1:] for place in positions])
 
-        FanIn(self._store.offset, positioned).start(places)
+        FanIn(self._positions.offset, positioned).start(places)
 
     def _times(self, wanted: Iterable[Spot], then: Callable[[dict[Spot, int]], None]) -> None:
         """`then` gets when messages were stored, of those that are there."""
@@ -95,13 +107,13 @@ class ProgressQueries:
             else:
                 done(record.store_ms)
 
-        self._store.read(topic, queue_id, offset, 1, 1, None, read)
+        self._log.read(ReadRequest(topic, queue_id, offset, 1, 1), read)
 
     def _given(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
         """How far groups were given messages, where that is beyond their position."""
         given: dict[str, dict[Queue, int]] = {}
         for group, topic, queue_id, _, position in found:
-            reached = self._store.outlook.given(group, topic, queue_id)
+            reached = self._outlook.given(group, topic, queue_id)
             if reached > position:
                 given.setdefault(group, {})[topic, queue_id] = reached
         return given
@@ -144,7 +156,7 @@ class ProgressQueries:
 
             self._times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
 
-        places = sorted(filter(partial(self._is_listed, command.ordered), self._store.outlook.places()))
+        places = sorted(filter(partial(self._is_listed, command.ordered), self._outlook.places()))
         self._look(islice(places, QUEUES_MAX), looked)
 
     def _is_listed(self, ordered: bool, place: Place) -> bool:
@@ -161,7 +173,7 @@ class ProgressQueries:
 
         def looked(found: list[Position]) -> None:
             positions.update({(topic, queue_id): position for _, topic, queue_id, _, position in found})
-            FanIn(self._store.bounds, bounded).start(queues)
+            FanIn(self._log.bounds, bounded).start(queues)
 
         def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
             wanted = {queue: _edges(*bounds.get(queue, (0, 0)), positions.get(queue, -1)) for queue in queues}
@@ -189,7 +201,7 @@ class ProgressQueries:
 
             self._times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
 
-        FanIn(self._store.bounds, bounded).start(self._queues_of(command.topic))
+        FanIn(self._log.bounds, bounded).start(self._queues_of(command.topic))
 
     def _peek(self, connection: ClientConnection, command: Peek) -> None:
         topic = self._metadata.topic(command.topic)
@@ -206,7 +218,7 @@ class ProgressQueries:
             connection.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
         queues = [command.queue_id] if command.queue_id >= 0 else list(range(min(topic.read_queues, PEEK_QUEUES_MAX)))
-        _Peeking(self._store, connection, command, queues).start()
+        _Peeking(self._log, self._positions, connection, command, queues).start()
 
 
 def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
@@ -222,10 +234,13 @@ def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
 class _Peeking:
     """One Peek: queue by queue, until there is enough."""
 
-    __slots__ = ("_command", "_connection", "_queues", "_records", "_rest", "_store")
+    __slots__ = ("_command", "_connection", "_log", "_positions", "_queues", "_records", "_rest")
 
-    def __init__(self, store: MessageStore, connection: ClientConnection, command: Peek, queues: list[int]) -> None:
-        self._store = store
+    def __init__(
+        self, log: MessageLog, positions: GroupPositions, connection: ClientConnection, command: Peek, queues: list[int]
+    ) -> None:
+        self._log = log
+        self._positions = positions
         self._connection = connection
         self._command = command
         self._queues = queues[::-1]
@@ -242,13 +257,13 @@ class _Peeking:
 
         def positioned(position: int | Failure) -> None:
             begin = 0 if isinstance(position, Failure) else position
-            self._store.read(command.topic, queue_id, begin, room, limits.PULL_BYTES_MAX, None, read)
+            self._log.read(ReadRequest(command.topic, queue_id, begin, room, limits.PULL_BYTES_MAX), read)
 
         def read(result: ReadResult | Failure) -> None:
             if isinstance(result, Failure):
                 self.start()
             elif result.status == "TOO_SMALL":
-                self._store.read(command.topic, queue_id, result.min_offset, room, limits.PULL_BYTES_MAX, None, taken)
+                self._log.read(ReadRequest(command.topic, queue_id, result.min_offset, room, limits.PULL_BYTES_MAX), taken)
             else:
                 taken(result)
 
@@ -258,4 +273,4 @@ class _Peeking:
                 self._rest += result.max_offset - Record(result.records[-1]).queue_offset - 1
             self.start()
 
-        self._store.offset(command.group, command.topic, queue_id, positioned)
+        self._positions.offset(command.group, command.topic, queue_id, positioned)

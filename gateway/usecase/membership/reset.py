@@ -9,8 +9,8 @@ from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused
-from domain.ports import MessageStore, Metadata
 from domain.relay import PositionsMoved
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.pull import Pulling
 from gateway.usecase.consume.receive import Receiving
@@ -33,14 +33,16 @@ class Resetting:
 
     def __init__(
         self,
-        store: MessageStore,
+        log: MessageLog,
+        positions: GroupPositions,
         metadata: Metadata,
         registry: Registry,
         resets: PendingResets,
         pulling: Pulling,
         receiving: Receiving,
     ) -> None:
-        self._store = store
+        self._log = log
+        self._positions = positions
         self._metadata = metadata
         self._registry = registry
         self._pending_resets = resets
@@ -75,7 +77,7 @@ class Resetting:
             self._set(connection, command.ticket, command.group, places, command.timestamp_ms, answer)
 
         wanted = [command.queue_id] if command.queue_id >= 0 else range(topic.read_queues)
-        _Targets(self._store, command, aimed).start(wanted)
+        _Targets(self._log, self._positions, command, aimed).start(wanted)
 
     def _set(
         self, connection: ClientConnection, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event
@@ -95,7 +97,7 @@ class Resetting:
         members = self._registry.members(group)
         for topic, queue_id, offset in offsets if members else ():
             self._pending_resets.put(group, topic, queue_id, offset)
-        self._store.reset(group, offsets, stored)
+        self._positions.reset(group, offsets, stored)
 
     def _tell(self, group: str, offsets: Offsets, timestamp_ms: int) -> None:
         by_topic: dict[str, list[tuple[int, int]]] = {}
@@ -129,23 +131,28 @@ class Resetting:
             found = sorted((*place[1:], position) for place, position in positions.items())
             self._set(connection, command.ticket, command.target, found, END, Done(command.ticket))
 
-        FanIn(self._store.offset, positioned).start(places)
+        FanIn(self._positions.offset, positioned).start(places)
 
 
 class _Targets:
     """The new position of every queue of one ResetPositions; `then` gets them, or the first failure."""
 
-    __slots__ = ("_command", "_store", "_then")
+    __slots__ = ("_command", "_log", "_positions", "_then")
 
     def __init__(
-        self, store: MessageStore, command: ResetPositions, then: Callable[[dict[Queue, int], Failure | None], None]
+        self,
+        log: MessageLog,
+        positions: GroupPositions,
+        command: ResetPositions,
+        then: Callable[[dict[Queue, int], Failure | None], None],
     ) -> None:
-        self._store = store
+        self._log = log
+        self._positions = positions
         self._command = command
         self._then = then
 
     def start(self, queues: Iterable[int]) -> None:
-        FanIn(self._store.bounds, self._bounded).start([(self._command.topic, queue_id) for queue_id in queues])
+        FanIn(self._log.bounds, self._bounded).start([(self._command.topic, queue_id) for queue_id in queues])
 
     def _bounded(self, found: dict[Queue, tuple[int, int]], failure: Failure | None) -> None:
         command = self._command
@@ -160,7 +167,7 @@ class _Targets:
             FanIn(self._search, self._aimed).start(found)
 
     def _search(self, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
-        self._store.search(topic, queue_id, self._command.timestamp_ms, False, done)
+        self._log.search(topic, queue_id, self._command.timestamp_ms, False, done)
 
     def _aimed(self, targets: dict[Queue, int], failure: Failure | None) -> None:
         if failure is not None or self._command.force:
@@ -172,7 +179,7 @@ class _Targets:
                 targets[place[1:]] = min(targets[place[1:]], position)
             self._then(targets, None)
 
-        FanIn(self._store.offset, positioned).start([(self._command.group, *queue) for queue in targets])
+        FanIn(self._positions.offset, positioned).start([(self._command.group, *queue) for queue in targets])
 
 
 def _outside(offset: int, queue_id: int, first: int, end: int) -> Failure | None:

@@ -17,7 +17,8 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Value
 from domain.expiry import has_expired
 from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
-from domain.ports import Clock, State, StateChange
+from domain.ports import Clock
+from domain.store_ports import State, StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import path_in
 from gateway.usecase.catalog.policy import NodePolicy

@@ -10,7 +10,8 @@ from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
 from domain.message import RETAIN_NONE, Message, Placed
-from domain.ports import Clock, MessageStore, StateChange
+from domain.ports import Clock
+from domain.store_ports import MessageLog, StateChange
 from domain.topic import PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.placement import Placement
@@ -28,9 +29,9 @@ class Sending:
     """The Send verb, and `submit` for other use cases that append on a client's behalf (wills, dead letters)."""
 
     def __init__(
-        self, store: MessageStore, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy
+        self, log: MessageLog, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy
     ) -> None:
-        self._store = store
+        self._log = log
         self._topics = topics
         self._clock = clock
         self._ids = ids
@@ -98,7 +99,7 @@ class Sending:
                     return
                 if change is not None:
                     changes.append(change)
-        self._store.append(messages, done, changes or ())
+        self._log.append(messages, done, changes or ())
 
     def _conflict(self, messages: list[Message]) -> Failure | None:
         """Why a message does not fit the type of its topic; topics that are yet to be made take all."""

@@ -13,8 +13,8 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import SYS_PREPARED, Message, Placed
-from domain.ports import MessageStore
 from domain.record import Record
+from domain.store_ports import MessageLog
 from domain.transaction import COMMIT, UNKNOWN, CheckTransaction, EndTransaction, ResumeTransaction, Transactions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
@@ -63,8 +63,8 @@ class TransactionEnding:
 class TransactionResuming:
     """The ResumeTransaction verb."""
 
-    def __init__(self, store: MessageStore, topics: Topics) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, topics: Topics) -> None:
+        self._log = log
         self._topics = topics
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -80,9 +80,9 @@ class TransactionResuming:
             if isinstance(message, Failure):
                 answer(message)
             else:
-                self._store.append([message], answer)
+                self._log.append([message], answer)
 
-        self._store.record_at(command.position, found)
+        self._log.record_at(command.position, found)
 
     def _half(self, record: Record) -> Message | Failure:
         stored = record.properties

@@ -11,8 +11,10 @@ from domain.errors import Failure
 from domain.expiry import has_expired
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, Delivery, RoutedRecord, Taken
-from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import MessageLog, Metadata, ReadResult, State
+from domain.store_request import ReadRequest
 from gateway.routing.routes import is_routed, path_in, topic_of_filter
 from gateway.usecase.publish.latest import value_at
 from gateway.usecase.sessions.filter_index import FilterIndex
@@ -40,7 +42,7 @@ class CatchUp:
 
     def __init__(
         self,
-        store: MessageStore,
+        log: MessageLog,
         metadata: Metadata,
         state: State,
         clock: Clock,
@@ -51,7 +53,7 @@ class CatchUp:
         self.retained_delivery = RetainedDelivery(state, clock, outbound, sys_topics, self.catch_up)
         self.lost = {EXPIRED: 0, GONE: 0, TOO_LARGE: 0}
         self._filter_index = filter_index
-        self._store = store
+        self._log = log
         self._metadata = metadata
         self._state = state
         self._clock = clock
@@ -108,7 +110,7 @@ class CatchUp:
         if position is not None:
             found(position)
         elif session.baseline_ms:
-            self._store.search(queue[0], queue[1], session.baseline_ms, False, found)
+            self._log.search(queue[0], queue[1], session.baseline_ms, False, found)
         else:
             # The topic, or this queue of it, was made after the session subscribed.
             found(0)
@@ -154,7 +156,7 @@ class CatchUp:
             # By way of a timer: however much there is to read, others have their turn in between.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self.catch_up(session))
 
-        self._store.read(queue[0], queue[1], offset, limit, most, None, done)
+        self._log.read(ReadRequest(queue[0], queue[1], offset, limit, most), done)
 
     def _deliver_read(self, session: MqttSession, queue: QueueKey, result: ReadResult) -> None:
         self._filter_index.trim(session.subscriptions.values(), queue, result.min_offset)

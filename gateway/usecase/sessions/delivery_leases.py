@@ -7,8 +7,9 @@ from typing import Final
 
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, MessageStore
+from domain.ports import Clock
 from domain.receipt import Receipt
+from domain.store_ports import Leases
 from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.sessions.mqtt_session import DEAD_LETTERED, HELD, RETURNED, SETTLED, DeliveryLease
 
@@ -26,8 +27,8 @@ class DeliveryLeases:
     as its fate, and done then.
     """
 
-    def __init__(self, store: MessageStore, clock: Clock, dead_letters: DeadLetters) -> None:
-        self._store = store
+    def __init__(self, leases: Leases, clock: Clock, dead_letters: DeadLetters) -> None:
+        self._leases = leases
         self._clock = clock
         self._dead_letters = dead_letters
         self._held: dict[DeliveryLease, None] = {}
@@ -59,7 +60,7 @@ class DeliveryLeases:
             if self._ends(lease, RETURNED):
                 found.setdefault((lease.group, lease.topic, lease.delay_ms), []).append(lease.receipt)
         for (group, topic, delay_ms), receipts in found.items():
-            self._store.extend(group, topic, receipts, delay_ms, _ignore)
+            self._leases.extend(group, topic, receipts, delay_ms, _ignore)
 
     def dead_letter(self, lease: DeliveryLease) -> None:
         """Nobody else may have it, and its client will not come back for it: to the dead-letter topic."""
@@ -75,7 +76,7 @@ class DeliveryLeases:
     def _settle_all(self) -> None:
         settling, self._to_settle = self._to_settle, {}
         for (group, topic), receipts in settling.items():
-            self._store.settle(group, topic, receipts, _ignore)
+            self._leases.settle(group, topic, receipts, _ignore)
 
     def _renew_due(self) -> None:
         self._renewal_scheduled = False
@@ -108,7 +109,7 @@ class DeliveryLeases:
                     self._held.pop(lease, None)
                 self._carry_out(lease)
 
-        self._store.extend(group, topic, [lease.receipt for lease in leases], LEASE_MS, renewed)
+        self._leases.extend(group, topic, [lease.receipt for lease in leases], LEASE_MS, renewed)
 
     def _carry_out(self, lease: DeliveryLease) -> None:
         """Do what has been decided while the lease was being renewed."""

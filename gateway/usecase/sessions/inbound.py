@@ -8,7 +8,7 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message, Placed
 from domain.mqtt_session import Release, Released, SendOnce
-from domain.ports import State
+from domain.store_ports import State
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending
 from gateway.usecase.sessions import snapshot

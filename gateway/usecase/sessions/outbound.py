@@ -19,8 +19,9 @@ from domain.mqtt_session import (
     RoutedRecord,
     Taken,
 )
-from domain.ports import Clock, State, StateChange
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import State, StateChange
 from gateway.routing.routes import SubscriberRoutes
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import (

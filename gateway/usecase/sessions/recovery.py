@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
-from domain.ports import Clock, State
+from domain.ports import Clock
+from domain.store_ports import State
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import MqttSession
 

@@ -10,7 +10,9 @@ from typing import Final, final
 from domain.errors import Failure
 from domain.limits import MILLISECOND_NS, SECOND_NS
 from domain.mqtt_session import MqttSubscription
-from domain.ports import Clock, MessageStore, Metadata, ReadResult, State
+from domain.ports import Clock
+from domain.store_ports import MessageLog, Metadata, ReadResult, State
+from domain.store_request import ReadRequest
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.filter_index import FilterIndex, FilterMatches
 from gateway.usecase.sessions.mqtt_session import QueueKey
@@ -39,8 +41,8 @@ class ReplayTask:
 class Replay:
     """Reads one queue after another, a slice at a time."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, state: State, clock: Clock, filter_index: FilterIndex) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, metadata: Metadata, state: State, clock: Clock, filter_index: FilterIndex) -> None:
+        self._log = log
         self._metadata = metadata
         self._state = state
         self._clock = clock
@@ -80,7 +82,8 @@ class Replay:
     def _next(self) -> None:
         if self._tasks:
             task = self._tasks[0]
-            self._store.read(*task.queue, task.at, SLICE_RECORDS, SLICE_BYTES, None, lambda result: self._read(task, result))
+            request = ReadRequest(*task.queue, task.at, SLICE_RECORDS, SLICE_BYTES)
+            self._log.read(request, lambda result: self._read(task, result))
 
     def _read(self, task: ReplayTask, result: ReadResult | Failure) -> None:
         pause_ns = PAUSE_NS

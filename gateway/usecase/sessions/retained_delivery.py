@@ -7,8 +7,9 @@ from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, Delivery, MqttSubscription, RoutedRecord
-from domain.ports import Clock, State
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import State
 from gateway.usecase.publish.latest import LatestScan, value_at
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession, RetainedScan
 from gateway.usecase.sessions.outbound import OutboundDelivery, level_of

@@ -10,6 +10,7 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
 from domain.message import Placed
+from domain.message_store import MessageStore
 from domain.mqtt_session import (
     Attach,
     Attached,
@@ -25,7 +26,8 @@ from domain.mqtt_session import (
     Unsubscribe,
     Will,
 )
-from domain.ports import Clock, MessageStore, Metadata, State, StateChange
+from domain.ports import Clock
+from domain.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.groups import Groups
 from gateway.usecase.catalog.policy import NodePolicy
@@ -45,6 +47,7 @@ from gateway.usecase.sessions.recovery import SessionRecovery
 from gateway.usecase.sessions.replay import Replay
 from gateway.usecase.sessions.session_deadlines import SessionDeadlines, will_ms
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
+from gateway.usecase.sessions.start_positions import StartPositions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
 
@@ -61,8 +64,6 @@ class Sessions:
     def __init__(
         self,
         store: MessageStore,
-        metadata: Metadata,
-        state: State,
         clock: Clock,
         sending: Sending,
         receiving: Receiving,
@@ -71,25 +72,27 @@ class Sessions:
         registry: Registry,
         policy: NodePolicy,
     ) -> None:
-        self._store = store
-        self._metadata = metadata
-        self._state = state
+        log, metadata, state = store.log, store.metadata, store.state
+        self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
         self._sending = sending
-        leases = DeliveryLeases(store, clock, dead_letters)
+        leases = DeliveryLeases(store.leases, clock, dead_letters)
         self._outbound = OutboundDelivery(state, clock, leases.settle)
-        self._shared = SharedSubscriptions(store, metadata, clock, receiving, groups, self._outbound, leases, registry, policy)
+        start_positions = StartPositions(log, store.positions, metadata, clock)
+        self._shared = SharedSubscriptions(
+            log, start_positions, metadata, clock, receiving, groups, self._outbound, leases, registry, policy
+        )
         self.sys_topics = SysTopics(clock, self._outbound)
         self.filter_index = FilterIndex(clock)
-        self._replay = Replay(store, metadata, state, clock, self.filter_index)
-        self._catch_up = CatchUp(store, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
-        self._changes = SubscriptionChanges(store, metadata, state, clock, self._outbound, self._catch_up, self._shared)
+        self._replay = Replay(log, metadata, state, clock, self.filter_index)
+        self._catch_up = CatchUp(log, metadata, state, clock, self._outbound, self.sys_topics, self.filter_index)
+        self._changes = SubscriptionChanges(log, metadata, state, clock, self._outbound, self._catch_up, self._shared)
         self._inbound = InboundDeduplication(state, sending)
         self._deadlines = SessionDeadlines(clock, self._due)
         self._known: dict[str, MqttSession] = {}
         self._attached: dict[ClientConnection, MqttSession] = {}
         self.attached_max = 0
-        self._recovery = SessionRecovery(state, clock, self._recover, store.lapse, self._replay.start)
+        self._recovery = SessionRecovery(state, clock, self._recover, store.leases.lapse, self._replay.start)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """The verbs of domain.mqtt_session."""
@@ -264,7 +267,7 @@ class Sessions:
                 session.positions[queue] = result[1]
                 session.changed_topics[queue[0]] = None
 
-        self._store.bounds(queue[0], queue[1], bounds)
+        self._log.bounds(queue[0], queue[1], bounds)
 
     def _store_disconnected(self, session: MqttSession) -> None:
         """Write down a session that is without a connection, publishing its will when that is due."""

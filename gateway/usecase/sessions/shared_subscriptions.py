@@ -12,8 +12,9 @@ from domain.command import Membership, Receive, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
 from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, Delivery, MqttSubscription, RoutedRecord
-from domain.ports import Clock, MessageStore, Metadata
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import MessageLog, Metadata
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import is_routed, topic_of_filter
@@ -42,7 +43,8 @@ class SharedSubscriptions:
 
     def __init__(
         self,
-        store: MessageStore,
+        log: MessageLog,
+        start_positions: StartPositions,
         metadata: Metadata,
         clock: Clock,
         receiving: Receiving,
@@ -52,10 +54,10 @@ class SharedSubscriptions:
         registry: Registry,
         policy: NodePolicy,
     ) -> None:
-        self._store = store
+        self._log = log
         self._registry = registry
         self._policy = policy
-        self._start_positions = StartPositions(store, metadata, clock)
+        self._start_positions = start_positions
         self._metadata = metadata
         self._clock = clock
         self._receive = receiving.verbs()[Receive]
@@ -272,7 +274,7 @@ class SharedSubscriptions:
 
     def after_answers(self, then: Callable[[], None]) -> None:
         """Desk.after_answers: the store answers in the order in which it was asked."""
-        self._store.append([], lambda _: then())
+        self._log.append([], lambda _: then())
 
     def too_large(self, lease: DeliveryLease) -> None:
         """Desk.unfit: a failed attempt, as the group's retries go; a member that can take it may have come by the next."""

@@ -17,8 +17,8 @@ from typing import Final, final
 from domain import record
 from domain.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE, SHARED, MqttSubscription, Will
-from domain.ports import State, StateChange
 from domain.receipt import Receipt
+from domain.store_ports import State, StateChange
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage, MqttSession
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from domain.errors import Failure
-from domain.ports import Clock, MessageStore, Metadata
+from domain.ports import Clock
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 
 ANY_TOPIC: Final = "+"
 """No topic can have this name."""
@@ -25,10 +26,11 @@ Ends = list[tuple[str, int, int]]
 class StartPositions:
     """Puts groups at the end of topics that are older than their subscription, and in which they have no position at all."""
 
-    __slots__ = ("_clock", "_metadata", "_store")
+    __slots__ = ("_clock", "_log", "_metadata", "_positions")
 
-    def __init__(self, store: MessageStore, metadata: Metadata, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata, clock: Clock) -> None:
+        self._log = log
+        self._positions = positions
         self._metadata = metadata
         self._clock = clock
 
@@ -43,7 +45,7 @@ class StartPositions:
             older = [each for each in names if isinstance(result, Failure) or not self._is_younger(each, result)]
             self._collect(group, name, older, ends, done)
 
-        self._store.offset(group, ANY_TOPIC, 0, since)
+        self._positions.offset(group, ANY_TOPIC, 0, since)
 
     def _is_younger(self, name: str, wall_ms: int) -> bool:
         topic = self._metadata.topic(name)
@@ -56,7 +58,7 @@ class StartPositions:
             left[0] -= 1
             if left[0] == 0:
                 if ends:
-                    self._store.commit(group, ends, done)
+                    self._positions.commit(group, ends, done)
                 else:
                     done(None)
 
@@ -66,7 +68,7 @@ class StartPositions:
 
         if name and self._metadata.topic(name) is None:
             left[0] += 1
-            self._store.offset(group, name, 0, lambda result: take([(name, 0, 0)] if isinstance(result, Failure) else None))
+            self._positions.offset(group, name, 0, lambda result: take([(name, 0, 0)] if isinstance(result, Failure) else None))
         for each in names:
             topic = self._metadata.topic(each)
             if topic is not None:
@@ -83,7 +85,7 @@ class StartPositions:
         def look(queue_id: int) -> None:
             def position(result: int | Failure) -> None:
                 known[0] = known[0] or not isinstance(result, Failure)
-                self._store.bounds(topic, queue_id, bounds)
+                self._log.bounds(topic, queue_id, bounds)
 
             def bounds(result: tuple[int, int] | Failure) -> None:
                 if not isinstance(result, Failure):
@@ -92,7 +94,7 @@ class StartPositions:
                 if left[0] == 0:
                     done(None if known[0] else ends)
 
-            self._store.offset(group, topic, queue_id, position)
+            self._positions.offset(group, topic, queue_id, position)
 
         for queue_id in range(queues):
             look(queue_id)

@@ -17,7 +17,8 @@ from domain.mqtt_session import (
     Unsubscribe,
     Unsubscribed,
 )
-from domain.ports import Clock, MessageStore, Metadata, State
+from domain.ports import Clock
+from domain.store_ports import MessageLog, Metadata, State
 from gateway.connection.client_connection import ClientConnection
 from gateway.routing.routes import topic_of_filter
 from gateway.usecase.sessions import snapshot
@@ -34,7 +35,7 @@ class SubscriptionChanges:
 
     def __init__(
         self,
-        store: MessageStore,
+        log: MessageLog,
         metadata: Metadata,
         state: State,
         clock: Clock,
@@ -43,7 +44,7 @@ class SubscriptionChanges:
         shared: SharedSubscriptions,
     ) -> None:
         self._shared = shared
-        self._store = store
+        self._log = log
         self._metadata = metadata
         self._state = state
         self._clock = clock
@@ -134,7 +135,7 @@ class SubscriptionChanges:
                 session.positions[queue] = result[1]
                 session.changed_topics[queue[0]] = None
 
-        self._store.bounds(queue[0], queue[1], bounds)
+        self._log.bounds(queue[0], queue[1], bounds)
 
     def unsubscribe(self, session: MqttSession, connection: ClientConnection, command: Unsubscribe) -> None:
         """Take filters out; what is under way already stays under way."""

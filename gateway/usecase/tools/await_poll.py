@@ -8,7 +8,8 @@ from domain import address, limits
 from domain.command import AwaitMessages
 from domain.errors import Failure
 from domain.event import MessagesWait, Refused
-from domain.ports import MessageStore, Metadata
+from domain.outlook import Outlook
+from domain.store_ports import Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls
 
@@ -17,13 +18,13 @@ from gateway.usecase.consume.long_polls import LongPoll, LongPolls
 class AwaitPoll:
     """A call that asks whether its group has something to receive. It is parked while `_poll` is set."""
 
-    __slots__ = ("_long_polls", "_metadata", "_poll", "_store", "command", "connection")
+    __slots__ = ("_long_polls", "_metadata", "_outlook", "_poll", "command", "connection")
 
     def __init__(
-        self, store: MessageStore, metadata: Metadata, long_polls: LongPolls, connection: ClientConnection,
+        self, outlook: Outlook, metadata: Metadata, long_polls: LongPolls, connection: ClientConnection,
         command: AwaitMessages,
     ) -> None:  # fmt: skip
-        self._store = store
+        self._outlook = outlook
         self._metadata = metadata
         self._long_polls = long_polls
         self.connection = connection
@@ -70,12 +71,12 @@ class AwaitPoll:
         command = self.command
         group = self._metadata.group(command.group)
         ordered = command.ordered or (group is not None and group.orderly)
-        if self._store.outlook.waits(command.group, command.topic, command.queue_id, ordered, command.attempt_id):
+        if self._outlook.waits(command.group, command.topic, command.queue_id, ordered, command.attempt_id):
             return True
         if ordered or command.queue_id >= 0:
             return False
         retry_topic = address.pop_retry_topic(command.group, command.topic)
-        return self._store.outlook.waits(command.group, retry_topic, -1, False, "")
+        return self._outlook.waits(command.group, retry_topic, -1, False, "")
 
     def _answer(self, *, there: bool, full: bool = False) -> None:
         self._tell(MessagesWait(self.command.ticket, there, full))

@@ -10,8 +10,11 @@ from domain.admin.topic import Earliest, QueryEarliest
 from domain.command import AwaitMessages, Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import Clock, MessageStore, Metadata, ReadResult
+from domain.outlook import Outlook
+from domain.ports import Clock
 from domain.record import Record
+from domain.store_ports import MessageLog, Metadata, ReadResult
+from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights
 from gateway.usecase.catalog.topics import Topics
@@ -24,17 +27,18 @@ class Inspecting:
     """QueryEarliest, AwaitMessages, QueryNodeCounters. As a StoreListener it wakes the calls of AwaitMessages."""
 
     def __init__(
-        self, store: MessageStore, metadata: Metadata, topics: Topics, rights: Rights, clock: Clock,
+        self, log: MessageLog, outlook: Outlook, metadata: Metadata, topics: Topics, rights: Rights, clock: Clock,
         counters: Callable[[], Mapping[str, float]],
     ) -> None:  # fmt: skip
-        self._store = store
+        self._log = log
+        self._outlook = outlook
         self._metadata = metadata
         self._topics = topics
         self._rights = rights
         self._counters = counters
         self._started_ms = clock.wall_ms()
         self._long_polls = LongPolls(clock)
-        store.listen(self)
+        log.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """QueryEarliest, AwaitMessages, QueryNodeCounters."""
@@ -71,7 +75,7 @@ class Inspecting:
             elif result[0] >= result[1]:
                 connection.answer(Earliest(command.ticket, -1))
             else:
-                self._store.read(command.topic, command.queue_id, result[0], 1, 1, None, read)
+                self._log.read(ReadRequest(command.topic, command.queue_id, result[0], 1, 1), read)
 
         def read(result: ReadResult | Failure) -> None:
             if isinstance(result, Failure):
@@ -80,7 +84,7 @@ class Inspecting:
                 first = Record(result.records[0]).store_ms if result.records else -1
                 connection.answer(Earliest(command.ticket, first))
 
-        self._store.bounds(command.topic, command.queue_id, bounded)
+        self._log.bounds(command.topic, command.queue_id, bounded)
 
     def _illegal(self, topic: str, queue_id: int) -> Failure | None:
         known = self._topics.to_read(topic)
@@ -96,7 +100,7 @@ class Inspecting:
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
         else:
-            AwaitPoll(self._store, self._metadata, self._long_polls, connection, command).start()
+            AwaitPoll(self._outlook, self._metadata, self._long_polls, connection, command).start()
 
     def review(self, check: RightsCheck) -> None:
         """Refuse the parked calls that `check` forbids: rights have changed."""

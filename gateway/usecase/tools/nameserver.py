@@ -15,7 +15,7 @@ from domain.directory import BrokerRoutes, NameServerSettings
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import SECOND_NS
-from domain.ports import Clock, Metadata
+from domain.ports import Clock
 from domain.route import (
     MASTER_ID,
     ORDER_KEY,
@@ -41,6 +41,7 @@ from domain.route import (
     TopicQueues,
     UnregisterBroker,
 )
+from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import NodePolicy

@@ -10,7 +10,7 @@ from domain.admin.broker import ChangePolicy, PolicyFound, QueryPolicy
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.ports import Metadata
+from domain.store_ports import Metadata
 from domain.transaction import Questions
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy

@@ -11,7 +11,8 @@ from domain.admin.topic import ConsumersFound, QueryConsumers
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.ports import MessageStore, Metadata
+from domain.store_ports import GroupPositions, MessageLog, Metadata
+from domain.store_request import KeyQuery
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn
@@ -24,8 +25,9 @@ POSITIONS_MAX: Final = 65_536
 class Querying:
     """QueryMessages, QueryConsumers."""
 
-    def __init__(self, store: MessageStore, metadata: Metadata, registry: Registry) -> None:
-        self._store = store
+    def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
+        self._log = log
+        self._positions = positions
         self._metadata = metadata
         self._registry = registry
 
@@ -45,16 +47,10 @@ class Querying:
             else:
                 connection.answer(MessagesFound(command.ticket, result))
 
-        self._store.find(
-            command.topic,
-            command.key,
-            command.begin_ms,
-            command.end_ms,
-            min(command.limit, limits.QUERY_MESSAGES_MAX),
-            limits.PULL_BYTES_MAX,
-            command.unique,
-            found,
-        )
+        limit = min(command.limit, limits.QUERY_MESSAGES_MAX)
+        key, begin_ms, end_ms = command.key, command.begin_ms, command.end_ms
+        query = KeyQuery(command.topic, key, begin_ms, end_ms, limit, limits.PULL_BYTES_MAX, command.unique)
+        self._log.find(query, found)
 
     def _illegal(self, command: QueryMessages) -> Failure | None:
         topic = self._metadata.topic(command.topic)
@@ -84,4 +80,4 @@ class Querying:
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
             connection.answer(ConsumersFound(command.ticket, sorted(groups.union([name for name, _, _ in positions]))))
 
-        FanIn(self._store.offset, positioned).start(places)
+        FanIn(self._positions.offset, positioned).start(places)

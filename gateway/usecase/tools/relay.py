@@ -13,8 +13,9 @@ from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import Placed
-from domain.ports import Clock, MessageStore, Timer
+from domain.ports import Clock, Timer
 from domain.relay import ClientAnswered, Inquiry, SendReply, TakeReply, WantConsumption, WantPositions, WantRunningInfo
+from domain.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
@@ -49,10 +50,10 @@ class _Question:
 class Relaying:
     """AskRunningInfo, AskConsumption, AskPositions, SendReply, and ClientAnswered, which ends them."""
 
-    def __init__(self, registry: Registry, topics: Topics, store: MessageStore, sending: Sending, clock: Clock) -> None:
+    def __init__(self, registry: Registry, topics: Topics, log: MessageLog, sending: Sending, clock: Clock) -> None:
         self._registry = registry
         self._topics = topics
-        self._store = store
+        self._log = log
         self._sending = sending
         self._clock = clock
         self._pending: dict[int, _Question] = {}
@@ -133,7 +134,7 @@ class Relaying:
             about = WantConsumption(command.group, record, command.message_id)
             self._ask(member.connection, name, about, ANSWER_NS, partial(_tell, connection, command.ticket, Consumption))
 
-        self._store.record_at(command.physical_offset, viewed)
+        self._log.record_at(command.physical_offset, viewed)
 
     def _positions(self, connection: ClientConnection, command: AskPositions) -> None:
         members = self._registry.members(command.group)

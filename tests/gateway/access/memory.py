@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import StrictDriver
 

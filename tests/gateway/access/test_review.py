@@ -113,7 +113,10 @@ def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more(
 
 def test_a_notification_poll_that_is_not_granted_any_more_is_refused(bench: Bench) -> None:
     handler = bench.handler
-    inspecting = Inspecting(bench.store, bench.store.metadata, handler.topics, handler.rights, bench.clock, bench.store.figures)
+    store = bench.store
+    inspecting = Inspecting(
+        store.log, store.outlook, store.metadata, handler.topics, handler.rights, bench.clock, store.figures
+    )
     bench.handler.add(inspecting)
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     ear, other = Ear(), Ear()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from domain.errors import ErrorCode, Failure
-from domain.ports import MessageStore, Metadata
+from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Group, Topic
 from gateway.observe import lag, metrics
 from gateway.observe.counters import CounterRegistry
@@ -51,7 +51,7 @@ def test_text_has_every_figure_with_its_labels_escaped() -> None:
 
 @dataclass
 class FakeStore:
-    """Positions and bounds in memory, and the two methods of Metadata and MessageStore that Lags asks."""
+    """Positions and bounds in memory, and the two methods of Metadata and the ports of the store that Lags asks."""
 
     positions: dict[tuple[str, str, int], int]
     ends: dict[tuple[str, int], int]
@@ -80,7 +80,7 @@ class FakeStore:
 
 
 def lags_of(store: FakeStore) -> Lags:
-    return Lags(cast(MessageStore, store), cast(Metadata, store))
+    return Lags(cast(MessageLog, store), cast(GroupPositions, store), cast(Metadata, store))
 
 
 def test_lag_is_the_sum_over_queues_with_a_position() -> None:

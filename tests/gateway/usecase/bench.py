@@ -88,8 +88,8 @@ def open_bench(config: StoreConfig) -> Bench:
     clock = VirtualClock()
     store = open_store(MemoryDisk(clock), clock, config)
     handler = Dispatcher(
-        store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="DefaultCluster",
-        broker="broker-a", policy=NodePolicy(), questions=store.transactions.questions,
+        store=store, clock=clock, entropy=Dice(), cluster="DefaultCluster",
+        broker="broker-a", policy=NodePolicy(),
     )  # fmt: skip
     clock.run_for(50)
     return Bench(clock, store, handler)

@@ -62,17 +62,17 @@ class Broker:
         store = self.store = open_store(self.disk, clock, StoreConfig(segment_bytes=1024 * 1024))
         self.policy = NodePolicy()
         self.handler = Dispatcher(
-            store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=entropy, cluster="c", broker="b",
-            policy=self.policy, questions=store.transactions.questions,
+            store=store, clock=clock, entropy=entropy, cluster="c", broker="b",
+            policy=self.policy,
         )  # fmt: skip
         self.sessions = Sessions(
-            store, store.metadata, store.state, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
+            store, clock, self.handler.sending, self.handler.receiving, self.handler.groups,
             self.handler.dead_letters, self.handler.registry, self.policy,
         )  # fmt: skip
         watches = Watches(clock)
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock))
-        store.listen(watches)
-        store.listen(self.sessions)
+        store.log.listen(watches)
+        store.log.listen(self.sessions)
         setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms, self.options)
         self.adapter = MqttAdapter(setting, read(self.options))
         self.clock.run_for(1)

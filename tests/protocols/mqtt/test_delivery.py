@@ -6,6 +6,7 @@ import pytest
 
 from domain import property as stored
 from domain.record import Record
+from domain.store_request import ReadRequest
 from protocols.mqtt import property as props
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
@@ -172,7 +173,9 @@ def test_user_properties_are_properties_for_everybody_else() -> None:
     sender.publish("t/x", properties=given)
     found: list[bytes] = []
     for queue in range(8):
-        broker.store.read("t", queue, 0, 10, 1 << 20, None, lambda result: found.extend(getattr(result, "records", [])))
+        broker.store.log.read(
+            ReadRequest("t", queue, 0, 10, 1 << 20), lambda result: found.extend(getattr(result, "records", []))
+        )
     (record,) = found
     assert stored.user(Record(record).properties) == {"plain": "1"}
     assert stored.find(Record(record).properties, stored.TAGS_START) == b"MQTT_COMMON"

@@ -88,7 +88,9 @@ def test_who_may_not_read_is_refused_until_it_may_again(place: Bench, what: str,
 @pytest.mark.parametrize("what", ["group", "topic", "broker"])
 def test_who_may_not_read_may_not_look_either(place: Bench, what: str, command: Command) -> None:
     store, handler = place.store, place.handler
-    handler.add(Inspecting(store, store.metadata, handler.topics, handler.rights, place.clock, store.figures))
+    handler.add(
+        Inspecting(store.log, store.outlook, store.metadata, handler.topics, handler.rights, place.clock, store.figures)
+    )
     forbid(place, what)
     assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
     allow(place, what)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from domain.command import Extend, Pull
 from domain.errors import Failure
 from domain.event import Pulled
-from domain.ports import ReadResult
+from domain.store_ports import ReadResult
+from domain.store_request import PullRequest, ReadRequest
 from gateway.usecase.consume.pull_poll import withdraw
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.consume.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send
@@ -126,12 +127,12 @@ def test_what_was_found_too_late_for_an_answer_is_free(group: Bench) -> None:
     puller, names_back = behind(group)
     command = Pull(1, "g", "t", 0, 10, 32, 0, member="one")
     found: list[ReadResult | Failure] = []
-    group.store.pull("g", "one", "", "t", 0, 10, 32, 1 << 20, None, found.append)
+    group.store.pulls.pull(PullRequest("g", "one", "", ReadRequest("t", 0, 10, 32, 1 << 20)), found.append)
     group.clock.run_for(20)
     assert isinstance(found[0], ReadResult)
     assert len(found[0].records) == 2
     assert puller.pull() == []
-    withdraw(group.store, command, found[0])
+    withdraw(group.store.leases, command, found[0])
     assert puller.pull() == names_back
 
 

@@ -138,8 +138,8 @@ class Breaking:
     def __init__(self, bench: Bench) -> None:
         self.stuck = True
         self.held: list[Callable[[], None]] = []
-        self._append = bench.store.append
-        bench.handler.sending._store = self  # type: ignore[assignment]
+        self._append = bench.store.log.append
+        bench.handler.sending._log = self  # type: ignore[assignment]
 
     def append(self, messages: list[Message], done: Any, changes: Any = ()) -> None:
         if any(message.topic.startswith("%DLQ%") for message in messages):

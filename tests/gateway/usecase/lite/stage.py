@@ -41,7 +41,7 @@ def place(bench: Bench) -> Bench:
 def place_with(bench: Bench, policy: NodePolicy) -> None:
     """The topic, the group and the use cases, by another policy."""
     store = bench.store
-    bench.handler.add(*lite_use_cases(store, store.lights, store.metadata, bench.handler, bench.clock, policy))
+    bench.handler.add(*lite_use_cases(store, bench.handler, bench.clock, policy))
     bench.handler.add(TopicChanging(store.metadata, bench.handler.topics))
     bench.ask(PutTopic(1, Topic(PARENT, 2, 2, type="LITE", attributes={attribute.EXPIRATION: "20"})))
     bench.ask(PutGroup(1, Group("g", attributes={attribute.BIND_TOPIC: PARENT})))

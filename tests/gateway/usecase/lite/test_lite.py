@@ -172,7 +172,7 @@ def test_what_a_group_has_to_do_is_summed_up_over_all_lite_topics(place: Bench) 
         place.ask(Send(1, made))
     send(place, names[-1], "more")
     commits: list[object] = []
-    place.store.commit("g", [(lite.queue_name(PARENT, name), 0, 0) for name in names], commits.append)
+    place.store.positions.commit("g", [(lite.queue_name(PARENT, name), 0, 0) for name in names], commits.append)
     place.clock.run_for(100)
     assert commits == [None]
     place.handler.handle(ear.connection, QueryLiteGroup(1, "g", "", 2))

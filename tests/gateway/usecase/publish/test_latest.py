@@ -12,8 +12,9 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused, Value
 from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, Message
-from domain.ports import StateChange, Timer
+from domain.ports import Timer
 from domain.record import Record, check
+from domain.store_ports import StateChange
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.latest import LatestScan, LatestValues, retain, value_at
 from tests.connection_driver import StrictDriver

@@ -34,7 +34,7 @@ __all__ = ["bench"]
 def stage(bench: Bench) -> Bench:
     deciding = TransactionEnding(bench.store.transactions, bench.handler.registry)
     bench.store.transactions.listen(deciding)
-    bench.handler.add(TransactionResuming(bench.store, bench.handler.topics))
+    bench.handler.add(TransactionResuming(bench.store.log, bench.handler.topics))
     bench.handler.add(deciding, Recalling(bench.store.timers, bench.handler.topics, "broker-a", bench.clock))
     bench.ask(PutTopic(1, Topic("t", 1, 1, type="MIXED")))
     return bench

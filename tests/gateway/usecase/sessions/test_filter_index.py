@@ -34,8 +34,8 @@ class Meter:
 
     def __init__(self, broker: Broker) -> None:
         self.records = 0
-        self._read: Any = broker.store.read
-        broker.store.read = self  # type: ignore[assignment,method-assign]
+        self._read: Any = broker.store.log.read
+        broker.store.log.read = self  # type: ignore[assignment,method-assign]
 
     def __call__(self, *arguments: Any) -> None:
         *asked, done = arguments

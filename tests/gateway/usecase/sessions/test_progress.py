@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from domain.errors import Failure
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import CHECKPOINT_NS, CHECKPOINT_SESSIONS, OutboundDelivery
 from tests.gateway.usecase.sessions.test_snapshot import store

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from domain.errors import Failure
 from domain.message import Message
 from domain.mqtt_session import EXPIRY_NEVER, MqttSubscription, Will
-from domain.ports import StateChange
+from domain.store_ports import StateChange
 from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import InFlightMessage, MqttSession
 from store.config import StoreConfig

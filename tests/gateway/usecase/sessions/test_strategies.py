@@ -9,6 +9,7 @@ import pytest
 from domain.admin.client import Connections, QueryConnections
 from domain.command import Command, Heartbeat, Membership, QueryMembers, Receive, Subscription
 from domain.event import Event, Leased, Members, MembersChanged, Received
+from domain.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog import policy
@@ -219,7 +220,7 @@ def test_too_large_for_everybody_is_counted_and_ends_as_a_dead_letter() -> None:
     assert tight.messages() == []
     assert broker.sessions.oversize == 3
     found: list[bytes] = []
-    broker.store.read("%DLQ%g", 0, 0, 10, 1 << 20, None, lambda result: found.extend(result.records))  # type: ignore[union-attr]
+    broker.store.log.read(ReadRequest("%DLQ%g", 0, 0, 10, 1 << 20), lambda result: found.extend(result.records))  # type: ignore[union-attr]
     assert len(found) == 1
 
 

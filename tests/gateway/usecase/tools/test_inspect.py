@@ -25,7 +25,9 @@ __all__ = ["bench"]
 def place(bench: Bench) -> Bench:
     store = bench.store
     bench.handler.add(
-        Inspecting(store, store.metadata, bench.handler.topics, bench.handler.rights, bench.clock, store.figures),
+        Inspecting(
+            store.log, store.outlook, store.metadata, bench.handler.topics, bench.handler.rights, bench.clock, store.figures
+        ),
         TopicChanging(store.metadata, bench.handler.topics),
     )
     bench.ask(PutTopic(1, Topic("T", 2, 2)))

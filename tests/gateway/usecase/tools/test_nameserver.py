@@ -82,8 +82,8 @@ def opened(clock: VirtualClock, disk: MemoryDisk) -> Place:
     store = open_store(disk, clock, StoreConfig(broker="b-a", store_host=host_bytes("127.0.0.1", 10911)))
     policy = NodePolicy()
     handler = Dispatcher(
-        store=store, metadata=store.metadata, state=store.state, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
-        policy=policy, questions=store.transactions.questions,
+        store=store, clock=clock, entropy=Dice(), cluster="c1", broker="b-a",
+        policy=policy,
     )  # fmt: skip
     handler.add(NameServer("c1", "b-a", store.metadata, RouteTable(), StoredSettings(store.state), clock, policy))
     clock.run_for(50)

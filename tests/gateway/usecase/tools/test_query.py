@@ -22,7 +22,7 @@ __all__ = ["bench"]
 
 @pytest.fixture
 def place(bench: Bench) -> Bench:
-    bench.handler.add(Querying(bench.store, bench.store.metadata, bench.handler.registry))
+    bench.handler.add(Querying(bench.store.log, bench.store.positions, bench.store.metadata, bench.handler.registry))
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
     bench.clock.run_for(20)
     return bench

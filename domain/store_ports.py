@@ -1,0 +1,240 @@
+"""The ports to the store: log, leases, positions, pulls, metadata, state. `domain.message_store` has them all together.
+
+Answers come as a value to `done`, once, on the loop's thread, possibly before the call returns. Nothing here blocks,
+awaits or raises for an expected outcome; a `Failure` is the answer then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from domain.errors import Failure
+from domain.event import Leased
+from domain.message import Message, Placed
+from domain.receipt import Receipt
+from domain.store_request import KeyQuery, LeaseRequest, PullRequest, ReadRequest
+from domain.topic import Durability, Group, Topic
+
+
+@dataclass(slots=True)
+class StateChange:
+    """One key of one state space set or removed.
+
+    space   short word: `session`, `latest`, …
+    key     any bytes
+    value   the new value, None: the key is removed
+    at      physical offset of the value in the log, set by the store; -1: not known, or not needed
+    """
+
+    space: str
+    key: bytes
+    value: bytes | None
+    at: int = field(default=-1, compare=False)
+
+
+@dataclass(slots=True)
+class ReadResult:
+    """Records of one queue.
+
+    status        as in event.Pulled: FOUND, EMPTY, NO_MATCH, TOO_SMALL, TOO_LARGE
+    records       in offset order
+    next_offset   offset to go on at
+    min_offset    first offset that the queue still has
+    max_offset    next offset to be readable
+    pop_ms        pop time of the leases on these records, 0: they are not leased
+    """
+
+    status: str
+    records: list[bytes]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    pop_ms: int = 0
+
+
+@dataclass(slots=True)
+class LeaseResult:
+    """The messages that a lease call was given.
+
+    messages     in the order in which they were leased
+    pop_ms       pop time of these leases, epoch milliseconds; rises strictly per (group, queue)
+    rest         about how many more messages are free now
+    unfinished   the call has looked at as many unwanted messages as one call may; the next call goes on behind them
+    """
+
+    messages: list[Leased]
+    pop_ms: int
+    rest: int
+    unfinished: bool = False
+
+
+class StoreListener(Protocol):
+    """Called by the store, on the loop's thread, after the change."""
+
+    def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
+        """These records have become readable, in offset order."""
+
+    def freed(self, group: str, topic: str) -> None:
+        """Messages of `topic` that were leased by `group`, or held back by ordering, can be leased now."""
+
+
+class MessageLog(Protocol):
+    """The messages of all queues."""
+
+    def listen(self, listener: StoreListener) -> None:
+        """Add a listener. Listeners are called in the order in which they were added."""
+
+    def append(
+        self,
+        messages: Sequence[Message],
+        done: Callable[[list[Placed] | Failure], None] | None,
+        changes: Sequence[StateChange] = (),
+    ) -> None:
+        """Append messages and state changes in one commit. The topics exist, queue ids are final, UNIQ_KEY is in place.
+
+        `done` is called when every topic's durability holds; an append without messages takes the store's default level.
+        Failure: STORE_UNAVAILABLE, OVERLOADED, FLUSH_TIMEOUT (stored, but the promise is not known to hold).
+        """
+
+    def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """Records of one queue; INTERNAL when the log cannot be read."""
+
+    def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
+        """The record that begins at `physical_offset` of the log; MESSAGE_NOT_FOUND."""
+
+    def find(self, query: KeyQuery, done: Callable[[list[bytes] | Failure], None]) -> None:
+        """Readable records by key, newest first."""
+
+    def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
+        """(first offset still there, next offset to be readable); (0, 0) for a queue never written."""
+
+    def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
+        """True when nothing of the queue was deleted and all of it is in the newest part of the log; also when it is empty."""
+
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
+        """Offset by store time: first at or after `timestamp_ms`; `upper`: last at or before."""
+
+
+class Leases(Protocol):
+    """Messages that a group has received and not yet settled. A lease survives a restart of the store."""
+
+    def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
+        """Lease free messages. A redelivered one carries its new RECONSUMETIMES. An empty result is an answer."""
+
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
+        """End leases whose messages were not delivered: no attempt is counted. `wake`: tell the listeners (`freed`)."""
+
+    def lapse(self) -> None:
+        """End the fleeting leases that were given out before this start of the store, unless settled or extended since."""
+
+    def settle(
+        self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
+    ) -> None:
+        """Settle leases, durably before `done`; one outcome a receipt, in order. Settling twice is success.
+
+        RECEIPT_EXPIRED: the message was leased again since, or the group was reset. RECEIPT_INVALID: never leased.
+        """
+
+    def extend(
+        self,
+        group: str,
+        topic: str,
+        receipts: Sequence[Receipt],
+        invisible_ms: int,
+        done: Callable[[list[Receipt | Failure] | Failure], None],
+    ) -> None:
+        """Let leases end `invisible_ms` from now; new receipts, in order. 0 frees the messages at once."""
+
+
+class GroupPositions(Protocol):
+    """The committed offset of each group on each queue: everything below it is settled."""
+
+    def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        """The group's position; OFFSET_NOT_FOUND."""
+
+    def commit(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """Set positions, given as (topic, queue id, offset). A position may go back."""
+
+    def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
+        """Set positions and end all leases there: every message from the position on is free and new."""
+
+    def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
+        """Delete all positions and leases of a group."""
+
+
+class MemberPulls(Protocol):
+    """Pulls by members of a clustering group. Where other members receive, a pull leases what it returns."""
+
+    def pull(self, request: PullRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """Read for a member. On a queue where others of the group lease messages, the member leases what it is given.
+
+        There it skips what others lease or have settled, and a redelivered record carries its new RECONSUMETIMES. The
+        member's leases end by `report`, by `release`, when another member pulls from the queue, or two minutes after the
+        last `pull` or `renew`. Messages that came back behind the offset, for a member without retry topic, are a result of
+        their own whose next offset is the one asked for.
+        """
+
+    def report(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """Commit for a member that pulls. Where others lease, it settles the member's leases below, and never goes back."""
+
+    def renew(self, group: str, member: str, anew: bool) -> None:
+        """A member is alive. `anew`: it has a new connection, so the last answer on the old one may be lost."""
+
+    def release(self, group: str, member: str, kept: Collection[str]) -> None:
+        """A member pulls from the topics `kept` only: its leases in other topics end."""
+
+
+class Metadata(Protocol):
+    """Topics and groups: read from memory, changed durably."""
+
+    def topic(self, name: str) -> Topic | None:
+        """One topic."""
+
+    def topics(self) -> list[Topic]:
+        """All, by name."""
+
+    def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
+        """Create or replace."""
+
+    def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
+        """Delete, with its messages' index."""
+
+    def group(self, name: str) -> Group | None:
+        """One group."""
+
+    def groups(self) -> list[Group]:
+        """All, by name."""
+
+    def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
+        """Create or replace."""
+
+    def delete_group(self, name: str, done: Callable[[None | Failure], None]) -> None:
+        """Delete."""
+
+    def default_durability(self) -> Durability:
+        """What new topics get."""
+
+
+class State(Protocol):
+    """The compacted view of state records: sessions, retained values, anything small that a use case keeps by key."""
+
+    def get(self, space: str, key: bytes) -> bytes | None:
+        """One value as last made durable."""
+
+    def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """(key, value) pairs whose key begins with `prefix`, in key order."""
+
+    def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
+        """At most `limit` keys that begin with `prefix`, from `start` on, in key order: a slice of a walk through many."""
+
+    def size(self, space: str) -> tuple[int, int]:
+        """(keys, bytes of keys and values) of one space."""
+
+    def put(self, changes: Sequence[StateChange], done: Callable[[None | Failure], None] | None) -> None:
+        """Change keys, all or none, durably before `done` at the store's default level."""

@@ -1,0 +1,126 @@
+"""What the store is asked for, where that takes more than a queue and a number: one small value for each kind of call.
+
+A caller may keep its request, change it and hand it in again once the answer has come; the store keeps none after that.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.filter.filter import Filter
+
+
+@final
+class ReadRequest:
+    """Records of one queue, from an offset on.
+
+    topic       topic, or the name of a lite topic's queue
+    queue_id    queue of the topic
+    offset      first queue offset that is asked for
+    limit       most records in the answer
+    max_bytes   most bytes of records in the answer; one record is given however large it is
+    wanted      only records that it matches, None: all
+    """
+
+    __slots__ = ("limit", "max_bytes", "offset", "queue_id", "topic", "wanted")
+
+    def __init__(
+        self, topic: str, queue_id: int, offset: int, limit: int, max_bytes: int, wanted: Filter | None = None
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.offset = offset
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.wanted = wanted
+
+
+@final
+class PullRequest:
+    """A read by a member of a clustering group.
+
+    group         consumer group
+    member        client id of the member
+    retry_topic   topic that gets messages which came back behind the member's offset and which nobody leases;
+                  "": the member reads none and is given these messages itself
+    read          what is to be read
+    """
+
+    __slots__ = ("group", "member", "read", "retry_topic")
+
+    def __init__(self, group: str, member: str, retry_topic: str, read: ReadRequest) -> None:
+        self.group = group
+        self.member = member
+        self.retry_topic = retry_topic
+        self.read = read
+
+
+@final
+class LeaseRequest:
+    """Free messages of one topic for one group.
+
+    group          consumer group
+    topic          topic, or the name of a lite topic's queue
+    limit          most messages in the answer
+    invisible_ms   milliseconds until the leases end
+    queue_id       queue of the topic, -1: any, in turn; below: all, in an order of priority (domain.priority.looking)
+    wanted         only messages that it matches, None: all; the others are settled in passing
+    from_first     where a group without a position starts: True at the first message, False at the last one there is
+    ordered        never past an un-settled message of the same ordering key
+    attempt_id     ordered only: a call that repeats the id of an earlier one gets the messages of that one, "": no id
+    fleeting       the leases end when `Leases.lapse` is called after the next start of the store
+    """
+
+    __slots__ = (
+        "attempt_id", "fleeting", "from_first", "group", "invisible_ms", "limit", "ordered", "queue_id", "topic", "wanted",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        group: str,
+        topic: str,
+        limit: int,
+        invisible_ms: int,
+        *,
+        queue_id: int = -1,
+        wanted: Filter | None = None,
+        from_first: bool = False,
+        ordered: bool = False,
+        attempt_id: str = "",
+        fleeting: bool = False,
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.limit = limit
+        self.invisible_ms = invisible_ms
+        self.queue_id = queue_id
+        self.wanted = wanted
+        self.from_first = from_first
+        self.ordered = ordered
+        self.attempt_id = attempt_id
+        self.fleeting = fleeting
+
+
+@final
+class KeyQuery:
+    """Records of one topic by key and store time.
+
+    topic       topic
+    key         UNIQ_KEY of the records or, unless `unique`, one of the words of their KEYS
+    begin_ms    first store time, epoch milliseconds
+    end_ms      last store time, epoch milliseconds, included
+    limit       most records in the answer
+    max_bytes   most bytes of records in the answer; one record is given however large it is
+    unique      compare with UNIQ_KEY alone
+    """
+
+    __slots__ = ("begin_ms", "end_ms", "key", "limit", "max_bytes", "topic", "unique")
+
+    def __init__(self, topic: str, key: str, begin_ms: int, end_ms: int, limit: int, max_bytes: int, unique: bool) -> None:
+        self.topic = topic
+        self.key = key
+        self.begin_ms = begin_ms
+        self.end_ms = end_ms
+        self.limit = limit
+        self.max_bytes = max_bytes
+        self.unique = unique
