@@ -1,6 +1,6 @@
-"""The key index: newest rows in memory, older ones in sorted runs that merge into fewer, longer ones as time goes by.
+"""The key index: newest rows in memory, older ones in sorted runs that are merged into fewer, longer ones.
 
-add -> tail -> sorted chunks in memory -> a run, at a checkpoint -> longer runs, behind the checkpoint
+add -> tail -> sorted chunks in memory -> a run, at a checkpoint -> longer runs, below the checkpoint
 """
 
 from __future__ import annotations
@@ -24,28 +24,40 @@ from store.log import batch
 from store.log.segment import Segments
 
 CHUNK_ROWS: Final = 4_096
+"""Rows of the unsorted tail, before it becomes a sorted chunk."""
 CHUNKS_MAX: Final = 64
-"""Sorted chunks in memory, before they are written without waiting for a checkpoint; twice as many are never there."""
-
+"""Sorted chunks in memory, before they are written without waiting for a checkpoint; at twice as many, `add` writes itself."""
 SPAN_BYTES: Final = 1 << 32
+"""Rows hold positions modulo this, so a chunk or a run never crosses a multiple of it."""
 _MERGE_RUNS: Final = 16
+"""Neighbouring runs of one level that are merged into one."""
 _LEVELS: Final = (1_024, 16_384, 262_144, 4_194_304)
+"""Rows of a run of each level, at most."""
 _SEEDS_MAX: Final = 65_536
 _SLICE_NS: Final = 2_000_000
+"""Pause between two slices of a merge."""
 
 
 @final
 class KeyIndex:
-    """Rows of all keys, in the order of the log.
+    """Rows of all keys, in the order of the log: runs, then chunks, then the tail.
 
-    What stands before a checkpoint is in runs, but for its last part: an eighth of `checkpoint_bytes` is not worth a run, and a
-    start reads it from the log again.
+    A checkpoint writes the rows before it into runs, except for a last part below an eighth of `checkpoint_bytes`, which is not
+    worth a run: the next start reads it from the log again.
+
+    _seeds               topic -> seed of its hashes (row.seed_of)
+    _tail                unsorted rows of the positions from _begin to _end, stored from _first_ms to _last_ms
+    _chunks, _runs       sorted rows in memory and in files, oldest first
+    _unsynced            runs that are written and not yet durable
+    _spill, _compact     the merge under way of chunks into a run, and of runs into a longer one
+    _checkpoint          position of the newest checkpoint: runs before it may be merged
+    _gap_bytes           the part of the log that is not worth a run
     """
 
     def __init__(
         self, disk: Disk, clock: Clock, config: StoreConfig, stop: Callable[[str, OSError], None], chunk_rows: int = CHUNK_ROWS
     ) -> None:
-        """`stop(what, error)`: a write has failed, and the store takes no more."""
+        """`stop(what, error)` is called when a write has failed: the store then takes no more writes."""
         self._disk = disk
         self._clock = clock
         self._stop = stop
@@ -68,7 +80,10 @@ class KeyIndex:
     # Adding
 
     def add(self, messages: Sequence[Message], places: Sequence[int], first_ms: int, last_ms: int, batch_base: int) -> None:
-        """The keys of messages that the log now holds: their positions, ascending; no store time is outside the two given."""
+        """Index the keys of messages of one batch that has been written.
+
+        `places` are their positions, ascending; their store times are from `first_ms` to `last_ms`.
+        """
         if len(self._tail) >= self._chunk_rows and batch_base > self._begin:
             self._seal(batch_base)
             if len(self._chunks) >= CHUNKS_MAX:
@@ -112,7 +127,7 @@ class KeyIndex:
         return seed
 
     def _seal(self, end: int) -> None:
-        """Make a chunk of the rows before `end`, which is behind all of them or where a checkpoint is."""
+        """Make a chunk of the tail's rows before position `end`: the end of the tail, or a checkpoint."""
         rows = self._tail
         low = end - self._begin // SPAN_BYTES * SPAN_BYTES
         count = len(rows) if end >= self._end else bisect_left(rows, low, key=lambda found: found & row.LOW)
@@ -126,7 +141,7 @@ class KeyIndex:
     # Searching
 
     def sources(self, topic: str, key: str) -> tuple[int, Iterator[Sorted]]:
-        """The hash of a key, and all rows that there may be of it, newest first."""
+        """(hash of a key, all rows that may hold it, newest first)."""
         hashed = row.hash_of(key, self._seeds.get(topic) or row.seed_of(topic))
         fresh = array("Q", (found for found in self._tail if found >> 32 == hashed))
         tail = RowChunk(fresh, self._begin, self._end, self._first_ms, self._last_ms)
@@ -134,17 +149,18 @@ class KeyIndex:
 
     @property
     def memory_rows(self) -> int:
-        """Rows in memory."""
+        """Number of rows in memory."""
         return len(self._tail) + sum(chunk.count for chunk in self._chunks)
 
     @property
     def runs(self) -> int:
-        """Runs on the disk."""
+        """Number of runs on the disk."""
         return len(self._runs)
 
     # Writing
 
     def _or_stop(self, step: Callable[[], None]) -> None:
+        """Run `step`; stop the store when it raises OSError."""
         if self._closed:
             return
         try:
@@ -160,7 +176,7 @@ class KeyIndex:
         self._clock.call_at(self._clock.monotonic_ns() + _SLICE_NS, lambda: self._or_stop(step))
 
     def _spill_when_full(self) -> None:
-        """Memory is above its bound: write what is there, at once when that has been going on for too long."""
+        """Begin to write chunks when there are CHUNKS_MAX; write without pauses when there are twice as many."""
         if self._spill is None:
             self._begin_spill(self._chunks)
             self._later(self._continue_spill)
@@ -173,7 +189,7 @@ class KeyIndex:
             self._later(self._continue_spill)
 
     def _begin_spill(self, chunks: Sequence[RowChunk]) -> None:
-        """Merge the oldest chunks that belong to one span."""
+        """Begin to merge the oldest chunks of one span into a run."""
         span = chunks[0].begin // SPAN_BYTES
         self._spill = Merge(self._disk, [chunk for chunk in chunks if chunk.begin // SPAN_BYTES == span])
 
@@ -187,10 +203,7 @@ class KeyIndex:
             self._unsynced.append(job.run)
 
     def write_below(self, position: int) -> bool:
-        """Write a slice of what is indexed before `position`; True when nothing is left, or too little to be worth a run.
-
-        Raises OSError.
-        """
+        """Write a slice of the rows before `position`; True when none, or too few for a run, are left. Raises OSError."""
         if self._spill is not None:
             self._step_spill()
             return False
@@ -205,7 +218,7 @@ class KeyIndex:
         return not chunks
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make the runs durable: first the rows, then the footer that vouches for them."""
+        """Make the runs durable: first the rows, then the footer, which is valid only with all rows."""
         todo, self._unsynced = self._unsynced, []
 
         def step(error: OSError | None) -> None:
@@ -235,7 +248,7 @@ class KeyIndex:
     # Longer runs
 
     def checkpointed(self, position: int) -> None:
-        """A checkpoint holds: what stands before `position` will not be written again, so runs of it may merge."""
+        """Merge runs that end before `position`, the newest checkpoint: rows before it are never written again."""
         self._checkpoint = position
         if self._compact is None:
             self._or_stop(self._begin_compact)
@@ -281,7 +294,7 @@ class KeyIndex:
         self._disk.remove(run.name)
 
     def drop_before(self, oldest: int) -> None:
-        """Forget what speaks of nothing from `oldest` on; what is being merged goes the next time."""
+        """Delete runs and chunks that end before position `oldest`; those being merged are deleted by a later call."""
         if self._compact is None:
             while self._runs and self._runs[0].end <= oldest and self._runs[0].whole:
                 self._remove(self._runs.pop(0))
@@ -291,18 +304,9 @@ class KeyIndex:
     # Opening and closing
 
     def load(self, position: int, segments: Segments) -> None:
-        """Take the runs that a checkpoint at `position` stands for, and read what they lack from the log. Raises OSError."""
-        found: list[Run] = []
-        for name in self._disk.names(FOLDER):
-            file = self._disk.open(f"{FOLDER}/{name}")
-            run = open_run(f"{FOLDER}/{name}", file)
-            if run is not None and run.end <= position:
-                found.append(run)
-            else:
-                file.close()
-                self._disk.remove(f"{FOLDER}/{name}")
+        """Open the runs of the checkpoint at `position`, and index the rest of the log. Raises OSError."""
         begin = segments.first
-        for run in sorted(found, key=lambda run: (run.begin, -run.end)):
+        for run in sorted(_open_runs(self._disk, position), key=lambda run: (run.begin, -run.end)):
             if run.end > begin >= run.begin:
                 self._runs.append(run)
                 begin = run.end
@@ -311,21 +315,11 @@ class KeyIndex:
         self._checkpoint = position
         self._begin = self._end = begin
         for header, data in segments.walk(_batch_at(begin, segments), True):
-            self._read(header, data, begin)
+            _add_batch(self, header, data, begin)
         self._end = max(self._end, segments.end)
 
-    def _read(self, header: batch.Header, data: bytes, begin: int) -> None:
-        at = batch.HEADER_BYTES
-        while at < header.size:
-            size = int.from_bytes(data[at : at + 4], "big")
-            if at != header.state_at and header.position + at >= begin:
-                record = Record(data[at : at + size])
-                message = Message(record.topic, b"", record.properties)
-                self.add((message,), (header.position + at,), record.store_ms, record.store_ms, header.position)
-            at += size
-
     def close(self) -> None:
-        """Give the handles back."""
+        """Close the files of all runs."""
         self._closed = True
         for run in self._runs:
             run.file.close()
@@ -334,8 +328,34 @@ class KeyIndex:
                 job.run.file.close()
 
 
+def _open_runs(disk: Disk, position: int) -> list[Run]:
+    """The runs on the disk that end at `position` or before; deletes all other files of the folder."""
+    found: list[Run] = []
+    for name in disk.names(FOLDER):
+        file = disk.open(f"{FOLDER}/{name}")
+        run = open_run(f"{FOLDER}/{name}", file)
+        if run is not None and run.end <= position:
+            found.append(run)
+        else:
+            file.close()
+            disk.remove(f"{FOLDER}/{name}")
+    return found
+
+
+def _add_batch(index: KeyIndex, header: batch.Header, data: bytes, begin: int) -> None:
+    """Index the messages of the batch `data` that stand at position `begin` or after."""
+    at = batch.HEADER_BYTES
+    while at < header.size:
+        size = int.from_bytes(data[at : at + 4], "big")
+        if at != header.state_at and header.position + at >= begin:
+            record = Record(data[at : at + size])
+            message = Message(record.topic, b"", record.properties)
+            index.add((message,), (header.position + at,), record.store_ms, record.store_ms, header.position)
+        at += size
+
+
 def _batch_at(position: int, segments: Segments) -> int:
-    """Where the batch begins that holds `position`; the end of the log when none does."""
+    """The position of the batch that holds `position`; the end of the log when none does."""
     if batch.header(segments.read(position, batch.HEADER_BYTES), position) is not None:
         return position
     segment = segments.at(position)
@@ -347,9 +367,9 @@ def _batch_at(position: int, segments: Segments) -> int:
 
 
 def neighbours(runs: Sequence[Run], newest: int) -> Sequence[Run]:
-    """Runs that follow each other and are worth merging: sixteen of one level or below; in spans that are complete, two.
+    """Neighbouring runs that are worth merging: sixteen of one level or below, or two in a span that is complete.
 
-    `newest`: where the log is now. Together they stay within one span, and within the longest level.
+    `newest` is the end of the log. The merged run stays within one span, and within the size of the highest level.
     """
     for level in range(len(_LEVELS)):
         for at in range(len(runs)):

@@ -1,4 +1,4 @@
-"""Merging sorted rows into one file, a slice of about a millisecond at a time."""
+"""Merges sorted rows into one file, a slice of about a millisecond at a time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ _BLOCK_ROWS_MIN: Final = 64
 
 @final
 class Merge:
-    """One merge of neighbours, oldest first, into `run`. A slice is all rows up to the least last row of the blocks read."""
+    """One merge of neighbouring sources into one run.
+
+    sources   what is merged, oldest first
+    run       the new run; its footer is not written here
+    _at       rows of each source that have been merged
+    _block    rows of each source that one step reads
+    """
 
     __slots__ = ("_at", "_block", "run", "sources")
 
     def __init__(self, disk: Disk, sources: Sequence[Sorted]) -> None:
-        """Raises OSError."""
+        """Open the file of the new run, and empty it. Raises OSError."""
         self.sources = sources
         self._at = [0] * len(sources)
         self._block = max(SLICE_ROWS // len(sources), _BLOCK_ROWS_MIN)
@@ -35,7 +41,10 @@ class Merge:
         self.run = Run(name, file, first.begin, last.end, count, first.first_ms, last.last_ms)
 
     def step(self) -> bool:
-        """Write the next slice; True when there was none left, and the footer may follow. Raises OSError."""
+        """Write the next slice: all rows up to the lowest last row of the blocks read. True when all rows are written.
+
+        Raises OSError.
+        """
         blocks: list[tuple[int, array[int]]] = []
         least = -1
         for which, source in enumerate(self.sources):

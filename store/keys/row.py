@@ -1,8 +1,8 @@
-"""One row of the key index: a key's hash, and where its message begins. 64 bits, so that rows sort as numbers.
+"""One row of the key index: a key's hash and the position of its message, in 64 bits, so that rows sort as integers.
 
     CRC-32 of topic, NUL, key: 32 bits | position in the log, modulo 4 GiB: 32 bits
 
-Rows of one sorted run never lie on both sides of a multiple of 4 GiB. A hash promises nothing: the record itself tells.
+The rows of one sorted run belong to one span of 4 GiB. Hashes collide, so a search compares the key with the record.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from domain import property as properties
 
 ROW_BYTES: Final = 8
 LOW: Final = 0xFFFFFFFF
+"""Mask of the position in a row."""
 KEYS_PER_MESSAGE_MAX: Final = 128
-"""Tokens of KEYS that are indexed; more of them stay unknown to queries."""
+"""Tokens of KEYS that are indexed; queries do not find a message by the tokens after these."""
 
 
 def seed_of(topic: str) -> int:
-    """What the hashes of a topic's keys start from."""
+    """The CRC-32 with which the hashes of a topic's keys start."""
     return zlib.crc32(topic.encode() + b"\x00")
 
 
 def hash_of(key: str, seed: int) -> int:
-    """The hash of one key."""
+    """The hash of one key; `seed` is that of its topic."""
     return zlib.crc32(key.encode("utf-8", "replace"), seed)
 
 
@@ -53,12 +54,12 @@ def id_of(stored: bytes) -> bytes:
 
 
 def clean(text: bytes) -> bytes:
-    """The same in valid UTF-8, as every reader of properties sees it."""
+    """`text` in valid UTF-8, with U+FFFD for what is not: readers of properties decode them so."""
     return text.decode("utf-8", "replace").encode()
 
 
 def pack(rows: array[int]) -> bytes:
-    """Rows as files hold them: little-endian."""
+    """Rows -> bytes of a file, little-endian."""
     if sys.byteorder == "big":
         rows = rows[:]
         rows.byteswap()
@@ -66,7 +67,7 @@ def pack(rows: array[int]) -> bytes:
 
 
 def unpack(data: bytes) -> array[int]:
-    """Bytes of whole rows -> rows."""
+    """Bytes of a file, a multiple of ROW_BYTES -> rows."""
     rows = array("Q", data)
     if sys.byteorder == "big":
         rows.byteswap()

@@ -1,8 +1,8 @@
-"""Sorted rows of one stretch of the log, in memory or in a file of `keys/`.
+"""Sorted rows of one range of the log, in memory or in a file of `keys/`.
 
     rows | magic 4 | CRC-32 of what follows 4 | begin 8 | end 8 | rows 8 | oldest store ms 8 | newest store ms 8
 
-The footer is written after the rows: behind a footer that holds, rows are whole.
+The footer is written when the rows are durable: a file with a valid footer has all its rows.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ _FRONT = struct.Struct("<II")
 _FACTS = struct.Struct("<qqqqq")
 FOOTER_BYTES: Final = _FRONT.size + _FACTS.size
 _WINDOW: Final = 256
+"""Rows that one step of a binary search reads."""
 
 
 class Sorted(Protocol):
-    """What can be searched and merged: rows in order, of records from `begin` to before `end`, stored in that span of time."""
+    """Sorted rows that can be searched and merged."""
 
     @property
     def begin(self) -> int:
-        """The first position that it speaks for."""
+        """The first position of the log whose records it covers."""
 
     @property
     def end(self) -> int:
-        """The first position after those."""
+        """The position after the range of the log that it covers."""
 
     @property
     def count(self) -> int:
-        """Rows."""
+        """Number of rows."""
 
     @property
     def first_ms(self) -> int:
-        """When the first record was stored."""
+        """Store time of the oldest record, in epoch ms; a lower bound."""
 
     @property
     def last_ms(self) -> int:
-        """When the last record was stored."""
+        """Store time of the newest record, in epoch ms; an upper bound."""
 
     def rows(self, at: int, count: int) -> array[int]:
-        """Rows from index `at` on, `count` of them or as many as there are. Raises OSError."""
+        """At most `count` rows from index `at` on. Raises OSError."""
 
     def bound(self, row: int) -> int:
         """The index of the first row that is not less than `row`. Raises OSError."""
@@ -56,7 +57,7 @@ class Sorted(Protocol):
 
 @final
 class RowChunk:
-    """Sorted rows in memory."""
+    """Sorted rows in memory; the attributes are those of `Sorted`."""
 
     __slots__ = ("_rows", "begin", "count", "end", "first_ms", "last_ms")
 
@@ -79,7 +80,12 @@ class RowChunk:
 
 @final
 class Run:
-    """Sorted rows in a file. `name`: within the data directory; `whole`: its footer is known to be durable."""
+    """Sorted rows in a file; the other attributes are those of `Sorted`.
+
+    name    path of the file within the data directory
+    file    the open file
+    whole   True when the footer is durable
+    """
 
     __slots__ = ("begin", "count", "end", "file", "first_ms", "last_ms", "name", "whole")
 
@@ -94,7 +100,7 @@ class Run:
         self.whole = False
 
     def footer(self) -> bytes:
-        """What ends the file."""
+        """The footer that ends the file."""
         facts = _FACTS.pack(self.begin, self.end, self.count, self.first_ms, self.last_ms)
         return _FRONT.pack(MAGIC, zlib.crc32(facts)) + facts
 
@@ -104,7 +110,7 @@ class Run:
         return unpack(self.file.read(at * ROW_BYTES, count * ROW_BYTES))
 
     def bound(self, row: int) -> int:
-        """Sorted.bound. Hashes are spread evenly, so the first guess is nearly always right: one read."""
+        """Sorted.bound. Hashes are uniform, so interpolation nearly always finds the row with the first read."""
         low, high = 0, self.count
         middle = row * self.count >> 64
         while high - low > _WINDOW:
@@ -121,12 +127,12 @@ class Run:
 
 
 def file_name(begin: int, end: int) -> str:
-    """The name tells the stretch of the log."""
+    """The name of a run's file: the range of the log that it covers, two times 20 digits."""
     return f"{FOLDER}/{begin:020d}-{end:020d}"
 
 
 def open_run(name: str, file: File) -> Run | None:
-    """The run in a file; None when it was not finished."""
+    """The run in a file; None when the file has no valid footer."""
     size = file.size()
     footer = file.read(size - FOOTER_BYTES, FOOTER_BYTES) if size >= FOOTER_BYTES else b""
     if len(footer) < FOOTER_BYTES:

@@ -1,4 +1,4 @@
-"""Finding the messages of a key: rows say where to look, the records themselves say whether they are meant."""
+"""Queries by message key: rows of the key index give positions, the records there are compared with the key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from store.queue.index import QueueIndex
 from store.reading import Reading
 
 MISSES_MAX: Final = 1_024
-"""Records that one query looks at in vain before it is content with what it has."""
+"""Records that one query reads without a match before it returns what it has found."""
 
 _BLOCK_ROWS: Final = 64
 _LAST_MS: Final = (1 << 63) - 1
@@ -26,7 +26,7 @@ _LAST_MS: Final = (1 << 63) - 1
 
 @final
 class KeySearch:
-    """Queries by topic, key and store time. Store times never go back in the log: the order of places is that of times."""
+    """Queries by topic, key and store time. Store times never decrease along the log, so positions sort by time."""
 
     def __init__(self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments, commit: GroupCommit) -> None:
         self._keys = keys
@@ -72,7 +72,7 @@ class KeySearch:
         return found
 
     def _places(self, source: Sorted, hashed: int, floor: int, end_ms: int) -> Iterator[int]:
-        """Positions of records with that hash, from `floor` on, stored up to `end_ms`; newest first. Raises OSError."""
+        """Positions of records with the hash `hashed`, from `floor` on, stored up to `end_ms`; newest first. Raises OSError."""
         if source.first_ms > end_ms:
             return
         start = source.begin // SPAN_BYTES * SPAN_BYTES
@@ -87,13 +87,13 @@ class KeySearch:
             high = at
 
     def _stored(self, source: Sorted, at: int, start: int) -> int:
-        """When the record of one row was stored; the end of time when the log does not have it yet."""
+        """Store time of the record of row `at`; _LAST_MS when the record is not written yet."""
         data = self._reading.bytes_at(start + (source.rows(at, 1)[0] & row.LOW), self._commit.written)
         return _LAST_MS if data is None else Record(data).store_ms
 
 
 def _is_meant(record: Record, topic: str, key: str, unique: bool) -> bool:
-    """True when the record's own topic and properties say so. `unique`: by its id alone."""
+    """True when `record` is of `topic` and has `key` as its id or, unless `unique`, among its KEYS."""
     if record.topic != topic:
         return False
     stored, wanted = record.properties, key.encode("utf-8", "replace")
