@@ -54,7 +54,7 @@ FOLDERS = {
     "store/delay": ("parking",),
     "store/keys": ("index", "row"),
     "store/lease": ("call", "expiry", "journal", "ledger", "order", "ranges", "table", "tables", "turn"),
-    "store/log": ("batch", "cache", "commit", "reader", "segment"),
+    "store/log": ("batch", "cache", "commit", "open_batch", "reader", "segment"),
     "store/queue": ("index", "queue", "row"),
     "store/state": ("keys",),
     "gateway/connection": ("client_connection", "context", "pump"),

@@ -14,7 +14,8 @@ from domain.record import encode
 from domain.store_ports import StateChange
 from store.config import StoreConfig
 from store.delay import parking
-from store.log.commit import Done, GroupCommit, OpenBatch, Pending
+from store.log.commit import GroupCommit
+from store.log.open_batch import Done, OpenBatch, Pending
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue, TopicEntry
 from store.queue.row import ROW

@@ -11,7 +11,8 @@ from domain.message import Message
 from domain.store_ports import StateChange
 from store.append import Appender
 from store.lease.ledger import LeaseLedger
-from store.log.commit import Done, GroupCommit
+from store.log.commit import GroupCommit
+from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.state.anchors import Anchors

@@ -32,7 +32,8 @@ from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
 from store.lite_queues import StoredLiteQueues
 from store.log.cache import TailCache
-from store.log.commit import Done, Effects, GroupCommit
+from store.log.commit import GroupCommit
+from store.log.open_batch import Done, Effects
 from store.log.reader import RecordReader
 from store.log.segment import FOLDER, Segments
 from store.queue.block import ROWS_MAX

@@ -19,7 +19,7 @@ from store.config import StoreConfig
 from store.core import Core
 from store.counters import figures
 from store.delay import parking
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.transaction import half
 
 

@@ -17,7 +17,7 @@ from store.held import HeldCalls
 from store.lease.call import RecordSource
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 

@@ -15,7 +15,8 @@ from domain.store_ports import StateChange
 from store.checkpoint import Checkpointer
 from store.config import StoreConfig
 from store.delay.wheel import BATCH_BYTES, BATCH_MESSAGES, Wheel
-from store.log.commit import Done, GroupCommit
+from store.log.commit import GroupCommit
+from store.log.open_batch import Done
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.queue.row import Row

@@ -14,7 +14,7 @@ from domain.record import Record
 from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.wheel import Wheel
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.row import Row
 

@@ -21,7 +21,7 @@ from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.levels import DelayLevels, rows_below
 from store.delay.recalled_timers import RECALLED, RecalledTimers
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row

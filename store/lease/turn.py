@@ -13,7 +13,7 @@ from domain.store_ports import StateChange
 from store.lease import journal
 from store.lease.table import LeaseTable
 from store.lease.tables import LeaseTables
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.state.anchors import Anchors
 from store.state.view import LEASE

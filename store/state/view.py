@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.errors import Failure, StoreError
 from domain.message import Placed
 from domain.store_ports import StateChange
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.state import rows
 from store.state.anchors import Anchors
 from store.state.keys import SortedKeys

@@ -19,7 +19,7 @@ from domain.ports import Clock, Timer
 from domain.record import Record
 from domain.store_ports import StateChange
 from domain.transaction import Questions, TransactionListener
-from store.log.commit import Done
+from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
