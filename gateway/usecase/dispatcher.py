@@ -1,4 +1,4 @@
-"""Commands to verbs: the one table of everything that the gateway can do."""
+"""The dispatcher: one table from command classes to the use cases' verbs."""
 
 from __future__ import annotations
 
@@ -40,12 +40,22 @@ from gateway.usecase.tools.node_policy import PolicyChanging
 from gateway.usecase.tools.relay import Relaying
 
 PERM_INHERIT = 1
+"""Bit of a topic's permission: new topics inherit from it (RocketMQ: PermName.PERM_INHERIT)."""
 
 
 class Dispatcher:
     """The use cases, composed over the ports. `handle` never raises for what a client did.
 
-    reviews   those of use cases that hold requests: to be called when rights have changed
+    counters       message counters of the node
+    topics         topics as configuration
+    rights         rights of groups to consume
+    groups         groups as configuration
+    sending        appends messages, for other use cases too
+    dead_letters   moves messages to dead-letter topics
+    receiving      message-level consumption (POP)
+    registry       connected members and producers
+    pulling        queue-level consumption
+    reviews        the `review` functions of use cases with parked calls, to be called when rights have changed
     """
 
     def __init__(
@@ -127,7 +137,7 @@ class Dispatcher:
                 self.reviews.append(review)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Carry out one command; its answer goes to `session`, now or later."""
+        """Carry out one command; its answer goes to `connection`, now or later. Refused NOT_SUPPORTED when no verb is there."""
         verb = self._verbs.get(type(command))
         if verb is not None:
             verb(connection, command)
@@ -145,7 +155,7 @@ def _disconnected(connection: ClientConnection, command: Disconnected) -> None:
 
 
 def system_topics(cluster: str, broker: str) -> list[Topic]:
-    """Topics that RocketMQ clients and tools expect to find: the template, and those named after cluster and broker."""
+    """Topics that RocketMQ clients and tools expect: the template, and those named after cluster and broker."""
     return [
         Topic(address.TEMPLATE_TOPIC, 8, 8, PERM_READ_WRITE | PERM_INHERIT),
         Topic(cluster, 16, 16, PERM_READ_WRITE | PERM_INHERIT),

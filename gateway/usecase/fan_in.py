@@ -1,4 +1,4 @@
-"""One question about many places, and what was answered when all have answered."""
+"""Fan-in: one question about many places, and one call with the answers when all of them are there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Place = TypeVarTuple("Place")
 
 @final
 class FanIn(Generic[Answer, *Place]):
-    """Asks `ask` about each place, and calls `then` once: with the answers by place, and the first failure or None.
+    """Calls `ask` for each place, then `then` once, with the answers by place and the first failure or None.
 
-    Answers may come at once or later, and in any order; answers and failure are told in the order of the places. A place
-    that failed has no answer; one that is named twice is asked about once.
+    `ask` may answer before it returns or later, and in any order; answers and failure are those in the order of the places. A
+    place that failed has no answer; a place that is named twice is asked about once.
     """
 
     __slots__ = ("_answers", "_ask", "_open", "_places", "_then")
@@ -34,19 +34,19 @@ class FanIn(Generic[Answer, *Place]):
         self._open = 0
 
     def start(self, places: Iterable[tuple[*Place]]) -> None:
-        """Ask. Without a place it is over at once."""
+        """Ask about each of `places`. Without a place `then` is called at once."""
         self._places = list(dict.fromkeys(places))
-        # One more than there are places, so that answers which come at once do not end the round early.
+        # One more than there are places, so that answers which come before `ask` returns do not end the fan-in early.
         self._open = len(self._places) + 1
         for place in self._places:
             self._ask(*place, partial(self._take, place))
-        self._over()
+        self._count_down()
 
     def _take(self, place: tuple[*Place], answer: Answer | Failure) -> None:
         self._answers[place] = answer
-        self._over()
+        self._count_down()
 
-    def _over(self) -> None:
+    def _count_down(self) -> None:
         self._open -= 1
         if self._open > 0:
             return

@@ -1,4 +1,4 @@
-"""What a use case is to the dispatcher."""
+"""The contract between the dispatcher and a use case."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from domain.command import Command
 from gateway.connection.client_connection import ClientConnection
 
 Verb = Callable[[ClientConnection, Any], None]
+"""Carries out one command of its class for a connection, which gets the answer now or later."""
 
 
 class UseCase(Protocol):
-    """A set of verbs: command class -> what to do. The dispatcher merges the tables of all use cases."""
+    """A set of verbs. The dispatcher merges the tables of all use cases."""
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """Command classes that this use case handles."""
+        """Command class -> verb, for every command that this use case handles."""

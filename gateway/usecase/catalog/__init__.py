@@ -1,1 +1,1 @@
-"""Topics and consumer groups as configuration: found, made, changed, deleted, counted."""
+"""Topics and consumer groups as configuration: created, changed, listed, deleted, counted."""

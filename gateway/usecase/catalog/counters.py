@@ -1,4 +1,4 @@
-"""Counting what flows: by topic in, by topic and group out, and in all; over a minute, an hour and a day."""
+"""Counters of messages: in by topic, out by topic and group, and in total; over a minute, an hour and a day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TICK_S: Final = 10
 TICK_NS: Final = TICK_S * limits.SECOND_NS
 DAY_MS: Final = 86_400_000
 COUNTERS_MAX: Final = 16_384
-"""Counters of one kind. When there are as many, those of which a day saw nothing make room; else a new one is not kept."""
+"""Counters of one kind. A new one beyond it replaces those that counted nothing for a day, or is not kept."""
 
 _NAMES: Final[Mapping[str, tuple[str, int]]] = {
     "TOPIC_PUT_NUMS": ("put", 0),
@@ -28,12 +28,12 @@ _NAMES: Final[Mapping[str, tuple[str, int]]] = {
     "BROKER_PUT_NUMS": ("all-put", 0),
     "BROKER_GET_NUMS": ("all-got", 0),
 }
-"""RocketMQ's names of statistics -> what is counted, and which number of it."""
+"""RocketMQ's name of a statistic -> (kind of counter, column: 0 messages, 1 bytes)."""
 
 
 @final
 class CountWindow:
-    """Numbers in slots of `ticks` ticks, of which the latest `slots` are kept. Turning is done by whoever looks or adds."""
+    """Sums in time slots of `ticks` ticks each. The latest `slots` slots are kept; `add` and `sum` drop older ones."""
 
     __slots__ = ("_at", "_rows", "_ticks")
 
@@ -43,14 +43,14 @@ class CountWindow:
         self._at = -1
 
     def add(self, count: int, size: int, times: int, tick: int) -> None:
-        """`count` messages of `size` bytes went by, `times` times."""
+        """Add `count` messages of `size` bytes in total, which passed in `times` calls, to the slot of `tick`."""
         row = self._turn(tick)
         row[0] += count
         row[1] += size
         row[2] += times
 
     def sum(self, tick: int, slots: int) -> tuple[int, int, int]:
-        """(messages, bytes, times) in the latest `slots` slots, the one under way among them."""
+        """(messages, bytes, calls) in the latest `slots` slots, the current one included."""
         self._turn(tick)
         size = len(self._rows)
         rows = [self._rows[(self._at - back) % size] for back in range(slots)]
@@ -68,9 +68,9 @@ class CountWindow:
 
 @final
 class Counter:
-    """One thing that is counted: a minute, an hour and a day of it, and all.
+    """Counts messages over a minute, an hour, a day, and since the start.
 
-    What goes by in one tick is three additions; the windows get it when the tick is over, or when somebody looks.
+    A call of `add` costs three additions; the sums of a tick are added to the windows when the tick ends or a window is read.
     """
 
     __slots__ = ("_count", "_day", "_hour", "_minute", "_size", "_tick", "_times", "_total")
@@ -86,7 +86,7 @@ class Counter:
         self._times = 0
 
     def add(self, count: int, size: int, tick: int) -> None:
-        """`count` messages of `size` bytes went by at once."""
+        """Count `count` messages of `size` bytes in total."""
         if tick != self._tick:
             self.settle(tick)
         self._count += count
@@ -94,16 +94,16 @@ class Counter:
         self._times += 1
 
     def begin(self, total: int) -> None:
-        """What was there before it is no part of any window."""
+        """Begin at `total`, which is part of no window."""
         self._total = total
 
     def reach(self, total: int, tick: int) -> None:
-        """It is `total` by now; what is new since it was told last went by in this tick."""
+        """Raise the count to `total`; what is new since the last call counts in this tick."""
         if total > self.total():
             self.add(total - self.total(), 0, tick)
 
     def settle(self, tick: int) -> None:
-        """Give the windows what they have not got yet."""
+        """Add the sums of the last tick to the windows."""
         if self._times:
             for window in (self._minute, self._hour, self._day):
                 window.add(self._count, self._size, self._times, self._tick)
@@ -112,28 +112,28 @@ class Counter:
         self._tick = tick
 
     def total(self) -> int:
-        """All messages."""
+        """Messages since the start."""
         return self._total + self._count
 
     def minute(self, tick: int) -> CountWindow:
-        """The last minute."""
+        """The window of the last minute."""
         self.settle(tick)
         return self._minute
 
     def hour(self, tick: int) -> CountWindow:
-        """The last hour."""
+        """The window of the last hour."""
         self.settle(tick)
         return self._hour
 
     def day(self, tick: int) -> CountWindow:
-        """The last day."""
+        """The window of the last day."""
         self.settle(tick)
         return self._day
 
 
 @final
 class MessageCounters:
-    """QueryRates, and as a StoreListener the count of what comes in; receivers tell what goes out."""
+    """The verb QueryRates. As a StoreListener it counts messages that are stored; `received` and `pulled` count deliveries."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -154,7 +154,7 @@ class MessageCounters:
         return {QueryRates: self._query}
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """Messages have come in."""
+        """Count messages that were stored."""
         counter = self._put.get(topic)
         if counter is None:
             counter = Counter()
@@ -166,24 +166,24 @@ class MessageCounters:
         self._all_put.add(count, size, self._tick)
 
     def follow(self, name: str, total: Callable[[], int]) -> None:
-        """Have a count that somebody else keeps among the figures, by the second; it is looked at once a tick."""
+        """Add a count that is kept elsewhere to the figures, as a rate by the second. `total` is called once a tick."""
         counter = Counter()
         counter.begin(total())
         self._followed[name] = (total, counter)
 
     def freed(self, group: str, topic: str) -> None:
-        """Leases are not counted."""
+        """Do nothing: leases are not counted."""
 
     def pulled(self, group: str, topic: str, records: Sequence[bytes]) -> None:
-        """`group` has been given messages, as records."""
+        """Count messages that `group` has pulled."""
         count = len(records)
-        self._gone(group, topic, count, len(records[0]) if count == 1 else sum(map(len, records)))
+        self._delivered(group, topic, count, len(records[0]) if count == 1 else sum(map(len, records)))
 
     def received(self, group: str, topic: str, messages: Sequence[Leased]) -> None:
-        """`group` has been given messages, on lease."""
-        self._gone(group, topic, len(messages), sum([len(message.record) for message in messages]))
+        """Count messages that `group` has received."""
+        self._delivered(group, topic, len(messages), sum([len(message.record) for message in messages]))
 
-    def _gone(self, group: str, topic: str, count: int, size: int) -> None:
+    def _delivered(self, group: str, topic: str, count: int, size: int) -> None:
         counter = self._got.get((topic, group))
         if counter is None:
             counter = Counter()
@@ -193,17 +193,17 @@ class MessageCounters:
         self._all_got.add(count, size, self._tick)
 
     def per_second(self, group: str) -> float:
-        """Messages a second that `group` was given in the last minute, over all topics."""
+        """Messages a second that were delivered to `group` in the last minute, over all topics."""
         found = [counter.minute(self._tick).sum(self._tick, 7)[0] for (_, name), counter in self._got.items() if name == group]
         return sum(found) / self._seconds(1, 7)
 
     def put_per_second(self, topic: str) -> float:
-        """Messages a second that came into `topic` in the last minute."""
+        """Messages a second that were stored in `topic` in the last minute."""
         counter = self._put.get(topic)
         return counter.minute(self._tick).sum(self._tick, 7)[0] / self._seconds(1, 7) if counter is not None else 0.0
 
     def figures(self) -> dict[str, float]:
-        """Totals, and messages a second over 10 s, a minute and ten minutes, for both directions."""
+        """Totals, and messages a second over 10 s, a minute and ten minutes, of messages stored (put) and delivered (got)."""
         found: dict[str, float] = {}
         for name, counter in (("put", self._all_put), ("got", self._all_got)):
             yesterday, today = self._totals_at_midnight[name]
@@ -244,10 +244,10 @@ class MessageCounters:
         return FlowRate(found[at], found[at] / self._seconds(ticks, slots), found[at] / found[2] if found[2] else 0.0)
 
     def _seconds(self, ticks: int, slots: int) -> float:
-        """How long the latest slots have lasted: all but the last are whole, unless the node is younger than that."""
+        """Seconds that the latest `slots` slots cover: the last one is still open, and the node may be younger than them."""
         up_s = (self._clock.monotonic_ns() - self._began_ns) / limits.SECOND_NS
-        under_way = up_s - self._tick // ticks * ticks * TICK_S
-        return max(1.0, min(up_s, (slots - 1) * ticks * TICK_S + under_way))
+        open_s = up_s - self._tick // ticks * ticks * TICK_S
+        return max(1.0, min(up_s, (slots - 1) * ticks * TICK_S + open_s))
 
     def _has_room(self, counters: dict[str, Counter] | dict[tuple[str, str], Counter]) -> bool:
         if len(counters) < COUNTERS_MAX:

@@ -1,4 +1,4 @@
-"""Consumer groups as configuration: found, made on first use, listed, changed, deleted."""
+"""Consumer groups as configuration: created on first use or by a tool, changed, listed, deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Then = Callable[[Group | Failure], None]
 
 
 class Groups:
-    """The consumer groups that the gateway knows, with the policy of making them."""
+    """The verbs QueryGroup, ListGroups, PutGroup and DeleteGroup, and `ensure` for use cases that need a group."""
 
     def __init__(self, metadata: Metadata, positions: GroupPositions, clock: Clock, policy: NodePolicy, rights: Rights) -> None:
         self._metadata = metadata
@@ -36,11 +36,11 @@ class Groups:
         return {QueryGroup: self._query, ListGroups: self._list, PutGroup: self._put, DeleteGroup: self._delete}
 
     def find(self, name: str) -> Group | None:
-        """One group as it is now."""
+        """A group by name, None when it does not exist."""
         return self._metadata.group(name)
 
     def ensure(self, name: str, then: Then) -> None:
-        """Hand `then` the group, made first when policy allows. GROUP_ILLEGAL, GROUP_NOT_FOUND, or what the store refused."""
+        """Call `then` with the group, created when the policy allows. GROUP_ILLEGAL, GROUP_NOT_FOUND, or as the store."""
         group = self._metadata.group(name)
         if group is not None:
             then(group)

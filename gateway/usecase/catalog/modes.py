@@ -1,4 +1,4 @@
-"""How a group consumes a topic, as tools set it: by PULL or by POP (RocketMQ's MessageRequestModeManager)."""
+"""Request modes: a group consumes a topic by PULL or by POP, as tools set it (RocketMQ: MessageRequestModeManager)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _MODES = "mode"
 
 
 class Modes:
-    """The modes that were set; PULL where none was. Kept durably, for topics of this node and of brokers that registered."""
+    """The verbs SetRequestMode, QueryRequestMode and ListModes. The mode is PULL where none was set.
+
+    Modes are stored durably, for topics of this node and of brokers that are registered with it.
+    """
 
     def __init__(self, groups: Groups, metadata: Metadata, routes: BrokerRoutes, state: State) -> None:
         self._groups = groups
@@ -52,7 +55,7 @@ class Modes:
         self._groups.ensure(command.group, ready)
 
     def _unsettable(self, command: SetRequestMode) -> Failure | None:
-        """Why there is nothing whose mode could be set: what is kept of it stays bounded by the topics and groups there are."""
+        """Why the mode may not be set, else None. Topic and group must exist, so that the number of stored modes is bounded."""
         if command.mode not in ("PULL", "POP"):
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"the mode is PULL or POP, not {command.mode[:40]!r}")
         if command.topic.startswith(address.RETRY_PREFIX):

@@ -1,4 +1,4 @@
-"""Which queue a message goes to: the same one for the same ordering key, the next one otherwise."""
+"""The queue that a message goes to: the same one for the same ordering key, the next one for messages without a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from domain.message import Message
 from domain.topic import Topic
 
 KNOWN_MAX: Final = 16_384
-"""Keys whose queue is remembered; hashing one costs as much as ten look-ups."""
+"""Keys whose queue is cached: hashing a key costs as much as ten look-ups."""
 
 
 def jump_hash(key: int, buckets: int) -> int:
@@ -25,10 +25,10 @@ def jump_hash(key: int, buckets: int) -> int:
 
 
 class Placement:
-    """Places messages that name no queue.
+    """Chooses queues for messages that name none.
 
-    The message group decides, else the lite topic, else the exact MQTT path (order holds per path), else the queues take
-    turns: the messages of one send go to one queue, as RocketMQ's batches do.
+    The ordering key is the message group, else the lite topic, else the exact MQTT path (order holds per path). Messages
+    without a key go to the queues in turn, those of one send to one queue, as RocketMQ's batches do.
     """
 
     def __init__(self) -> None:
@@ -59,5 +59,5 @@ class Placement:
         return self._turn % queues
 
     def turn(self) -> None:
-        """The next send begins."""
+        """Begin the next send: its messages without a key go to the next queue."""
         self._turn += 1

@@ -1,4 +1,4 @@
-"""What the node does unasked."""
+"""The policy of the node: what it creates on first use, what it permits, and its bounds."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from dataclasses import dataclass
 from typing import Final
 
 STRATEGY: Final = "share.strategy"
-"""Attribute of a group: how its messages are shared out among sessions that are members, one of STRATEGIES."""
+"""Attribute of a group: how its messages are distributed among MQTT sessions that are members, one of STRATEGIES."""
 LEAST: Final = "least-inflight"
 STICKY: Final = "sticky"
 ROUND_ROBIN: Final = "round-robin"
 STRATEGIES: Final = (LEAST, STICKY, ROUND_ROBIN)
 PERMISSIONS: Final = (2, 4, 6)
+"""Write, read, both."""
 SHARES: Final = 100
-"""What shares of receives are of."""
+"""Shares of receives are per cent."""
 
 
 @dataclass(slots=True)
 class NodePolicy:
-    """Creation on first use, rights, bounds. One object for the node: who acts by it looks at it each time, tools change it.
+    """The node has one policy object. Use cases read it at each use, so that tools can change it.
 
-    create_topics, create_groups   make what a client names and nobody made; off: refused as not found
-    queues                         of a topic made that way
-    permission                     of this broker: 2 write, 4 read, 6 both (RocketMQ: brokerPermission). Routes have no more;
-                                   without read nobody receives for a group, without write ordered topics take nothing and
-                                   nothing is sent back
-    latest_max, latest_bytes_max   latest (retained) values that are kept, and bytes of them with their paths; one more is
-                                   refused, removing one and putting a smaller one in its place never is
+    create_topics                  create a topic when a client first names it; off: refused as not found
+    create_groups                  create a group when a client first names it; off: refused as not found
+    queues                         queues of a topic that is created on first use
+    permission                     of this broker: 2 write, 4 read, 6 both (RocketMQ: brokerPermission), also in routes.
+                                   Without read no group receives; without write ordered topics take no messages, and no
+                                   message is sent back
+    latest_max                     latest (retained) values that are stored; one more is refused
+    latest_bytes_max               bytes of latest values with their paths; beyond it only removals and smaller values are taken
     lite_subscriptions_max         lite topics that all clients together may subscribe to; one more is refused
-    lite_syncs_per_s               requests of all clients together that add lite topics, a second's worth at once; 0: no bound
+    lite_syncs_per_s               requests a second, of all clients, that add lite topics; 0: no bound
                                    (ProxyConfig.maxSyncLiteSubscriptionRate)
-    share_strategy                 how shared subscriptions share out where the group does not say: one of STRATEGIES
-    priority_order_ascending       of a topic whose queues are priorities, the one with the highest number is read first; off:
-                                   queue 0
-    priority_again_first_percent   of its receives, so many (0 to 100) look first at what comes again, the others last
+    share_strategy                 distribution of shared subscriptions whose group has no attribute for it: one of STRATEGIES
+    priority_order_ascending       in a topic of type PRIORITY the queue with the highest number is read first; off: queue 0
+    priority_again_first_percent   share of its receives, 0 to 100, that read the retry topic first; the others read it last
     """
 
     create_topics: bool = True

@@ -1,7 +1,7 @@
-"""Topics whose queues are priorities: which queue a message goes to, and in which order a group's receives look at them.
+"""Topics of type PRIORITY: the queue that a message goes to, and the order in which receives read the queues.
 
 RocketMQ's SendMessageProcessor and PopMessageProcessor: the queue's number is the priority, and the highest is read first,
-or the lowest (priorityOrderAsc); what comes again is read last (popFromRetryProbabilityForPriority).
+or the lowest (priorityOrderAsc); the retry topic is read last (popFromRetryProbabilityForPriority).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from domain.topic import PRIORITY_FACTOR, Group, Topic
 from gateway.usecase.catalog.policy import SHARES, NodePolicy
 
 _STEP: Final = 61
-"""Prime to 100: receives by priority are spread among the others, not bunched."""
+"""Has no common divisor with 100, so that receives by priority are spread evenly among the others."""
 
 
 def prioritize(topic: Topic, message: Message) -> None:
-    """Put a message with a priority into the queue of that number, the last one for all above.
+    """Put a message into the queue with the number of its priority, or into the last queue when that is lower.
 
-    What is delayed, ordered or half is not placed by priority: it loses it, as does one whose priority is no number.
+    A message that is delayed, ordered or half, or whose priority is no number, loses the property and is placed as any other.
     """
     stored = message.properties
     digits = properties.find(stored, properties.PRIORITY_START)
@@ -34,9 +34,10 @@ def prioritize(topic: Topic, message: Message) -> None:
 
 @final
 class PriorityReads:
-    """Of a hundred receives, as many as `priority.factor` of the group says look at the queues by priority.
+    """Decides for each receive whether it reads the queues by priority.
 
-    Of those, as many look first at what comes again as the policy says; for the others that has the lowest priority.
+    Of a hundred receives, `priority.factor` of the group (an attribute; all when it is absent) read by priority. Of these,
+    `priority_again_first_percent` of the policy read the group's retry topic first, and the others read it last.
     """
 
     def __init__(self, policy: NodePolicy) -> None:
@@ -45,7 +46,7 @@ class PriorityReads:
         self._again = 0
 
     def queue_id(self, topic: Topic | None, group: Group, command: Receive) -> int:
-        """The queue that `command` leases from, as MessageStore.lease has it."""
+        """The queue that `command` leases from, as a lease of the store names it: a queue, or an order of queues below 0."""
         if topic is None or topic.type != "PRIORITY" or command.ordered or command.queue_id >= 0:
             return command.queue_id
         factor = group.attributes.get(PRIORITY_FACTOR, "")

@@ -1,4 +1,4 @@
-"""Whether a group may read at all, and each topic: what administrators have said, apart from access control.
+"""Rights of groups to consume at all, and to consume each topic, as administrators set them apart from access control.
 
 RocketMQ's SubscriptionGroupManager (forbiddenTable) and the checks of its PullMessageProcessor and PopMessageProcessor.
 """
@@ -23,9 +23,9 @@ _FORBIDDEN: Final = "forbidden"
 
 
 class Rights:
-    """SetReadable, and the question that everybody asks who reads for a group.
+    """The verb SetReadable, and `refusal` for use cases that read for a group.
 
-    What is forbidden is kept durably, by topic and group, and in memory: groups of which nothing was said cost a look-up.
+    Forbidden pairs of topic and group are stored durably and kept in memory, so that a check costs one look-up.
     """
 
     def __init__(self, metadata: Metadata, state: State, policy: NodePolicy) -> None:
@@ -39,9 +39,9 @@ class Rights:
         return {SetReadable: self._set}
 
     def refusal(self, name: str, topic: str, broadcast: bool = False) -> Failure | None:
-        """Why group `name` may not read `topic` now: NOT_ALLOWED; None when it may, and when there is no such group.
+        """NOT_ALLOWED when group `name` may not read `topic` now; None when it may, or when there is no such group.
 
-        `broadcast`: as a member that reads everything.
+        `broadcast`: the member reads all messages (RocketMQ: BROADCASTING).
         """
         if not self._policy.permission & PERM_READ:
             return Failure(ErrorCode.NOT_ALLOWED, "the broker pulling message is forbidden: brokerPermission is without read")
@@ -58,7 +58,7 @@ class Rights:
         return None
 
     def forbidden(self) -> Mapping[str, list[str]]:
-        """Group -> topics that it may not read."""
+        """Group -> topics that it may not read, sorted."""
         found: dict[str, list[str]] = {}
         for key in sorted(self._forbidden):
             topic, _, name = key.rpartition("@")
@@ -66,7 +66,7 @@ class Rights:
         return found
 
     def forget(self, name: str) -> None:
-        """A group is about to be deleted: in the log, its rights go before it."""
+        """Remove the rights of a group that is about to be deleted; in the log they are removed before the group."""
         keys = [_key(name, topic) for topic in self.forbidden().get(name, ())]
         if keys:
             self._state.put([StateChange(_FORBIDDEN, key.encode(), None) for key in keys], None)
@@ -97,7 +97,7 @@ class Rights:
         self._state.put([StateChange(_FORBIDDEN, key.encode(), None if wanted else b"1")], put)
 
     def _unknown(self, command: SetReadable) -> Failure | None:
-        """What is kept stays bounded by the groups and topics that there are."""
+        """Why the pair may not be stored: group and topic must exist, so that the number of stored pairs is bounded."""
         if self._metadata.group(command.group) is None:
             return Failure(ErrorCode.GROUP_NOT_FOUND, f"group {command.group} does not exist")
         if self._metadata.topic(command.topic) is None:

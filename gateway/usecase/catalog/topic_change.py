@@ -1,4 +1,4 @@
-"""Changing a part of a topic: what is not named stays as it is."""
+"""Changing a topic in part: fields that are not named stay as they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
 
 
 class TopicChanging:
-    """ChangeTopic, on top of the PutTopic of `topics`."""
+    """The verb ChangeTopic, which merges the change and carries it out by the PutTopic of `topics`."""
 
     def __init__(self, metadata: Metadata, topics: UseCase) -> None:
         self._metadata = metadata
@@ -38,7 +38,7 @@ class TopicChanging:
             self._put(connection, PutTopic(command.ticket, topic))
 
     def merged(self, change: TopicChange) -> Topic | Failure:
-        """The topic as it will be; ARGUMENT_ILLEGAL for a type or a durability that does not exist."""
+        """The topic with the change. ARGUMENT_ILLEGAL for an attribute, type or durability that is not known or allowed."""
         known = self._metadata.topic(change.name)
         kept = dict(known.attributes) if known is not None else {}
         kept.update(change.attributes)

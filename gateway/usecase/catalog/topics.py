@@ -1,4 +1,4 @@
-"""Topics: found, made on first use, listed, changed, deleted."""
+"""Topics as configuration: created on first use or by a tool, changed, listed, deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Then = Callable[[Topic | Failure], None]
 
 
 class Topics:
-    """The topics that the gateway knows, with the policy of making them."""
+    """The verbs QueryTopic, ListTopics, PutTopic and DeleteTopic, and `ensure` for use cases that need a topic."""
 
     def __init__(self, metadata: Metadata, clock: Clock, policy: NodePolicy) -> None:
         self._metadata = metadata
@@ -34,11 +34,11 @@ class Topics:
         return {QueryTopic: self._query, ListTopics: self._list, PutTopic: self._put, DeleteTopic: self._delete}
 
     def find(self, name: str) -> Topic | None:
-        """A topic that exists."""
+        """A topic by name, None when it does not exist."""
         return self._metadata.topic(name)
 
     def unreadable(self, name: str, queue_id: int = -1) -> Failure | None:
-        """Why nobody may receive from the topic, or from that queue of it: TOPIC_NOT_FOUND, NOT_ALLOWED, QUEUE_ILLEGAL."""
+        """Why no client may receive from the topic or the queue, else None: TOPIC_NOT_FOUND, NOT_ALLOWED, QUEUE_ILLEGAL."""
         topic = self._metadata.topic(name)
         if topic is None:
             return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
@@ -49,19 +49,19 @@ class Topics:
         return None
 
     def to_read(self, name: str) -> Topic | None:
-        """What a reader by offset finds: a topic, or a light queue, which is as a topic of one (LmqTopicConfigManager)."""
-        parent, light = lite.split(name)
-        if not light:
+        """The topic for a reader by offset. A lite topic's queue is read as a topic with one queue (LmqTopicConfigManager)."""
+        parent, lite_topic = lite.split(name)
+        if not lite_topic:
             return self._metadata.topic(name)
         topic = self._metadata.topic(parent)
-        if topic is None or topic.type != "LITE" or not lite.is_name(light):
+        if topic is None or topic.type != "LITE" or not lite.is_name(lite_topic):
             return None
         return replace(topic, name=name, read_queues=1, write_queues=1)
 
     def ensure(self, name: str, then: Then, queues: int = 0) -> None:
-        """Hand `then` the topic, made first when policy allows. TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or what the store refused.
+        """Call `then` with the topic, created when the policy allows. Failure: TOPIC_ILLEGAL, TOPIC_NOT_FOUND, or the store's.
 
-        `queues`: what the one who names it wants, 0 nothing; it gets no more than policy has for everybody.
+        `queues`: how many the client wants for a new topic, at most those of the policy; 0: those of the policy.
         """
         topic = self._metadata.topic(name)
         if topic is not None:
@@ -86,7 +86,7 @@ class Topics:
                 name,
                 read_queues=count,
                 write_queues=count,
-                # Nobody said what it is for: every kind of message is welcome until somebody does.
+                # A topic that is created on first use takes messages of every type.
                 type="NORMAL" if derived else "MIXED",
                 durability=self._metadata.default_durability(),
                 created_ms=self._clock.wall_ms(),
@@ -146,7 +146,7 @@ class Topics:
         def deleted(result: None | Failure) -> None:
             connection.answer(Done(command.ticket) if result is None else Refused(command.ticket, result))
 
-        # What was to come again of it by POP goes too: else a topic of the same name would hand it out.
+        # Its POP retry topics are deleted too: a new topic of the same name must not deliver their messages.
         for group in self._metadata.groups():
             retry_topic = address.pop_retry_topic(group.name, command.topic)
             if self._metadata.topic(retry_topic) is not None and not self._is_of_others(retry_topic, command.topic):
@@ -154,7 +154,7 @@ class Topics:
         self._metadata.delete_topic(command.topic, deleted)
 
     def _is_of_others(self, retry_topic: str, topic: str) -> bool:
-        """True when the name, which does not tell where the group ends, is that of another group or topic too."""
+        """True when another group and topic have the same retry topic: its name does not tell where the group's name ends."""
         known = self._metadata
         if known.group(retry_topic.removeprefix(address.RETRY_PREFIX)) is not None:
             return True
@@ -163,17 +163,17 @@ class Topics:
 
 
 def queues_of_derived(metadata: Metadata, name: str) -> int:
-    """One, and of a group's retry topic as many as the group says (RocketMQ: retryQueueNums)."""
+    """Queues of a derived topic: those of the group (RocketMQ: retryQueueNums) for its retry topic, else 1."""
     group = metadata.group(name[len(address.RETRY_PREFIX) :]) if name.startswith(address.RETRY_PREFIX) else None
     return min(max(group.retry_queues, 1), limits.QUEUES_PER_TOPIC_MAX) if group is not None else 1
 
 
 def _dropped(_: None | Failure) -> None:
-    """What the log refuses of it, it refuses of the topic itself, which is deleted after it."""
+    """Ignore the result: when the log refuses this deletion, it also refuses that of the topic itself, which follows."""
 
 
 def _illegal(topic: Topic) -> Failure | None:
-    """Why `topic` cannot be made, or None."""
+    """Why `topic` cannot be created, else None."""
     if not address.is_topic(topic.name):
         return Failure(ErrorCode.TOPIC_ILLEGAL, f"topic {topic.name!r}: 1 to 127 of the characters % | a-z A-Z 0-9 _ -")
     if address.is_system_topic(topic.name):

@@ -1,4 +1,4 @@
-"""The limit of attempts for members that pull: a leased message that has used them up goes to the dead-letter topic."""
+"""The limit of attempts for members that pull: a leased message whose attempts are used up becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gateway.usecase.consume.dead_letters import DeadLetters
 
 
 class AttemptLimit:
-    """Looks at what a pull has leased; what was only read is never leased, and never looked at."""
+    """Applies the limit to pulls that lease. A pull that only reads counts no attempts and is not passed here."""
 
     def __init__(self, groups: Groups, dead_letters: DeadLetters) -> None:
         self._groups = groups
         self._dead_letters = dead_letters
 
     def pulled(self, command: Pull, result: ReadResult, then: Callable[[ReadResult], None]) -> None:
-        """`then` gets `result` less the messages that were delivered too often; those are buried, and their leases settled.
+        """Move exhausted messages of `result` to the dead-letter topic, then call `then` with the others.
 
-        It gets it when they are. One that could not be buried ends it: what the member reports later would settle it unburied,
-        and in an ordered group what follows has to wait.
+        A message that could not be moved ends the result before it, and the member asks for it again: a later report of the
+        member would settle it without a dead letter, and an ordered group must not go on behind it.
         """
         group = self._groups.find(command.group)
         if group is None or command.topic.startswith(address.RETRY_PREFIX):
@@ -45,20 +45,21 @@ class AttemptLimit:
             return
         left = replace(result, records=kept, status="FOUND" if kept else "NO_MATCH")
 
-        def buried(stuck: set[bytes]) -> None:
-            then(_before(left, [message for message in exhausted if ordering_key(message[2]) in stuck]) if stuck else left)
+        def moved(blocked_keys: set[bytes]) -> None:
+            blocked = [message for message in exhausted if ordering_key(message[2]) in blocked_keys] if blocked_keys else []
+            then(_before(left, blocked) if blocked else left)
 
-        store_dead_letters(self._dead_letters, command.group, exhausted, buried)
+        store_dead_letters(self._dead_letters, command.group, exhausted, moved)
 
 
-def _before(left: ReadResult, stuck: list[ExhaustedMessage]) -> ReadResult:
-    """What stands before the first message that is stuck; the member asks for that one again."""
-    offset = stuck[0][1].queue_offset
+def _before(left: ReadResult, blocked: list[ExhaustedMessage]) -> ReadResult:
+    """The records before the first message that could not be moved; the next offset is that message's."""
+    offset = blocked[0][1].queue_offset
     records = [data for data in left.records if Record(data).queue_offset < offset]
     return replace(left, records=records, status="FOUND" if records else "EMPTY", next_offset=offset)
 
 
 def leased(command: Pull, result: ReadResult, record: Record) -> Receipt:
-    """What names the lease of a message that a pull has leased."""
+    """The receipt of a message that a pull has leased."""
     offset = record.queue_offset
     return Receipt(offset, result.pop_ms, 0, 0, RETRY_NONE, "", command.queue_id, offset, record.physical_offset)

@@ -1,4 +1,8 @@
-"""Dead letters of one answer: what may not pass them, in a message group or by a report, waits until copies are stored."""
+"""Dead letters of one answer, stored before the answer is given.
+
+Messages behind a dead letter must not be delivered before its copy is stored when an order holds, or when the member reports
+an offset that would settle both.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.fan_in import FanIn
 
 ExhaustedMessage = tuple[str, Receipt, bytes]
-"""A message whose attempts are used up: the topic that was asked for, its lease, its record."""
+"""A message whose attempts are used up: (topic of the command, receipt of its lease, record)."""
 
 
 def ordering_key(record: bytes) -> bytes:
-    """What a record has its place in: its lite topic, and its message group there; b"" for none."""
+    """Messages with the same key are delivered in order: the lite topic and the message group, each empty where it has none."""
     stored = Record(record).properties
     return lite.name_in(stored).encode() + b"\x00" + properties.find(stored, properties.SHARDING_KEY_START)
 

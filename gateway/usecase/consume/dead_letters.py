@@ -1,4 +1,4 @@
-"""Dead letters: a message whose attempts are used up is copied to `%DLQ%group` and retired where it was."""
+"""Dead letters: a message whose attempts are used up is copied to `%DLQ%group`, then its lease is settled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARKED = (
 
 
 def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mapping[str, str]) -> Message:
-    """A message for `topic` with body and properties of `record`, less old delays and light queues, with `changes` set."""
+    """A message for `topic` with body and properties of `record`, without its delay and lite topic, with `changes` set."""
     kept = properties.without(record.properties, _PARKED)
     return Message(
         topic,
@@ -40,7 +40,7 @@ def copy_of(record: Record, topic: str, *, reconsume_times: int, changes: Mappin
 
 
 def make_dead_letter(group: str, message: Message) -> None:
-    """Make a message that was meant for the retry topic of `group` one for its dead-letter topic."""
+    """Change a message for the retry topic of `group` into one for its dead-letter topic, queue 0."""
     stored = properties.without(message.properties, _PARKED)
     origin = properties.text(stored, properties.RETRY_TOPIC) or message.topic
     origin_id = properties.text(stored, properties.ORIGIN_MESSAGE_ID) or properties.text(stored, properties.UNIQ_KEY)
@@ -51,20 +51,20 @@ def make_dead_letter(group: str, message: Message) -> None:
 
 
 def leased_topic(group: str, topic: str, receipt: Receipt) -> str:
-    """The topic whose queue a receipt speaks of: the group's retry topic when its flag says so."""
+    """The topic whose queue a receipt names: the group's retry topic when the receipt's retry flag is set, else `topic`."""
     if receipt.retry == RETRY_NONE or topic.startswith(address.RETRY_PREFIX):
         return topic
     return address.pop_retry_topic(group, topic)
 
 
 def _offset(queue: str, record: bytes) -> int:
-    """The offset of a record in the queue that it was read from."""
+    """The offset of a record in `queue`; a record has another offset in the queue of its lite topic."""
     view = Record(record)
     return lite.offset_in(view.properties) if queue.startswith(lite.PREFIX) else view.queue_offset
 
 
 class DeadLetters:
-    """The DeadLetter verb, and `move` for messages that the gateway itself gives up."""
+    """The verb DeadLetter, and `move` for messages whose attempts are used up."""
 
     def __init__(self, log: MessageLog, leases: Leases, positions: GroupPositions, sending: Sending) -> None:
         self._log = log
@@ -84,7 +84,10 @@ class DeadLetters:
         record: bytes,
         done: Callable[[None | Failure], None] | None,
     ) -> None:
-        """Copy `record` to the dead-letter topic, then settle its lease; a crash between leaves two copies, never none."""
+        """Copy `record` to the dead-letter topic of `group`, then settle its lease, then call `done`.
+
+        A crash between copy and settlement leaves two copies, never none. Failure: what the append or the settlement gave.
+        """
         view = Record(record)
         stored = view.properties
         message_id = properties.text(stored, properties.UNIQ_KEY)
@@ -116,7 +119,7 @@ class DeadLetters:
         self.move_leased(command.group, command.topic, command.receipt, answer)
 
     def move_leased(self, group: str, topic: str, receipt: Receipt, answer: Callable[[None | Failure], None]) -> None:
-        """Bury the message that a receipt names; harmless when it is settled already."""
+        """Move the message of a receipt. Harmless when it is settled already. Failure: RECEIPT_INVALID, and as `move`."""
         leased = leased_topic(group, topic, receipt)
 
         def read(result: ReadResult | Failure) -> None:
@@ -129,7 +132,7 @@ class DeadLetters:
 
         def position(result: int | Failure) -> None:
             if not isinstance(result, Failure) and result > receipt.queue_offset:
-                answer(None)  # buried or acknowledged before
+                answer(None)  # moved or acknowledged before
                 return
             self._log.read(ReadRequest(leased, receipt.queue_id, receipt.queue_offset, 1, limits.PULL_BYTES_MAX), read)
 

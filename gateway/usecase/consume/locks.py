@@ -1,4 +1,4 @@
-"""Queue locks for orderly consumers: one client of a group owns a queue while it renews."""
+"""Queue locks for orderly consumers: one client of a group holds the lock of a queue while it renews it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb
 
 LOCK_NS: Final = 60 * limits.SECOND_NS
+"""Time from its last renewal to the end of a lock."""
 LOCKS_SWEPT_ABOVE: Final = 10_000
+"""Number of locks above which those that have ended are removed."""
 
 
 class Locks:
-    """LockQueues. A lock ends 60 s after its last renewal, as RocketMQ's RebalanceLockManager has it."""
+    """The verb LockQueues. A lock ends 60 s after its last renewal (RocketMQ: RebalanceLockManager)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,7 +30,7 @@ class Locks:
         return {LockQueues: self._lock}
 
     def is_locked(self, group: str) -> bool:
-        """True while some client of `group` holds a queue."""
+        """True while a client of `group` holds the lock of a queue."""
         now = self._clock.monotonic_ns()
         return any(key[0] == group and held[1] > now for key, held in self._held.items())
 

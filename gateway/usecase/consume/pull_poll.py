@@ -116,7 +116,7 @@ class PullContext:
 
     def reset_offset(self, command: Pull) -> int | None:
         """The offset that the reader has to go on at since its group's position was reset; None: at the one it asks for."""
-        return self.resets.instead(command.group, command.topic, command.queue_id, command.offset)
+        return self.resets.required_offset(command.group, command.topic, command.queue_id, command.offset)
 
 
 @final

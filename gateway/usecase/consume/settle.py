@@ -1,4 +1,4 @@
-"""Settling: acknowledging leases, moving their ends, and giving messages back to a retry topic."""
+"""Settling: acknowledging leases, moving their ends, and sending messages back to the group's retry topic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Settling:
-    """Acknowledge, Extend, SendBack, Retry."""
+    """The verbs Acknowledge, Extend, SendBack and SendRetry."""
 
     def __init__(
         self, log: MessageLog, leases: Leases, groups: Groups, sending: Sending, locks: Locks, policy: NodePolicy
@@ -43,7 +43,7 @@ class Settling:
         self._sending = sending
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """Acknowledge, Extend, SendBack, Retry."""
+        """Acknowledge, Extend, SendBack, SendRetry."""
         return {
             Acknowledge: self._acknowledge,
             Extend: self._extend,
@@ -107,7 +107,7 @@ class Settling:
                 connection.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, text)))
                 return
             if group.retry_queues == 0:
-                # A group that has no queue for it retries nothing, and has no dead letters either.
+                # A group without retry queues retries nothing and has no dead letters (RocketMQ: retryQueueNums 0).
                 connection.answer(Done(command.ticket))
                 return
 
@@ -137,7 +137,7 @@ class Settling:
             if command.delay_level <= 0 and group.retry != DEFAULT:
                 changes[properties.TIMER_DELAY_MS] = str(group.retry.delay_ms(times))
             else:
-                # The default policy is the list of levels, and a level is what RocketMQ's tools know to show.
+                # The default policy is the list of delay levels; RocketMQ's tools show a level, not a time.
                 level = command.delay_level if command.delay_level > 0 else 3 + times
                 changes[properties.DELAY] = str(min(level, _LEVELS))
             message = copy_of(record, address.retry_topic(group.name), reconsume_times=times + 1, changes=changes)
@@ -171,7 +171,10 @@ def _by_topic(
     command: Acknowledge | Extend,
     done: Callable[[list[Outcome] | Failure], None],
 ) -> None:
-    """Call `verb` for the receipts of a topic and for those of its retry topic; `done` gets the outcomes in their order."""
+    """Call `verb` once for the receipts of the topic and once for those of the group's retry topic.
+
+    `done` gets the outcomes in the order of the command's receipts, or the first failure.
+    """
     receipts = command.receipts
     parts: dict[str, list[int]] = {}
     for at, receipt in enumerate(receipts):
@@ -180,11 +183,11 @@ def _by_topic(
     def settle(topic: str, settled: Callable[[list[Outcome] | Failure], None]) -> None:
         verb(command.group, topic, [receipts[at] for at in parts[topic]], settled)
 
-    def over(found: dict[tuple[str], list[Outcome]], failure: Failure | None) -> None:
+    def settled_all(found: dict[tuple[str], list[Outcome]], failure: Failure | None) -> None:
         if failure is not None:
             done(failure)
             return
         outcomes = {at: each for (topic,), part in found.items() for at, each in zip(parts[topic], part, strict=True)}
         done([outcomes[at] for at in range(len(receipts))])
 
-    FanIn(settle, over).start([(topic,) for topic in parts])
+    FanIn(settle, settled_all).start([(topic,) for topic in parts])

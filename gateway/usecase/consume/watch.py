@@ -1,4 +1,4 @@
-"""Live messages by path: Watch and Unwatch. Nothing is kept for a watcher that is away."""
+"""Watching: new messages by path, while the connection is open. Nothing is kept for a watcher that is away."""
 
 from __future__ import annotations
 
@@ -19,12 +19,20 @@ from gateway.usecase.consume.long_polls import RightsCheck
 from gateway.usecase.handler import Verb
 
 PENDING_MAX: Final = 4_096
-WATCHES_PER_SESSION_MAX: Final = 1_024
+"""Records that one watch may have waiting for the end of a loop turn."""
+WATCHES_PER_CONNECTION_MAX: Final = 1_024
 
 
 @final
 class Watcher:
-    """One watch: whose, what was asked for, and what arrived for it in this loop turn (at most PENDING_MAX records)."""
+    """One watch.
+
+    connection   where records are delivered
+    command      the client's command
+    ticket       the command's ticket, which names the watch on its connection
+    pattern      the command's path filter
+    pending      records that arrived for it in this loop turn, at most PENDING_MAX
+    """
 
     __slots__ = ("command", "connection", "pattern", "pending", "ticket")
 
@@ -37,9 +45,9 @@ class Watcher:
 
 
 class Watches:
-    """Watch, Unwatch, and the listener of the store that feeds them: one Delivered a watcher a loop turn.
+    """The verbs Watch and Unwatch. As a StoreListener it delivers new records: one Delivered a watch and loop turn.
 
-    `dropped` counts records that a watcher lost because more than PENDING_MAX came in one turn; the oldest go.
+    dropped   records that watches lost, the oldest first, since more than PENDING_MAX arrived in one loop turn
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -55,11 +63,11 @@ class Watches:
 
     @property
     def watching(self) -> int:
-        """How many watches are on."""
+        """Watches that are on."""
         return self._routes.size
 
     def watch(self, connection: ClientConnection, command: Watch) -> None:
-        """Answer Watched and deliver from now on. Refused FILTER_ILLEGAL, or QUOTA beyond WATCHES_PER_SESSION_MAX.
+        """Answer Watched and deliver from now on. Refused FILTER_ILLEGAL, or QUOTA beyond WATCHES_PER_CONNECTION_MAX.
 
         A second watch under the same ticket takes the place of the first.
         """
@@ -71,8 +79,8 @@ class Watches:
         if mine is None:
             mine = self._of_connection[connection] = []
             connection.on_close.append(lambda: self._close(connection))
-        if len(mine) >= WATCHES_PER_SESSION_MAX:
-            failure = Failure(ErrorCode.QUOTA, f"a connection may hold {WATCHES_PER_SESSION_MAX} watches")
+        if len(mine) >= WATCHES_PER_CONNECTION_MAX:
+            failure = Failure(ErrorCode.QUOTA, f"a connection may hold {WATCHES_PER_CONNECTION_MAX} watches")
             connection.answer(Refused(command.ticket, failure))
             return
         watcher = Watcher(connection, command)
@@ -85,7 +93,7 @@ class Watches:
         self._end(connection, command.ticket)
 
     def review(self, check: RightsCheck) -> None:
-        """Rights have changed: who may not hear what it watches is refused, and hears no more."""
+        """End and refuse the watches that `check` forbids: rights have changed."""
         for connection, watchers in list(self._of_connection.items()):
             for watcher in list(watchers):
                 failure = check(connection, watcher.command)
@@ -94,7 +102,7 @@ class Watches:
                     connection.answer(Refused(watcher.ticket, failure))
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """StoreListener: remember each record for its watchers, and deliver when the turn is over."""
+        """Keep each record for the watches that match it, and deliver them at the end of the loop turn."""
         routes = self._routes
         if not routes.size:
             return
@@ -112,7 +120,7 @@ class Watches:
                 pending.append(data)
 
     def freed(self, group: str, topic: str) -> None:
-        """StoreListener: leases do not concern a watch."""
+        """Do nothing: watches lease nothing."""
 
     def _deliver(self) -> None:
         waiting = self._waiting

@@ -1,1 +1,1 @@
-"""Lite topics: who has subscribed to which, what waits for whom, and when they end."""
+"""Lite topics: subscriptions, receiving, suspension, inspection, and deletion when they are idle."""

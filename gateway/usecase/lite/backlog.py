@@ -1,4 +1,4 @@
-"""How far a group is behind in lite topics: in one, or in all of a topic's, a slice a turn."""
+"""How far a group is behind in lite topics: in one, or in all lite topics of a parent topic."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from domain.ports import Clock
 from domain.store_ports import GroupPositions, MessageLog
 
 SLICE: Final = 1_024
-"""Lite topics that one turn looks at."""
+"""Lite topics that one turn of the loop looks at."""
 TOP_MAX: Final = 1_000
-"""Lite topics that an answer names, the farthest behind and the oldest each."""
+"""Lite topics that each of the two lists of an answer names at most."""
 
 
 class LiteBacklog:
-    """Questions about positions. The node's own queues answer at once."""
+    """Fills in the backlog of a LiteGroup answer. The store answers before its calls return: lite queues are on this node."""
 
     def __init__(self, log: MessageLog, positions: GroupPositions, queues: LiteQueues, clock: Clock) -> None:
         self._log = log
@@ -30,7 +30,7 @@ class LiteBacklog:
         self._clock = clock
 
     def one(self, answer: LiteGroup) -> None:
-        """Fill in how far a group is in the lite topic that the answer names."""
+        """Fill in the backlog and the position in the lite topic that the answer names, where the group has a position."""
         end, position = self._place(answer.group, answer.topic, answer.lite)
         if position >= 0:
             answer.count = end - position
@@ -38,7 +38,10 @@ class LiteBacklog:
             answer.position = (end, position, self._queues.time_at(answer.topic, answer.lite, position - 1))
 
     def all(self, answer: LiteGroup, top: int, done: Callable[[LiteGroup], None]) -> None:
-        """Sum up all lite topics in which the group has a position, and name the `top` worst; then `done`."""
+        """Sum up all lite topics in which the group has a position, then call `done`.
+
+        The answer names the `top` (at most TOP_MAX) lite topics with the largest backlog, and those with the oldest messages.
+        """
         answer.count = 0
         self._slice(answer, self._queues.names(answer.topic), min(max(top, 0), TOP_MAX), done)
 
@@ -61,7 +64,7 @@ class LiteBacklog:
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self._slice(answer, names, top, done))
 
     def _place(self, group: str, topic: str, name: str) -> tuple[int, int]:
-        """End of a light queue, and where `group` goes on in it, -1 for nowhere."""
+        """(next offset of a lite topic's queue, position of `group` there); position -1 when it has none."""
         queue = lite.queue_name(topic, name)
         bounds: list[tuple[int, int] | Failure] = []
         position: list[int | Failure] = []

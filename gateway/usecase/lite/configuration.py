@@ -1,4 +1,4 @@
-"""What a topic and a group have to be for lite topics, and what the group's attributes say about them."""
+"""The configuration of lite topics, from the attributes of parent topics and groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.topic import Group, Topic
 
 
 def topic_of(metadata: Metadata, name: str) -> Topic | Failure:
-    """A topic of type LITE: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL."""
+    """The topic `name` of type LITE. Failure: TOPIC_NOT_FOUND; ARGUMENT_ILLEGAL when it is of another type."""
     topic = metadata.topic(name)
     if topic is None:
         return Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {name} does not exist")
@@ -20,7 +20,7 @@ def topic_of(metadata: Metadata, name: str) -> Topic | Failure:
 
 
 def group_of(metadata: Metadata, name: str, topic: str) -> Group | Failure:
-    """A group that is bound to `topic`, to any where that is "": GROUP_NOT_FOUND, ARGUMENT_ILLEGAL."""
+    """The group `name`, bound to `topic`; "" is any topic. Failure: GROUP_NOT_FOUND; ARGUMENT_ILLEGAL when it is not bound."""
     group = metadata.group(name)
     if group is None:
         return Failure(ErrorCode.GROUP_NOT_FOUND, f"group {name} does not exist: make it with {attribute.BIND_TOPIC}")
@@ -42,20 +42,20 @@ def bound_groups(metadata: Metadata) -> dict[str, list[str]]:
 
 
 def is_wildcard(group: Group) -> bool:
-    """True when every member of the group has all lite topics (SubscriptionGroupConfig.isWildcardLiteGroup)."""
+    """True when every member of the group is subscribed to all lite topics (SubscriptionGroupConfig.isWildcardLiteGroup)."""
     return attribute.WILDCARD in group.attributes
 
 
 def is_exclusive(group: Group) -> bool:
-    """True when a lite topic belongs to the member that has subscribed to it last."""
+    """True when only the member that subscribed to a lite topic last receives from it."""
     return group.attributes.get(attribute.MODEL) == "Exclusive"
 
 
 def quota(group: Group) -> int:
-    """Lite topics that one member may have; below 0: as many as the node takes."""
+    """Lite topics that one member may subscribe to; below 0: as many as the node allows."""
     return attribute.number(group.attributes, attribute.CLIENT_QUOTA, lite.CLIENT_QUOTA)
 
 
 def expiration_ms(topic: Topic) -> int:
-    """Milliseconds without a message after which a lite topic ends; 0: never."""
+    """Milliseconds without a message after which a lite topic is deleted; 0: never."""
     return max(attribute.number(topic.attributes, attribute.EXPIRATION, -1), 0) * 60_000

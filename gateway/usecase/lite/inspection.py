@@ -1,4 +1,4 @@
-"""What tools ask about lite topics (LiteManagerProcessor)."""
+"""Questions of tools about lite topics (LiteManagerProcessor of RocketMQ)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ from gateway.usecase.lite.receive import LiteReceiving
 from gateway.usecase.lite.subscriptions import Subscriptions
 
 NAMES_MAX: Final = 10_000
+"""Lite topics that an answer about one client names."""
 
 
 class LiteInspection:
-    """Five questions, and DispatchLite."""
+    """The verbs QueryLiteNode, QueryLiteParent, QueryLiteTopic, QueryLiteClient, QueryLiteGroup and DispatchLite."""
 
     def __init__(
         self, log: MessageLog, positions: GroupPositions, queues: LiteQueues, metadata: Metadata,
@@ -52,7 +53,7 @@ class LiteInspection:
         self._receiving = receiving
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The six of them."""
+        """QueryLiteNode, QueryLiteParent, QueryLiteTopic, QueryLiteClient, QueryLiteGroup, DispatchLite."""
         return {
             QueryLiteNode: self._node,
             QueryLiteParent: self._parent,

@@ -1,4 +1,4 @@
-"""Subscribing: clients say which lite topics they have, and where their group goes on in them."""
+"""Subscription sync: clients say which lite topics they are subscribed to, and where their group begins in them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 from gateway.usecase.membership.members import Registry
 
 SILENCE_NS = 180 * limits.SECOND_NS
+"""Time without a SyncSubscription after which a subscriber is removed."""
 SWEEP_NS = 120 * limits.SECOND_NS
 _FIRST = StartAt(Start.MIN)
 
 
 class LiteSubscriptionSync:
-    """SyncSubscription. A subscriber goes with its session, by its own word, or after three minutes without a word."""
+    """The verb SyncSubscription. A subscriber is removed with its connection, by its own command, or after SILENCE_NS."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class LiteSubscriptionSync:
     def _sync(self, connection: ClientConnection, command: SyncSubscription) -> None:
         if command.action is Action.COMPLETE_REMOVE:
             known = self._subscriptions.find(command.group, command.client_id)
-            # What comes late, from a connection that the client has left, ends nothing of what it has said on another.
+            # A late command of a connection that the client has left does not remove what it subscribed on another.
             if known is not None and (known.connection is connection or known.connection.closed):
                 self._leave(known)
             connection.answer(Done(command.ticket))
@@ -96,10 +97,10 @@ class LiteSubscriptionSync:
                 self._subscriptions.remove(subscriber, name)
                 if group.attributes.get(attribute.RESET_UNSUBSCRIBE) == "true":
                     self._move(group.name, command.topic, name, _FIRST, moves)
-        moves.over()
+        moves.finish()
 
     def _is_too_fast(self) -> bool:
-        """True when a second's worth of requests has been taken ahead; takes one more otherwise."""
+        """Count one request; True, and not counted, when more than lite_syncs_per_s came within a second."""
         rate = self._policy.lite_syncs_per_s
         if rate > 0:
             now = self._clock.monotonic_ns()
@@ -110,7 +111,7 @@ class LiteSubscriptionSync:
         return False
 
     def _checked(self, command: SyncSubscription) -> Group | Failure:
-        """The group, when it may do this."""
+        """The group of a command that may be carried out, or why it may not."""
         topic = configuration.topic_of(self._metadata, command.topic)
         if isinstance(topic, Failure):
             return topic
@@ -132,7 +133,7 @@ class LiteSubscriptionSync:
         return self._within(command, group) or group
 
     def _within(self, command: SyncSubscription, group: Group) -> Failure | None:
-        """Why there is no room for what the command would add."""
+        """QUOTA when the command would subscribe to more lite topics than the client or the node may have, else None."""
         known = self._subscriptions.find(command.group, command.client_id)
         have = known.names if known is not None and known.topic == command.topic else {}
         new = sum(name not in have for name in dict.fromkeys(command.names))
@@ -159,7 +160,10 @@ class LiteSubscriptionSync:
             moves.after(lambda: self._receiving.ready(subscriber, name))
 
     def _replace(self, subscriber: LiteSubscriber, group: Group, names: list[str]) -> None:
-        """All that a client has. What another one has taken of it stays with that one, and the client is told again."""
+        """Make `names` all that a client is subscribed to.
+
+        In an exclusive group a lite topic that another member has stays with that member, and the client is told so again.
+        """
         wanted = dict.fromkeys(names)
         for name in [name for name in subscriber.names if name not in wanted]:
             self._subscriptions.remove(subscriber, name)
@@ -178,13 +182,13 @@ class LiteSubscriptionSync:
         self._tell(other, name)
 
     def _tell(self, subscriber: LiteSubscriber, name: str) -> None:
-        """By the session that speaks for the client where it is a member, else by the one that subscribed for it, a proxy's."""
+        """Tell a client that another member has taken `name`: on its own connection, or the proxy's that subscribed for it."""
         member = self._registry.members(subscriber.group).get(subscriber.client_id)
         connection = subscriber.connection if member is None else member.connection
         connection.answer(LiteTaken(None, subscriber.client_id, subscriber.group, name))
 
     def _move(self, group: str, topic: str, name: str, start: StartAt, moves: _Moves) -> None:
-        """Set the position of `group` in one light queue."""
+        """Set the position of `group` in the queue of one lite topic."""
         queue = lite.queue_name(topic, name)
 
         def commit(offset: int) -> None:
@@ -207,7 +211,7 @@ class LiteSubscriptionSync:
         self._log.bounds(queue, 0, bounded)
 
     def _leave(self, subscriber: LiteSubscriber) -> None:
-        """What was ready for it is ready for the others that have it."""
+        """Remove a subscriber. Lite topics that were ready for it become ready for the other members that have them."""
         ready = [] if subscriber.wildcard else list(subscriber.ready)
         self._subscriptions.leave(subscriber)
         for name in ready:
@@ -234,13 +238,13 @@ class LiteSubscriptionSync:
 
 
 def _tail(position: int | Failure, first: int, end: int, count: int) -> int:
-    """`count` before the position that the group has, before the end where it has none."""
+    """The offset `count` before the position of a group, or before the end when it has none; within the queue."""
     at = end if isinstance(position, Failure) else position
     return min(max(at - max(count, 0), first), end)
 
 
 class _Moves:
-    """Positions that a command moves: it is answered when all of them are durable."""
+    """The positions that one command moves. The command is answered when all of them are durable, or have failed."""
 
     def __init__(self, done: Callable[[None | Failure], None]) -> None:
         self._done = done
@@ -249,16 +253,16 @@ class _Moves:
         self._then: list[Callable[[], None]] = []
 
     def began(self) -> Callable[[None | Failure], None]:
-        """One more to wait for."""
+        """Wait for one more position. Returns the function to call with its result."""
         self._left += 1
         return self._moved
 
     def after(self, then: Callable[[], None]) -> None:
-        """Something to do when all have been moved."""
+        """Call `then` after the answer."""
         self._then.append(then)
 
-    def over(self) -> None:
-        """There are no more."""
+    def finish(self) -> None:
+        """No more positions follow: answer as soon as all are moved."""
         self._moved(None)
 
     def _moved(self, result: None | Failure) -> None:

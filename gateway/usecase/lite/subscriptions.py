@@ -1,6 +1,7 @@
-"""Who has subscribed to which lite topics, and in which of them there may be something for whom.
+"""Subscriptions of clients to lite topics, and which of these are ready: they may have messages for the client.
 
-subscribed, arrived, freed --> ready --taken by a receive--> looked at: no longer ready, until more arrives or is freed
+A lite topic becomes ready for a subscriber when the client subscribes, when a message arrives, and when a lease ends. It is not
+ready any more once an attempt of a receive has looked at it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,16 @@ from gateway.connection.client_connection import ClientConnection
 class LiteSubscriber:
     """One client of one group on one parent topic.
 
-    names     lite topics; wildcard: it has all of them, and shares `ready` with the other members of its group
-    ready     lite topics that may have messages for it, longest first
-    seen_ns   monotonic, when it last said what it has; times in ms are of the wall clock, 0: never
+    connection    the connection that subscribed for it last
+    client_id     the client's name
+    group         its consumer group
+    topic         the parent topic
+    names         lite topics that it is subscribed to; empty for a wildcard subscriber
+    ready         lite topics that may have messages for it, longest ready first; members of a wildcard group share it
+    wildcard      True when it is subscribed to all lite topics of the parent topic
+    seen_ns       monotonic time of its last SyncSubscription
+    seen_ms       wall-clock time of its last SyncSubscription, 0: never
+    received_ms   wall-clock time at which it last received messages, 0: never
     """
 
     __slots__ = ("client_id", "connection", "group", "names", "ready", "received_ms", "seen_ms", "seen_ns", "topic", "wildcard")
@@ -38,9 +46,11 @@ class LiteSubscriber:
 
 @final
 class Subscriptions:
-    """All subscribers. Nothing of this is kept: clients say it again, every 30 s and after each reconnect.
+    """All subscribers, in memory only: clients send their subscriptions every 30 s and after each reconnect.
 
-    Invariant: `count` is the sum of all names; a subscriber is under each of its names in `_by_name`, or in `_wildcard`.
+    Invariant: a subscriber is under each of its names in `_by_name`, or in `_wildcard`.
+
+    count   lite topics of all subscribers together; a wildcard subscriber counts as one
     """
 
     def __init__(self) -> None:
@@ -50,11 +60,11 @@ class Subscriptions:
         self.count = 0
 
     def find(self, group: str, client_id: str) -> LiteSubscriber | None:
-        """One subscriber."""
+        """The subscriber of a group with this client id, None when there is none."""
         return self._clients.get((group, client_id))
 
     def all(self) -> list[LiteSubscriber]:
-        """All of them, in the order in which they came."""
+        """All subscribers, in the order in which they subscribed first."""
         return list(self._clients.values())
 
     def of_group(self, group: str) -> list[LiteSubscriber]:
@@ -62,12 +72,12 @@ class Subscriptions:
         return [each for key, each in self._clients.items() if key[0] == group]
 
     def of(self, topic: str, lite: str, group: str = "") -> list[LiteSubscriber]:
-        """Subscribers of one lite topic, those that have all among them; of one group unless that is ""."""
+        """Subscribers of one lite topic, wildcard subscribers included; of all groups when `group` is ""."""
         found = [*self._by_name.get((topic, lite), {}).values(), *self._wildcard.get(topic, {}).values()]
         return found if group == "" else [each for each in found if each.group == group]
 
     def enter(self, connection: ClientConnection, client_id: str, group: str, topic: str, wildcard: bool) -> LiteSubscriber:
-        """The subscriber, made when there is none, or when it had another topic or was of the other kind."""
+        """The subscriber of this client. A new one is made when its parent topic or `wildcard` is another than before."""
         key = (group, client_id)
         known = self._clients.get(key)
         if known is not None and (known.topic != topic or known.wildcard != wildcard):
@@ -86,7 +96,7 @@ class Subscriptions:
         return known
 
     def add(self, subscriber: LiteSubscriber, lite: str) -> bool:
-        """Subscribe to one more; False when it has it already."""
+        """Subscribe to one lite topic. Returns False when the client is subscribed to it already."""
         if lite in subscriber.names:
             return False
         subscriber.names[lite] = None
@@ -95,7 +105,7 @@ class Subscriptions:
         return True
 
     def remove(self, subscriber: LiteSubscriber, lite: str) -> bool:
-        """Unsubscribe from one; False when it did not have it."""
+        """Unsubscribe from one lite topic. Returns False when the client is not subscribed to it."""
         if lite not in subscriber.names:
             return False
         del subscriber.names[lite]
@@ -109,7 +119,7 @@ class Subscriptions:
         return True
 
     def leave(self, subscriber: LiteSubscriber) -> None:
-        """Forget a subscriber. What was ready for it alone is looked at again by the others of its group."""
+        """Remove a subscriber with all its subscriptions. Harmless when it is not there."""
         key = (subscriber.group, subscriber.client_id)
         if self._clients.pop(key, None) is None:
             return

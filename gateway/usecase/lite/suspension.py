@@ -1,4 +1,4 @@
-"""Suspending: a consumer is not ready for a lite topic, so what it was given comes later, and was no attempt."""
+"""Suspension: a consumer that is not ready for a lite topic gives its message back, which does not count as an attempt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.usecase.handler import Verb
 
 
 class LiteSuspension:
-    """SuspendLite."""
+    """The verb SuspendLite."""
 
     def __init__(self, leases: Leases, queues: LiteQueues) -> None:
         self._leases = leases

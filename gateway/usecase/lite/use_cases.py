@@ -1,4 +1,4 @@
-"""The use cases of lite topics, put together."""
+"""The use cases of lite topics, composed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.usecase.lite.suspension import LiteSuspension
 
 
 def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, policy: NodePolicy) -> Sequence[UseCase]:
-    """Subscribing, receiving, suspending, asking; and the sweep that ends lite topics has begun."""
+    """The use cases whose verbs the dispatcher adds. Starts the sweep that deletes idle lite topics, too."""
     log, leases, positions, queues, metadata = store.log, store.leases, store.positions, store.lights, store.metadata
     subscriptions = Subscriptions()
     context = LiteReceiveContext(leases, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters)

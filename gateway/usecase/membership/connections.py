@@ -1,4 +1,4 @@
-"""Who is connected as what, and what a group consumes."""
+"""Questions about connected consumers and producers, and about the topics that a group consumes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 
 POSITIONS_MAX: Final = 65_536
+"""Queues of which one QueryConsumed asks the group's position."""
 
 
 class ConnectionQueries:
-    """QueryConnections, QueryProducers, QueryConsumed."""
+    """The verbs QueryConnections, QueryProducers and QueryConsumed."""
 
     def __init__(self, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
         self._positions = positions
@@ -28,7 +29,7 @@ class ConnectionQueries:
         self._registry = registry
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The three of them."""
+        """QueryConnections, QueryProducers, QueryConsumed."""
         return {
             QueryConnections: self._connections,
             QueryProducers: self._producers,

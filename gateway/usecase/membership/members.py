@@ -1,4 +1,4 @@
-"""Membership: who takes part in which consumer group, by heartbeat; everybody concerned is told when it changes."""
+"""Membership of consumer groups by heartbeat. All members of a group are told when its membership changes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from gateway.usecase.catalog.topics import Topics
 from gateway.usecase.handler import Verb
 
 SILENCE_NS: Final = 120 * limits.SECOND_NS
+"""Time without a heartbeat after which a member is removed."""
 SWEEP_NS: Final = 10 * limits.SECOND_NS
 
 
 @dataclass(slots=True)
 class Member:
-    """One client's part in one consumer group, and the session that last spoke for it.
+    """One client in one consumer group.
 
-    lasting   its protocol has no heartbeats: it goes with its session only
+    connection   the connection of its last heartbeat
+    membership   its subscriptions and how it consumes
+    language     of its client library
+    version      of its client library, as a number of RocketMQ
+    seen_ns      monotonic time of its last heartbeat
+    lasting      True when its protocol has no heartbeats: it is a member until its connection closes
     """
 
     connection: ClientConnection
@@ -38,14 +44,21 @@ class Member:
 
     @property
     def retry_topic(self) -> str:
-        """The group's retry topic when this member reads it, as members that push do; else ""."""
+        """The group's retry topic when this member subscribes to it, as push consumers do; else ""."""
         name = address.retry_topic(self.membership.group)
         return name if any(each.topic == name for each in self.membership.subscriptions) else ""
 
 
 @dataclass(slots=True)
 class ConnectedClient:
-    """One client as its last heartbeat told of it: `address` is "host:port", "" unknown; `seen_ms` wall clock."""
+    """One client as its last heartbeat described it.
+
+    connection   the connection of the heartbeat
+    language     of its client library
+    version      of its client library, as a number of RocketMQ
+    address      "host:port", "" when unknown
+    seen_ms      wall-clock time of the heartbeat
+    """
 
     connection: ClientConnection
     language: str
@@ -55,9 +68,11 @@ class ConnectedClient:
 
 
 class Registry:
-    """Heartbeat, Leave, QueryMembers. A member goes with its session, by its own word, or after 120 s of silence.
+    """The verbs Heartbeat, Leave and QueryMembers.
 
-    on_producer   called with its group when a producer has come, or goes on by another session
+    A member is removed when its connection closes, when it leaves, and 120 s after its last heartbeat.
+
+    on_producer   called with the group of a producer that is new, or that goes on by another connection
     """
 
     def __init__(self, topics: Topics, groups: Groups, pulls: MemberPulls, clock: Clock) -> None:
@@ -73,7 +88,7 @@ class Registry:
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The three of them."""
+        """Heartbeat, Leave, QueryMembers."""
         return {Heartbeat: self._heartbeat, Leave: self._leave, QueryMembers: self._query}
 
     def members(self, group: str) -> Mapping[str, Member]:
@@ -81,17 +96,17 @@ class Registry:
         return self._members.get(group, {})
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
-        """What the members of `group` said of `topic`, the newest version of it."""
-        said = [
+        """The subscription of `group` to `topic` with the newest version of all members', None when no member has one."""
+        found = [
             each
             for member in self._members.get(group, {}).values()
             for each in member.membership.subscriptions
             if each.topic == topic
         ]
-        return max(said, key=lambda each: each.version, default=None)
+        return max(found, key=lambda each: each.version, default=None)
 
     def producers(self, group: str) -> Mapping[str, ClientConnection]:
-        """Client id -> session of the producers of one group."""
+        """Client id -> connection of the producers of one group."""
         return self._producers.get(group, {})
 
     def producer_groups(self) -> list[str]:
@@ -99,7 +114,7 @@ class Registry:
         return sorted(self._producers)
 
     def client(self, client_id: str) -> ConnectedClient | None:
-        """A client that is connected."""
+        """A connected client by its id, None when it is not connected."""
         return self._clients.get(client_id)
 
     def groups(self) -> list[str]:
@@ -127,8 +142,8 @@ class Registry:
         known = producers.get(client_id)
         producers[client_id] = connection
         if known is not connection:
-            for hear in self.on_producer:
-                hear(name)
+            for listener in self.on_producer:
+                listener(name)
 
     def _join(self, connection: ClientConnection, command: Heartbeat, membership: Membership) -> None:
         members = self._members.setdefault(membership.group, {})
@@ -147,7 +162,10 @@ class Registry:
         self._pulls.renew(membership.group, command.client_id, known is not None and known.connection is not connection)
 
     def enrol(self, connection: ClientConnection, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
-        """A session without heartbeats is a member of exactly these groups. `client`: its address, "host:port" or ""."""
+        """Make a client whose protocol has no heartbeats a member of exactly these groups.
+
+        `client`: its address, "host:port" or "". The memberships end with its connection.
+        """
         heartbeat = Heartbeat(None, client_id, consumers=list(memberships), wait=False, address=client)
         wanted = {membership.group for membership in memberships}
         for group in sorted(self._members):
@@ -161,7 +179,7 @@ class Registry:
             self._members[membership.group][client_id].lasting = True
 
     def _prepare_retry(self, group: Group | Failure) -> None:
-        """Queue-level consumers subscribe to their retry topic at once, so it must have a route before the first retry."""
+        """Create the retry topic of a group: pull consumers need its route before the first retry."""
         if isinstance(group, Group):
             self._topics.ensure(address.retry_topic(group.name), lambda _: None)
 

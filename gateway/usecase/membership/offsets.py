@@ -1,4 +1,4 @@
-"""Positions of groups, and the bounds of queues."""
+"""Offsets: positions of groups in queues, bounds of queues, and offsets by time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.usecase.membership.pending_resets import PendingResets
 
 
 class Offsets:
-    """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
+    """The verbs CommitOffsets, QueryOffset, QueryBounds and SearchOffset."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Offsets:
         self._pending_resets = resets
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The four of them."""
+        """CommitOffsets, QueryOffset, QueryBounds, SearchOffset."""
         return {
             CommitOffsets: self._commit,
             QueryOffset: self._query,
@@ -58,8 +58,8 @@ class Offsets:
                     connection.answer(Refused(command.ticket, failure))
                 return
 
-        light = any(topic.startswith(lite.PREFIX) for topic, _, _ in command.offsets)
-        member = not light and connection.client_id in self._registry.members(command.group)
+        is_lite = any(topic.startswith(lite.PREFIX) for topic, _, _ in command.offsets)
+        member = not is_lite and connection.client_id in self._registry.members(command.group)
         offsets = self._current(command) if member else command.offsets
         store = self._pulls.report if member else self._positions.commit
 
@@ -78,7 +78,7 @@ class Offsets:
         self._groups.ensure(command.group, ready)
 
     def _current(self, command: CommitOffsets) -> list[tuple[str, int, int]]:
-        """What is to be stored of a member's report: not what somebody has set to another position meanwhile."""
+        """The offsets of a member's report without those of queues whose position was reset since the member read there."""
         return [each for each in command.offsets if not self._pending_resets.is_stale(command.group, *each)]
 
     def _illegal(self, topic: str, queue_id: int, offset: int) -> Failure | None:
@@ -101,8 +101,8 @@ class Offsets:
                 connection.answer(Refused(command.ticket, result))
 
         def zero(failure: Failure, hot: bool | Failure) -> None:
-            # Only a queue that is young is read from its beginning by a group that never came: of any other the client
-            # chooses where to begin (ConsumerManageProcessor, checkInDiskByConsumeOffset).
+            # A group without a position begins at 0 only in a queue whose first message is still hot. For any other queue the
+            # answer is OFFSET_NOT_FOUND and the client chooses (ConsumerManageProcessor, checkInDiskByConsumeOffset).
             if hot is not True:
                 connection.answer(Refused(command.ticket, failure))
             else:
@@ -111,12 +111,12 @@ class Offsets:
         self._positions.offset(command.group, command.topic, command.queue_id, found)
 
     def _may_begin_at_zero(self, connection: ClientConnection, command: QueryOffset) -> bool:
-        """True for a queue that exists, when whoever asks takes its beginning for an answer."""
+        """True when the queue exists and the client accepts offset 0 for a group without a position."""
         wanted = command.zero_if_absent and self._illegal(command.topic, command.queue_id, 0) is None
         return wanted and not self._by_time(connection, command)
 
     def _by_time(self, connection: ClientConnection, command: QueryOffset) -> bool:
-        """True when the client itself looks for where to begin: told of a position, even 0, it would not."""
+        """True when the client searches its first offset by time. It does so only when told that there is no position."""
         member = self._registry.members(command.group).get(connection.client_id)
         return member is not None and member.membership.from_where == "CONSUME_FROM_TIMESTAMP"
 

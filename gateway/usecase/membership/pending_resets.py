@@ -1,4 +1,4 @@
-"""Positions that were set on purpose and that members, who keep their own in memory, have still to take over."""
+"""Position resets that members have not taken over yet: each member keeps its own position in memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Final, final
 from domain import limits
 from domain.ports import Clock
 
-STANDS_NS: Final = 60 * limits.SECOND_NS
-"""Longer than clients take: they give their consumers 10 s to finish, and find new queues at most 20 s later."""
+PENDING_NS: Final = 60 * limits.SECOND_NS
+"""Longest time that a reset is pending. Clients take up to 30 s: 10 s for their consumers to end, 20 s to assign queues."""
 RESETS_MAX: Final = 65_536
+"""Pending resets; beyond it the oldest is forgotten."""
 
 Place = tuple[str, str, int]
 """(consumer group, topic, queue id)."""
@@ -17,47 +18,48 @@ Place = tuple[str, str, int]
 
 @final
 class PendingResets:
-    """Where members are to go on. One stands until a member reads from there, or for a minute.
+    """Offsets at which members have to go on. A reset is pending until a member reads at its offset, at most PENDING_NS.
 
-    Until then a member that reads elsewhere is sent there, and positions that members report are not taken: they are of before.
+    While a reset is pending, a member that reads at another offset is sent to the reset one, and other offsets that members
+    report are not stored, since they are from before the reset.
     """
 
-    __slots__ = ("_clock", "_standing")
+    __slots__ = ("_clock", "_pending")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._standing: dict[Place, tuple[int, int]] = {}
+        self._pending: dict[Place, tuple[int, int]] = {}
 
     def put(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Members are to go on at `offset`. Beyond RESETS_MAX the oldest is forgotten."""
+        """Members have to go on at `offset`."""
         place = (group, topic, queue_id)
-        self._standing.pop(place, None)
-        if len(self._standing) >= RESETS_MAX:
-            del self._standing[next(iter(self._standing))]
-        self._standing[place] = (offset, self._clock.monotonic_ns() + STANDS_NS)
+        self._pending.pop(place, None)
+        if len(self._pending) >= RESETS_MAX:
+            del self._pending[next(iter(self._pending))]
+        self._pending[place] = (offset, self._clock.monotonic_ns() + PENDING_NS)
 
-    def instead(self, group: str, topic: str, queue_id: int, offset: int) -> int | None:
-        """Where somebody who wants to read at `offset` has to go on; None: right there."""
-        if not self._standing:
+    def required_offset(self, group: str, topic: str, queue_id: int, offset: int) -> int | None:
+        """The offset at which a reader that asks for `offset` has to go on, None when it may read there."""
+        if not self._pending:
             return None
         wanted = self._wanted((group, topic, queue_id))
         if wanted == offset:
-            del self._standing[group, topic, queue_id]
+            del self._pending[group, topic, queue_id]
             return None
         return wanted
 
     def is_stale(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """True for a member's report of a position from before."""
-        if not self._standing:
+        """True when a member reports an offset from before a pending reset."""
+        if not self._pending:
             return False
         wanted = self._wanted((group, topic, queue_id))
         return wanted is not None and wanted != offset
 
     def _wanted(self, place: Place) -> int | None:
-        found = self._standing.get(place)
+        found = self._pending.get(place)
         if found is None:
             return None
         if self._clock.monotonic_ns() >= found[1]:
-            del self._standing[place]
+            del self._pending[place]
             return None
         return found[0]

@@ -1,4 +1,4 @@
-"""How far groups are, in offsets and in time; and a look at what comes next without taking it."""
+"""Questions about the progress of groups, in offsets and in time, and Peek: the next messages without a lease."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gateway.usecase.fan_in import FanIn
 from gateway.usecase.handler import Verb
 
 QUEUES_MAX: Final = 65_536
+"""Queues that one question looks at."""
 PEEK_QUEUES_MAX: Final = 64
 """Queues that one Peek of any queue looks into."""
 
@@ -40,7 +41,7 @@ Position = tuple[str, str, int, int, int]
 
 
 class ProgressQueries:
-    """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
+    """The verbs QueryProgress, QueryBacklog, QuerySpans, QueryTopicState and Peek."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class ProgressQueries:
         self._rights = rights
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The five of them."""
+        """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
         return {
             QueryProgress: self._progress,
             QueryBacklog: self._backlog,
@@ -81,7 +82,7 @@ class ProgressQueries:
         return list(islice(every, QUEUES_MAX))
 
     def _look(self, places: Iterable[Place], then: Callable[[list[Position]], None]) -> None:
-        """`then` gets where groups have a position, and the ends of those queues."""
+        """`then` gets the places at which groups have a position, with that and the next offset of the queue, sorted."""
 
         def positioned(positions: dict[Place, int], _: Failure | None) -> None:
             def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
@@ -93,7 +94,7 @@ class ProgressQueries:
         FanIn(self._positions.offset, positioned).start(places)
 
     def _times(self, wanted: Iterable[Spot], then: Callable[[dict[Spot, int]], None]) -> None:
-        """`then` gets when messages were stored, of those that are there."""
+        """`then` gets the store times (epoch ms) of the messages at `wanted` that are stored."""
         FanIn(self._stored_ms, lambda times, _: then(times)).start([spot for spot in wanted if spot[2] >= 0])
 
     def _stored_ms(self, topic: str, queue_id: int, offset: int, done: Callable[[int | Failure], None]) -> None:
@@ -110,7 +111,7 @@ class ProgressQueries:
         self._log.read(ReadRequest(topic, queue_id, offset, 1, 1), read)
 
     def _given(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
-        """How far groups were given messages, where that is beyond their position."""
+        """Group -> queue -> offset up to which messages were delivered, where that is beyond the group's position."""
         given: dict[str, dict[Queue, int]] = {}
         for group, topic, queue_id, _, position in found:
             reached = self._outlook.given(group, topic, queue_id)
@@ -218,11 +219,11 @@ class ProgressQueries:
             connection.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
         queues = [command.queue_id] if command.queue_id >= 0 else list(range(min(topic.read_queues, PEEK_QUEUES_MAX)))
-        _Peeking(self._log, self._positions, connection, command, queues).start()
+        _PeekCall(self._log, self._positions, connection, command, queues).start()
 
 
 def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
-    """Offsets of the oldest message, the newest, the last before a position and the first from it on; -1 for none."""
+    """Offsets of the oldest message, the newest, the last before `position` and the first from it on; -1: no such message."""
     return (
         first if first < end else -1,
         end - 1 if first < end else -1,
@@ -231,8 +232,8 @@ def _edges(first: int, end: int, position: int) -> tuple[int, int, int, int]:
     )
 
 
-class _Peeking:
-    """One Peek: queue by queue, until there is enough."""
+class _PeekCall:
+    """One Peek: reads queue by queue from the group's positions on, until it has as many messages as were asked for."""
 
     __slots__ = ("_command", "_connection", "_log", "_positions", "_queues", "_records", "_rest")
 

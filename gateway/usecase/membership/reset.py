@@ -1,4 +1,4 @@
-"""Resetting positions: stored at once, and members that are there are told to go on from them."""
+"""Resetting positions of groups: the new ones are stored, then the members are told to go on from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.usecase.membership.members import Registry
 from gateway.usecase.membership.pending_resets import PendingResets
 
 END: Final = -1
-"""The timestamp that stands for the end of a queue."""
+"""The timestamp that means the end of a queue."""
 
 Queue = tuple[str, int]
 """(topic, queue id)."""
@@ -29,7 +29,7 @@ Offsets = list[tuple[str, int, int]]
 
 
 class Resetting:
-    """ResetPositions and ClonePositions."""
+    """The verbs ResetPositions and ClonePositions."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Resetting:
         self._receiving = receiving
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """Both of them."""
+        """ResetPositions, ClonePositions."""
         return {ResetPositions: self._reset, ClonePositions: self._clone}
 
     def _reset(self, connection: ClientConnection, command: ResetPositions) -> None:
@@ -82,7 +82,7 @@ class Resetting:
     def _set(
         self, connection: ClientConnection, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event
     ) -> None:
-        """Store positions, then tell who is there, then answer."""
+        """Store positions, then tell the members, then answer."""
 
         def stored(result: None | Failure) -> None:
             if result is not None:
@@ -135,7 +135,7 @@ class Resetting:
 
 
 class _Targets:
-    """The new position of every queue of one ResetPositions; `then` gets them, or the first failure."""
+    """Finds the new position of every queue of one ResetPositions. `then` gets the positions, or the first failure."""
 
     __slots__ = ("_command", "_log", "_positions", "_then")
 

@@ -1,4 +1,4 @@
-"""Message ids for messages whose sender gave none."""
+"""Message ids for messages whose sender gave none (property UNIQ_KEY)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class MessageIds:
         self._front = ""
 
     def mint(self) -> str:
-        """A new id, unique over processes with overwhelming likelihood."""
+        """A new id. Ids of two processes differ, since their random bytes do."""
         self._next += 1
         last = self._next & 0xFF
-        # All but the last two digits stay for 256 ids.
+        # All digits but the last two are the same for 256 ids.
         if last == 0 or not self._front:
             self._front = f"{self._prefix}{self._next >> 8 & 0xFFFFFFFFFFFFFF:014X}"
         return self._front + _LAST[last]

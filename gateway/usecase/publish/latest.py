@@ -1,7 +1,7 @@
 """The latest (retained) value of each exact path: set by a message, read and removed by path.
 
-It lives in the state space `latest`: key the path in UTF-8, value the record of the message that set it, with queue and
-offsets 0 since the value is written in the same commit as the message, before its place is known.
+It is a value of the state space `latest`: the key is the path in UTF-8, the value is the record of the message that set it.
+Queue and offsets of that record are 0: it is written in the same commit as the message, before its place is known.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SPACE: Final = "latest"
 
 
 def retain(message: Message) -> StateChange:
-    """What a message whose `retain` is RETAIN_SET or RETAIN_DELETE does to the latest value of its path.
+    """The state change of a message whose `retain` is RETAIN_SET or RETAIN_DELETE: the new latest value of its path.
 
-    To be appended in the same commit with it, once it is placed, stamped and has its UNIQ_KEY. The value's store time is
-    the message's born time: the log's own is not known yet.
+    It belongs in the same commit as the message, which must have its queue, its born time and its UNIQ_KEY. The store time of
+    the value is the message's born time, since the store has not stamped it yet.
     """
     path = path_in(message.topic, properties.find(message.properties, properties.ORIGIN_MQTT_TOPIC_START))
     value = None if message.retain == RETAIN_DELETE else record.encode(message, 0, 0, message.born_ms, LOCAL_HOST)
@@ -39,14 +39,17 @@ def retain(message: Message) -> StateChange:
 
 
 class LatestQuota:
-    """`retain` within the bounds of the policy. What is not stored yet does not count, so they may be passed by a little."""
+    """`retain` within the bounds of the policy.
+
+    Values that are not stored yet are not counted, so the bounds may be exceeded by those of one commit.
+    """
 
     def __init__(self, state: State, policy: NodePolicy) -> None:
         self._state = state
         self._policy = policy
 
     def change(self, message: Message) -> StateChange | Failure:
-        """What the message does to the latest value of its path; QUOTA where there is no room for one more."""
+        """The state change of the message, as `retain`. Failure: QUOTA when there is no room for one more value."""
         change = retain(message)
         value = change.value
         if value is None:
@@ -70,10 +73,12 @@ def value_at(state: State, path: str, wall_ms: int) -> bytes | None:
 
 @final
 class LatestScan:
-    """A walk through the paths that have a latest value, for those that the filter `pattern` matches, in key order.
+    """A scan of the paths that have a latest value, for those that a path filter matches, in key order.
 
-    It is made in slices, since there may be a million of them; what is set or removed meanwhile may or may not be seen.
-    `next_key` is where it goes on, None when it is over.
+    It is made in slices, since there may be a million paths. Values that are set or removed meanwhile may be missed.
+
+    pattern    the path filter
+    next_key   the key at which the next slice begins, None when the scan is complete
     """
 
     __slots__ = ("_levels", "_prefix", "_state", "next_key", "pattern")
@@ -111,7 +116,7 @@ class LatestScan:
         return found
 
     def _after(self, key: bytes) -> bytes | None:
-        """b"": the key matches. Else the first key that may match after it; None when no key does."""
+        """b"" when the key matches; else the first key behind it that may match, None when no key may."""
         wanted = self._levels
         levels = key.split(b"/")
         if wanted[0] in (b"+", b"#") and key[:1] == b"$":
@@ -120,7 +125,7 @@ class LatestScan:
             if level == b"#":
                 return b""
             if at == len(levels):
-                # Shorter; `a/#` matches `a`, what else begins like it comes later.
+                # The path is shorter than the filter. Paths that begin with it come later.
                 return key + b"\x00"
             if level == b"+" or level == levels[at]:
                 continue
@@ -136,7 +141,7 @@ class LatestScan:
 
 
 class LatestValues:
-    """Latest and DeleteLatest."""
+    """The verbs Latest and DeleteLatest."""
 
     def __init__(self, state: State, clock: Clock) -> None:
         self._state = state
@@ -147,7 +152,7 @@ class LatestValues:
         return {Latest: self.read, DeleteLatest: self.delete}
 
     def read(self, connection: ClientConnection, command: Latest) -> None:
-        """Answer Value; Refused TOPIC_ILLEGAL when the path is none."""
+        """Answer Value; Refused TOPIC_ILLEGAL when the path has a wildcard or is too long."""
         if not is_path(command.path):
             connection.answer(
                 Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))
@@ -156,7 +161,7 @@ class LatestValues:
         connection.answer(Value(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
 
     def delete(self, connection: ClientConnection, command: DeleteLatest) -> None:
-        """Remove durably, then answer Done."""
+        """Remove a value durably, then answer Done. Refused TOPIC_ILLEGAL as `read`, or what the store refused."""
         if not is_path(command.path):
             connection.answer(
                 Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))

@@ -1,4 +1,4 @@
-"""A message for a lite topic on its way in."""
+"""Messages to a topic of type LITE: the property that names the queue of their lite topic."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from domain.message import Message
 from domain.topic import Topic
 
 OFFSET_BYTES = 48
-"""Room for what the store adds: the message's offset in its light queue."""
+"""Bytes of the property that the store adds: the message's offset in the queue of its lite topic."""
 
 
 def accept(topic: Topic, message: Message) -> Failure | None:
-    """Name the light queue of a message of a LITE topic (SendMessageProcessor). What a client says of queues is dropped."""
+    """Set the property that names the queue of the message's lite topic (SendMessageProcessor of RocketMQ).
+
+    A value that the client has set is dropped. Failure: PROPERTY_ILLEGAL for a bad lite topic, PROPERTIES_TOO_LARGE.
+    """
     stored = message.properties
     if b"INNER_MULTI" in stored:
         stored = properties.without(stored, lite.MARKS)

@@ -1,4 +1,4 @@
-"""Recall: a message that is not due yet is taken back by the handle that its sender was given."""
+"""Recall: a delayed message that is not due yet is deleted by the handle that its sender was given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.usecase.handler import Verb
 
 
 class Recalling:
-    """The RecallMessage verb."""
+    """The verb RecallMessage."""
 
     def __init__(self, timers: Timers, topics: Topics, broker: str, clock: Clock) -> None:
         self._timers = timers

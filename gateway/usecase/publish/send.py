@@ -1,4 +1,4 @@
-"""Sending: a message is checked, given an id and a queue, and appended; the answer waits for the durability of its topic."""
+"""Sending: messages are checked, given an id and a queue, and appended. The answer waits for their topic's durability."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from gateway.usecase.publish.identity import MessageIds
 from gateway.usecase.publish.lite_message import accept as accept_lite
 
 Retain = Callable[[Message], StateChange | Failure]
+"""The state change of a message that sets or removes the latest value of its path, or why it may not."""
 
 
 class Sending:
-    """The Send verb, and `submit` for other use cases that append on a client's behalf (wills, dead letters)."""
+    """The verb Send, and `submit` for other use cases that append messages (wills, dead letters)."""
 
     def __init__(
         self, log: MessageLog, topics: Topics, clock: Clock, ids: MessageIds, retain: Retain, policy: NodePolicy
@@ -70,7 +71,9 @@ class Sending:
     ) -> None:
         """Accept and append `messages`, with `changes` of state in the same commit. All of them or none.
 
-        `queues`: of a topic that is made for them (`domain.command.Send`).
+        `queues`: of a topic that is created for them, as in `domain.command.Send`; 0: as the policy has it. `done` gets the
+        placed messages when their topics' durability holds, or the Failure of the first message that is not accepted, of the
+        topic that cannot be created, or of the store.
         """
         missing = ""
         retained = RETAIN_NONE
@@ -102,7 +105,7 @@ class Sending:
         self._log.append(messages, done, changes or ())
 
     def _conflict(self, messages: list[Message]) -> Failure | None:
-        """Why a message does not fit the type of its topic; topics that are yet to be made take all."""
+        """TYPE_CONFLICT when a message does not fit the type of its topic. A topic that does not exist yet takes every type."""
         for message in messages:
             topic = self._topics.find(message.topic)
             wanted = topic.type if topic is not None else "MIXED"
@@ -131,13 +134,13 @@ class Sending:
         self._topics.ensure(name, made, queues)
 
     def _accept(self, topic: Topic, message: Message) -> Failure | None:
-        """Check one message against its topic; stamp, name and place it. Accepting twice changes nothing."""
+        """Check one message against its topic; set its id, born time and queue. Accepting twice changes nothing."""
         if len(message.body) > limits.BODY_BYTES_MAX:
             return Failure(ErrorCode.MESSAGE_TOO_LARGE, f"the body has {len(message.body)} bytes, 4,194,304 are allowed")
         if not topic.perm & PERM_WRITE or topic.write_queues == 0:
             return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} cannot be written")
         if topic.order and not self._policy.permission & PERM_WRITE:
-            # Producers of others go to another broker by their next route, and are served until then (msgCheck of RocketMQ).
+            # Other topics are still written: producers go to another broker by their next route (msgCheck of RocketMQ).
             return Failure(ErrorCode.NOT_ALLOWED, "the broker sending message is forbidden: brokerPermission is without write")
         if topic.name in address.UNSENDABLE_TOPICS:
             return Failure(ErrorCode.NOT_ALLOWED, f"topic {topic.name} belongs to the system and takes no messages of clients")

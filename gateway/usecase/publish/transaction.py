@@ -1,6 +1,6 @@
-"""Transactions: decisions of producers, and the question to one of them when none comes.
+"""Transactions: producers commit or roll back half messages; the gateway checks with one of them when none does.
 
-Half messages are sent like any other and kept out of sight by the store, which also knows when to ask again.
+Half messages are sent like any other. The store hides them until they are committed, and tells when to check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HALF = (properties.REAL_TOPIC, properties.REAL_QID, properties.TRANSACTION_ID)
 
 
 class TransactionEnding:
-    """The EndTransaction verb; as a TransactionListener it asks the producers of a group in turn, another one each time."""
+    """The verb EndTransaction. As a TransactionListener it checks with the producers of a group, another one each time."""
 
     def __init__(self, transactions: Transactions, registry: Registry) -> None:
         self._transactions = transactions
@@ -49,7 +49,10 @@ class TransactionEnding:
         )
 
     def undecided(self, group: str, record: bytes, check: int) -> bool:
-        """Ask one producer of the group that is here; the store asks again when one comes, and later when none answers."""
+        """Ask one connected producer of the group for its decision. Returns False when there is none.
+
+        The store checks again when a producer connects, and after a while when none has answered.
+        """
         producers = self._registry.producers(group)
         if not producers:
             return False
@@ -61,7 +64,7 @@ class TransactionEnding:
 
 
 class TransactionResuming:
-    """The ResumeTransaction verb."""
+    """The verb ResumeTransaction: checks begin anew for a half message that was given up."""
 
     def __init__(self, log: MessageLog, topics: Topics) -> None:
         self._log = log

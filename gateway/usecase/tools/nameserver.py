@@ -1,7 +1,7 @@
-"""The name server: routes of this node's topics, and of brokers that register from outside.
+"""The name server: routes of this node's topics, and of brokers that register with it.
 
-This node's own topics are read from its metadata at the moment of the question, so a topic has a route as soon as it exists.
-Its own broker is answered with an empty address: which address a client should use is known to the protocol that it came by.
+Routes of this node's topics are made from its metadata when they are asked for, so a topic has a route as soon as it exists.
+The address of this node's own broker is empty in them: the protocol that the client speaks fills in its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SWEEP_NS: Final = 5 * SECOND_NS
 
 
 class NameServer:
-    """Routes, the brokers of the cluster, and the name server's keys."""
+    """The verbs of the name server: routes, the brokers of the cluster, and key/value settings."""
 
     def __init__(
         self,
@@ -100,7 +100,8 @@ class NameServer:
         queues, brokers = self._routes.route(command.topic)
         topic = self._metadata.topic(command.topic)
         if topic is None and address.is_topic(command.topic) and command.topic.startswith(address.RETRY_PREFIX):
-            # Made by the group's first heartbeat, which comes after this question; clients ask again only after 30 s.
+            # The group's first heartbeat creates its retry topic, after this question. Without a route the client would ask
+            # again only after 30 s.
             count = queues_of_derived(self._metadata, command.topic)
             topic = Topic(command.topic, count, count)
         if topic is not None:
@@ -117,10 +118,10 @@ class NameServer:
         connection.answer(RouteFound(command.ticket, queues, brokers, order or ""))
 
     def _perm(self, topic: Topic) -> int:
-        """What the route says: the topic's, as far as the broker's goes, less what was wiped since that was changed."""
+        """The permission in a route: the topic's, within the broker's, without write when that was wiped by SetWritable."""
         permission = self._policy.permission
         if permission != self._permission:
-            # RocketMQ's broker registers anew then, which ends what its name servers have wiped.
+            # RocketMQ's broker registers again when its permission changes, which undoes a wiped write permission.
             self._permission = permission
             self._own_writable = True
         perm = topic.perm if permission == PERM_READ_WRITE else topic.perm & permission
@@ -167,7 +168,7 @@ class NameServer:
 
     def _set_writable(self, connection: ClientConnection, command: SetWritable) -> None:
         if command.broker == self._broker:
-            # Routes alone change, as for any broker: producers go elsewhere, and who sends here all the same is served.
+            # Only routes change, as for any broker: producers go elsewhere, and messages that are still sent here are stored.
             self._permission = self._policy.permission
             self._own_writable = command.writable
             connection.answer(Changed(command.ticket, len(self._metadata.topics())))

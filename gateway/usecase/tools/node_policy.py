@@ -1,4 +1,4 @@
-"""Looking at the policy of the node, and changing it until the next start."""
+"""The policy of the node as tools see and change it. A change holds until the next start."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ POLICY: Final = (
     "create_topics", "create_groups", "queues", "permission", "share_strategy",
     "priority_order_ascending", "priority_again_first_percent",
 )  # fmt: skip
-"""What of the policy tools see and change; the rest of it is the configuration's alone."""
+"""Fields of NodePolicy that tools see and change; the others are set by the configuration only."""
 QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
     "transaction_timeout_ms": ("timeout_ms", 86_400_000),
     "transaction_check_ms": ("interval_ms", 86_400_000),
     "transaction_checks_max": ("count_max", 10_000),
 }
-"""The same of questions about open transactions: what it is there, and the most that it may be. The least is 1."""
+"""Names of transaction checks that tools see and change -> (field of Questions, highest value). The lowest value is 1."""
 _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 class PolicyChanging:
-    """ChangePolicy, QueryPolicy."""
+    """The verbs ChangePolicy and QueryPolicy."""
 
     def __init__(self, policy: NodePolicy, questions: Questions, metadata: Metadata) -> None:
         self._policy = policy
@@ -39,7 +39,7 @@ class PolicyChanging:
         self._metadata = metadata
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """Both of them."""
+        """ChangePolicy, QueryPolicy."""
         return {ChangePolicy: self._change, QueryPolicy: self._query}
 
     def _query(self, connection: ClientConnection, command: QueryPolicy) -> None:

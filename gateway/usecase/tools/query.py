@@ -1,4 +1,4 @@
-"""Queries: messages by key or unique id, and who consumes a topic."""
+"""Queries: messages by key or unique id, and the groups that consume a topic."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 
 POSITIONS_MAX: Final = 65_536
+"""Queues of which one QueryConsumers asks a group's position."""
 
 
 class Querying:
-    """QueryMessages, QueryConsumers."""
+    """The verbs QueryMessages and QueryConsumers."""
 
     def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""Questions passed on to clients over their own connections, replies to requests among them."""
+"""Questions that the gateway passes on to clients over their own connections, and replies to requests of clients."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ from gateway.usecase.membership.members import Member, Registry
 from gateway.usecase.publish.send import Sending
 
 ANSWER_NS: Final = 10 * limits.SECOND_NS
+"""Time for a client to tell its running information, or to consume a message."""
 POSITIONS_NS: Final = 5 * limits.SECOND_NS
+"""Time for a client to tell its positions."""
 REPLY_NS: Final = 3 * limits.SECOND_NS
+"""Time for a client to take a reply."""
 PENDING_MAX: Final = 16_384
-"""Questions that wait for clients, over all of them."""
+"""Questions that wait for an answer, of all clients together."""
 
 About = WantRunningInfo | WantConsumption | WantPositions | TakeReply
 Answer = bytes | list[tuple[str, str, int, int]] | Failure
@@ -35,7 +38,14 @@ Then = Callable[[Answer], None]
 
 @final
 class _Question:
-    """One question from its asking to its end."""
+    """One question that waits for a client's answer.
+
+    connection   the connection that the question was sent on
+    client_id    the client that was asked
+    then         gets the answer, or a Failure, once
+    timer        ends the question when the client does not answer in time
+    lost         ends the question when the connection closes
+    """
 
     __slots__ = ("client_id", "connection", "lost", "then", "timer")
 
@@ -48,7 +58,7 @@ class _Question:
 
 
 class Relaying:
-    """AskRunningInfo, AskConsumption, AskPositions, SendReply, and ClientAnswered, which ends them."""
+    """The verbs AskRunningInfo, AskConsumption, AskPositions and SendReply, and ClientAnswered, which answers them."""
 
     def __init__(self, registry: Registry, topics: Topics, log: MessageLog, sending: Sending, clock: Clock) -> None:
         self._registry = registry
@@ -60,7 +70,7 @@ class Relaying:
         self._serial = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The five of them."""
+        """AskRunningInfo, AskConsumption, AskPositions, SendReply, ClientAnswered."""
         return {
             AskRunningInfo: self._running_info,
             AskConsumption: self._consumption,
@@ -70,11 +80,14 @@ class Relaying:
         }
 
     def waiting(self) -> int:
-        """Questions that wait for their answer."""
+        """Questions that wait for an answer."""
         return len(self._pending)
 
     def _ask(self, connection: ClientConnection, client_id: str, about: About, wait_ns: int, then: Then) -> None:
-        """Put a question to the client on `session`; `then` hears its answer, or CLIENT_UNKNOWN, once."""
+        """Send a question to a client on `connection`. `then` gets the answer once.
+
+        Failure: CLIENT_UNKNOWN when the connection closes or no answer comes within `wait_ns`, OVERLOADED beyond PENDING_MAX.
+        """
         if len(self._pending) >= PENDING_MAX:
             then(Failure(ErrorCode.OVERLOADED, "too many questions wait for clients already"))
             return
@@ -104,7 +117,7 @@ class Relaying:
         question.then(answer)
 
     def _member(self, group: str, client_id: str) -> tuple[str, Member] | Failure:
-        """A member by name, or with "" any."""
+        """(client id, member) of a group; with client id "" the first by name. Failure: GROUP_OFFLINE."""
         members = self._registry.members(group)
         name = client_id or min(members, default="")
         found = members.get(name)
@@ -143,22 +156,22 @@ class Relaying:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"the consumer <{command.group}> is not online")
             connection.answer(Refused(command.ticket, failure))
             return
-        said: dict[str, list[tuple[str, str, int, int]]] = {}
+        answers: dict[str, list[tuple[str, str, int, int]]] = {}
         failures: list[Failure] = []
 
-        def heard(name: str, answer: Answer) -> None:
+        def answered(name: str, answer: Answer) -> None:
             if isinstance(answer, list):
-                said[name] = answer
+                answers[name] = answer
             else:
                 silent = Failure(ErrorCode.CLIENT_UNKNOWN, f"the client <{name}> said nothing of its positions")
                 failures.append(answer if isinstance(answer, Failure) else silent)
-            if len(said) + len(failures) < len(wanted):
+            if len(answers) + len(failures) < len(wanted):
                 return
-            connection.answer(Positions(command.ticket, said) if said else Refused(command.ticket, failures[0]))
+            connection.answer(Positions(command.ticket, answers) if answers else Refused(command.ticket, failures[0]))
 
         about = WantPositions(command.group, command.topic)
         for name in wanted:
-            self._ask(members[name].connection, name, about, POSITIONS_NS, partial(heard, name))
+            self._ask(members[name].connection, name, about, POSITIONS_NS, partial(answered, name))
 
     def _reply(self, connection: ClientConnection, command: SendReply) -> None:
         message = command.message
@@ -189,7 +202,7 @@ class Relaying:
 
 
 def _tell(connection: ClientConnection, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:
-    """A client's text, or why there is none, to whoever asked."""
+    """Answer a command with the text that a client gave, or with why there is none."""
     if isinstance(answer, Failure):
         connection.answer(Refused(ticket, answer))
     elif isinstance(answer, bytes):

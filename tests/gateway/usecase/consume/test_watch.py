@@ -119,7 +119,7 @@ def test_bad_filters_and_too_many_watches_are_refused() -> None:
     watches = Watches(Turns())
     connection, events = client()
     watches.watch(connection, Watch(0, "a/#/b"))
-    for ticket in range(watch.WATCHES_PER_SESSION_MAX + 1):
+    for ticket in range(watch.WATCHES_PER_CONNECTION_MAX + 1):
         watches.watch(connection, Watch(ticket, "x"))
     refusals = [event.failure.code for event in events if isinstance(event, Refused)]
     assert refusals == [ErrorCode.FILTER_ILLEGAL, ErrorCode.QUOTA]
