@@ -64,3 +64,9 @@ def test_files_that_docstrings_name_are_there() -> None:
         f"{source.path}: {path}" for source in sources() for path in pattern.findall(source.text) if not (ROOT / path).exists()
     ]
     assert wrong == []
+
+
+def test_every_decision_is_linked_from_the_architecture() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+    names = [path.name for path in (ROOT / "docs" / "decisions").glob("*.md")]
+    assert [name for name in names if f"(decisions/{name})" not in text] == []
