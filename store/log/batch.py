@@ -1,10 +1,11 @@
-"""The batch: what one write of group commit adds to the log, verifiable as a whole.
+"""The batch: the unit that one write of group commit adds to the log, with one CRC.
 
     0 header size 4 (40) | 4 magic 4 | 8 CRC-32 4 | 12 bytes that follow 4 | 16 position in the log 8 | 24 written ms 8
     32 place of the state record, from the start of the batch, 0 when there is none 4 | 36 records 4
 
-The CRC covers the header from its bytes field on, and all that follows. A batch whose header or CRC does not hold is not there:
-neither a record nor a state change of it. Header and filler begin like a record (size, magic): a log is records throughout.
+The CRC covers the header from its bytes field (12) on, and all that follows. Recovery ignores a batch with an invalid header or
+CRC: its records and its state changes. Header and filler begin like a record (size, magic), so the whole log is a sequence of
+records.
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ _FACTS = struct.Struct(">IqqII")
 
 @final
 class Header:
-    """One batch header, decoded. `size` is the whole batch, header included; `state_at` is 0 without a state record."""
+    """A decoded batch header.
+
+    crc          CRC-32 of the batch
+    size         bytes of the whole batch, header included
+    position     position of the batch in the log
+    written_ms   when it was written, in epoch ms
+    state_at     where in the batch the state record begins, 0 when there is none
+    count        number of records
+    """
 
     __slots__ = ("count", "crc", "position", "size", "state_at", "written_ms")
 
@@ -40,7 +49,7 @@ class Header:
 
 
 def encode(parts: list[bytes], position: int, written_ms: int, state_at: int) -> bytes:
-    """Records in order -> the bytes of their batch at `position`."""
+    """Records in order -> bytes of their batch at `position` of the log."""
     body = b"".join(parts)
     facts = _FACTS.pack(len(body), position, written_ms, state_at, len(parts))
     crc = zlib.crc32(body, zlib.crc32(facts))
@@ -48,7 +57,7 @@ def encode(parts: list[bytes], position: int, written_ms: int, state_at: int) ->
 
 
 def header(data: bytes, position: int) -> Header | None:
-    """The header at the start of `data`, which stands at `position` of the log; None when none that fits is there."""
+    """The batch header at the start of `data`, read from `position` of the log; None when there is no valid one."""
     if len(data) < HEADER_BYTES:
         return None
     size, magic, crc = _FRONT.unpack_from(data)
@@ -59,7 +68,7 @@ def header(data: bytes, position: int) -> Header | None:
 
 
 def holds(data: bytes, found: Header) -> bool:
-    """True when `data`, the whole batch, is what was written."""
+    """True when `data` is the whole batch of the header `found`, and its CRC is right."""
     return len(data) == found.size and zlib.crc32(memoryview(data)[12:]) == found.crc
 
 

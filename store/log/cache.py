@@ -1,4 +1,4 @@
-"""The newest records in memory, so that consumers that keep up never touch the disk."""
+"""The newest records in memory, so that consumers that keep up are served without reading the disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import final
 
 @final
 class TailCache:
-    """Records by physical offset, at most `limit` bytes of them, forgotten a batch at a time, oldest first."""
+    """Records by log position. Above `limit` bytes it forgets the oldest batches."""
 
     __slots__ = ("_batches", "_bytes", "_limit", "records")
 
@@ -19,7 +19,7 @@ class TailCache:
         self._batches: deque[tuple[int, list[int]]] = deque()
 
     def add(self, places: list[int], records: list[bytes], size: int) -> None:
-        """A batch that has been written: its records, where they stand, and how many bytes they are."""
+        """Add a batch that has been written: positions of its records, the records, and the bytes of the batch."""
         self.records.update(zip(places, records, strict=True))
         self._batches.append((size, places))
         self._bytes += size

@@ -1,5 +1,5 @@
-"""Group commit: the only way into the log. All appends of one loop turn are one write; all that comes during a sync shares the
-next, and is written with it unless somebody waits for the write itself.
+"""Group commit: the only way into the log. All appends of one turn of the loop are one write. Appends that are accepted during
+a sync share the next sync, and are written just before it, unless one of them waits for the write only.
 
     append ... append -> turn: one write -> `page` answers -> sync (one at a time) -> `flushed` answers
 """
@@ -7,7 +7,7 @@ next, and is written with it unless somebody waits for the write itself.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
 from domain.errors import ErrorCode, Failure
@@ -23,23 +23,35 @@ from store.log.waiters import SyncWaiters
 from store.state import change
 
 HELD_BYTES_MAX: Final = 1024 * 1024
-"""A batch that waits for its sync is written when it is this long: one write of more would keep the loop."""
+"""A batch that waits for its sync is written when it reaches this size: a longer write would block the loop."""
 
 
 @final
 class GroupCommit:
-    """Writes and syncs. `reached(effects)` is called when a level holds, in log order within a level.
+    """Writes batches and syncs the log.
 
-    `index_keys(messages, places, first ms, last ms, base)` is called once for each batch written, while its sync is under way.
+    After a failed write or sync nothing is written: what a failed fsync left on the disk is unknown, and a second fsync may
+    report success all the same. Waiting appends fail, and reading goes on.
 
-    After a failed write or sync nothing is written any more: what a failed fsync left on the disk is not known, and asking
-    again would be told a lie. `broken` says what happened; what waited is failed; reading goes on.
+    base             base of the segment that the next batch goes to
+    end              position after the last accepted byte
+    written          position up to which the log is written
+    synced           position up to which the log is durable
+    store_ms         newest store time, in epoch ms
+    broken           why nothing is written any more; None while the log works
+    writes, written_bytes, syncs, sync_ns   counters since the start
+    _open            the batch that appends go into
+    _sealed          closed batches to write, in order; None closes the segment
+    _unsynced        (end, effects) of written batches that wait for a sync, with `_waiting` appends
+    _scheduled       True when `_turn` will run at the end of this turn
     """
 
     def __init__(
         self, segments: Segments, cache: TailCache, clock: Clock, config: StoreConfig, reached: Callable[[Effects], None],
         before_write: Callable[[], None], index_keys: Callable[[Sequence[Message], Sequence[int], int, int, int], None],
     ) -> None:  # fmt: skip
+        """`reached(effects)` is called when a batch has reached a level, in log order; `before_write()` before a turn's write;
+        `index_keys(messages, places, first ms, last ms, base)` once for each batch written, while its sync is under way."""
         self._segments = segments
         self._cache = cache
         self._clock = clock
@@ -53,10 +65,10 @@ class GroupCommit:
         self._scheduled = False
         self.base = segments.active.base
         self._syncing = False
-        self._flush_timer: Timer | None = None
-        self._timeout_timer: Timer | None = None
+        self._flush_timer: Timer | None = None  # syncs writes that no append waits for
+        self._timeout_timer: Timer | None = None  # answers appends whose sync takes too long
         self._sync_delay = SyncDelay()
-        self._delay_timer: Timer | None = None
+        self._delay_timer: Timer | None = None  # ends the delay before a sync
         self._waiting = 0
         self._sync_waiters = SyncWaiters()
         self.broken: Failure | None = None
@@ -70,7 +82,7 @@ class GroupCommit:
         self.written_bytes = 0
 
     def close(self) -> None:
-        """Let go of the log. A sync that is under way keeps its handle."""
+        """Stop writing and close the files, unless a sync under way still uses them."""
         for timer in (self._flush_timer, self._timeout_timer, self._delay_timer):
             if timer is not None:
                 timer.cancel()
@@ -79,13 +91,13 @@ class GroupCommit:
             self._segments.close()
 
     def begin(self, durable: int) -> None:
-        """The log has been read and cut: appends go to its end. What stands below `durable` is known to be."""
+        """Begin to append at the end of the log, after recovery. Positions below `durable` are known to be durable."""
         self.end = self.written = self._segments.end
         self.base = self._segments.active.base
         self.synced = min(durable, self.end)
 
     def stop(self, what: str, error: OSError) -> None:
-        """Something else that must not fail has failed: take no more writes."""
+        """Take no more writes: `what`, another write of the store, has failed with `error`."""
         self._stop_writing(what, error)
 
     def waiting_bytes(self) -> int:
@@ -93,11 +105,11 @@ class GroupCommit:
         return self.end - (self.synced if self._unsynced else self.written)
 
     def room(self, size: int, state: int = 0) -> OpenBatch:
-        """The open batch, with room for `size` more bytes of records and `state` of changes: a batch never spans segments."""
+        """The open batch, with room for `size` bytes of records and `state` bytes of changes in the same segment."""
         current = self._open
         if current is not None and current.end + current.reserved + size + state - self.base <= self._config.segment_bytes:
             current.reserved += state
-            self.wake()  # it may have been left open by those who wait for a sync, or for nothing
+            self.wake()  # the batch may have been left open for the next sync, without a scheduled turn
             return current
         if current is not None:
             self._seal(current)
@@ -110,18 +122,18 @@ class GroupCommit:
         return current
 
     def wake(self) -> None:
-        """See to it that this turn ends with a write, for what `before_write` will add."""
+        """Schedule the write at the end of this turn, with what `before_write` adds to it."""
         if not self._scheduled:
             self._scheduled = True
             self._clock.call_soon(self._turn)
 
     def stamp(self) -> int:
-        """Store time in ms: the wall clock, but never going back, so that a queue can be searched by it."""
+        """The store time of a new batch, in epoch ms: the wall clock, but never decreasing, so that queues are sorted by it."""
         self.store_ms = max(self.store_ms, self._clock.wall_ms())
         return self.store_ms
 
     def roll(self) -> None:
-        """Close the segment behind what has been accepted and begin the next one; nothing when it is empty."""
+        """Close the segment after the last accepted byte and begin the next one; does nothing when the segment is empty."""
         if self._open is not None:
             self._seal(self._open)
         if self.end == self.base:
@@ -132,7 +144,7 @@ class GroupCommit:
         self.wake()
 
     def when_synced(self, done: Callable[[], None]) -> None:
-        """Call `done` when all that is written now is durable; never when the store breaks before."""
+        """Call `done` when everything written so far is durable; it is never called when the log breaks before."""
         self._sync_waiters.add(self.written, done)
         if self.synced >= self.written:
             self._clock.call_soon(self._wake_sync_waiters)
@@ -154,7 +166,7 @@ class GroupCommit:
         self._write_sealed()
 
     def _may_wait(self, current: OpenBatch) -> bool:
-        """True while nobody would gain by a write now: all of the batch is for a sync that cannot begin yet, so it may grow."""
+        """True when the batch may stay open: all its appends wait for a sync, and the next sync cannot begin yet."""
         if self.broken is not None or current.page.pending or current.page.arrivals:
             return False
         if current.end - current.base > HELD_BYTES_MAX:
@@ -175,8 +187,8 @@ class GroupCommit:
             if current is None:
                 continue
             if self.broken is not None:
-                self._fail(current.page)
-                self._fail(current.flushed)
+                current.page.fail(self.broken)
+                current.flushed.fail(self.broken)
                 continue
             if current.flushed.pending or current.flushed.arrivals:
                 self._unsynced.append((current.end, current.flushed))
@@ -209,7 +221,7 @@ class GroupCommit:
         self._cache.add(current.places, records, len(data))
 
     def _flush_later(self, since_ns: int) -> None:
-        """What was written since then is durable soon, also when nobody waits for it."""
+        """Schedule a sync one flush interval after `since_ns`, for writes that no append waits for."""
         if self._flush_timer is None and self.broken is None and self.written > self.synced:
             due = since_ns + self._config.flush_interval_ms * 1_000_000
             self._flush_timer = self._clock.call_at(due, self._flush)
@@ -265,7 +277,7 @@ class GroupCommit:
         self._segments.sync(synced)
 
     def _sync_or_delay(self, coming: int = 0) -> None:
-        """Sync now, or when those have come who are about to; `coming` are in the batch that is still open."""
+        """Sync now, or after the delay for appends that are expected. `coming` appends are in the open batch."""
         if self._syncing or self.broken is not None:
             return
         delay_ns = self._sync_delay.delay_ns(self._waiting + coming)
@@ -283,7 +295,7 @@ class GroupCommit:
             self._sync()
 
     def _write_open(self) -> None:
-        """Write what has been left open for a sync that begins now."""
+        """Write the batch that was left open, for a sync that begins now."""
         if self._open is not None and not self._scheduled:
             self._seal(self._open)
             self._write_sealed()
@@ -298,15 +310,10 @@ class GroupCommit:
         now = self._clock.monotonic_ns()
         limit = self._config.flush_timeout_ms * 1_000_000
         failure = Failure(ErrorCode.FLUSH_TIMEOUT, f"stored, but not flushed within {self._config.flush_timeout_ms} ms")
-        told: list[Done] = []
-        for _, effects in self._unsynced:
-            for pending in effects.pending:
-                if pending.done is not None and now - pending.accepted_ns >= limit:
-                    told.append(pending.done)
-                    pending.done = None
+        overdue = _overdue(self._unsynced, now - limit)
         if self._syncing:
             self._timeout_timer = self._clock.call_at(now + limit // 4, self._answer_timeouts)
-        for done in told:
+        for done in overdue:
             done(failure)
 
     def _stop_writing(self, what: str, error: OSError) -> None:
@@ -314,16 +321,20 @@ class GroupCommit:
             reason = f"{what} failed ({error.strerror or error}): the store takes no more writes until it is restarted"
             self.broken = Failure(ErrorCode.STORE_UNAVAILABLE, reason)
         for _, effects in self._unsynced:
-            self._fail(effects)
+            effects.fail(self.broken)
         self._unsynced.clear()
         self._waiting = 0
         self._sync_waiters.clear()
         if self._open is not None:
             self.wake()
 
-    def _fail(self, effects: Effects) -> None:
-        assert self.broken is not None
+
+def _overdue(unsynced: Iterable[tuple[int, Effects]], before_ns: int) -> list[Done]:
+    """The callbacks of appends whose batch was opened at `before_ns` or before; takes them from the appends."""
+    found: list[Done] = []
+    for _, effects in unsynced:
         for pending in effects.pending:
-            done, pending.done = pending.done, None
-            if done is not None:
-                done(self.broken)
+            if pending.done is not None and pending.accepted_ns <= before_ns:
+                found.append(pending.done)
+                pending.done = None
+    return found

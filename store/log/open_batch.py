@@ -19,7 +19,14 @@ Done = Callable[[list[Placed] | Failure], None]
 
 @final
 class Pending:
-    """One append that waits for its level."""
+    """One append that waits for its durability level.
+
+    done          its callback; None when nobody waits, or when it has been answered
+    placed        where its messages are
+    changes       its state changes
+    flushed       True when it waits for a sync, else for the write
+    accepted_ns   when its batch was opened, monotonic
+    """
 
     __slots__ = ("accepted_ns", "changes", "done", "flushed", "placed")
 
@@ -35,7 +42,12 @@ class Pending:
 
 @final
 class Effects:
-    """What becomes true together when a batch has reached one level: queues grow, appends are answered."""
+    """What becomes true together when a batch has reached one durability level.
+
+    position   position of the batch in the log
+    arrivals   queue -> records that become readable, in offset order
+    pending    appends to answer
+    """
 
     __slots__ = ("arrivals", "pending", "position")
 
@@ -44,11 +56,29 @@ class Effects:
         self.arrivals: dict[Queue, list[bytes]] = {}
         self.pending: list[Pending] = []
 
+    def fail(self, failure: Failure) -> None:
+        """Answer all pending appends with `failure`: the batch never reaches the level."""
+        for pending in self.pending:
+            done, pending.done = pending.done, None
+            if done is not None:
+                done(failure)
+
 
 @final
 class OpenBatch:
-    """The batch that appends go into. `end`: where the next record will stand; `reserved`: for the state record; `first_ms`: no
-    record of it is older.
+    """The batch that appends go into.
+
+    base          its position in the log
+    end           position of the next record
+    first_ms      store time of its oldest record, a lower bound in epoch ms
+    accepted_ns   when it was opened, monotonic
+    parts         encoded records, in order
+    places        positions of the messages' records
+    messages      the messages
+    changes       state changes, which `seal` makes one record
+    reserved      bytes kept free for that record
+    page          effects once it is written (the page cache of the operating system has it)
+    flushed       effects once it is synced
     """
 
     __slots__ = (
@@ -69,7 +99,7 @@ class OpenBatch:
         self.flushed = Effects(base)
 
     def seal(self, store_ms: int, store_host: bytes) -> None:
-        """Nothing more comes: what has been changed goes behind the messages, as one record."""
+        """Close the batch: the state changes become one record behind the messages."""
         if self.changes:
             message = Message(change.STATE_TOPIC, change.encode(self.changes), queue_id=0)
             state = record.encode(message, 0, self.end, store_ms, store_host)

@@ -1,4 +1,4 @@
-"""Records by row: from the tail cache, else from the disk with as few reads as the layout allows."""
+"""Reads records by row: from the tail cache, else from the disk, with one read for records that lie close together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from store.log.segment import Segments
 from store.queue.row import Row
 
 GAP_BYTES: Final = 8_192
+"""Records with at most this many bytes between them are read together."""
 RUN_BYTES: Final = 1024 * 1024
+"""Bytes of one read, at most, unless one record is longer."""
 
 
 @final
 class RecordReader:
-    """Fetches records. Raises StoreError when the log does not hold what the index says, OSError when the disk fails."""
+    """Reads records. Raises StoreError when the log does not hold what the index says, OSError when the disk fails.
+
+    disk_reads   reads of the disk since the start
+    """
 
     def __init__(self, segments: Segments, cache: TailCache) -> None:
         self._segments = segments
@@ -24,7 +29,7 @@ class RecordReader:
         self.disk_reads = 0
 
     def fetch(self, rows: Sequence[Row]) -> list[bytes]:
-        """One record a row, in order. Neighbours on the disk, or nearly, are one read."""
+        """The records of `rows`, in order."""
         cached = self._cached
         out: list[bytes] = []
         at = 0
@@ -69,7 +74,7 @@ class RecordReader:
             out.append(record)
 
     def at(self, position: int, end: int) -> bytes | None:
-        """The record that begins at `position`, before `end`; None when there is none."""
+        """The record that begins at `position` and ends at `end` of the log or before; None when there is none."""
         data = self._cached.get(position)
         if data is not None:
             return data

@@ -1,4 +1,4 @@
-"""The log as bytes: segment files named by the position of their first byte, read and appended by position."""
+"""Segments: a log as files that are named by the position of their first byte; read by position, appended at the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ FOLDER: Final = "log"
 
 @final
 class Segment:
-    """One file. Positions from `base` to `end`; `newest_ms` is when its last batch was written, 0 when it is not known yet."""
+    """One file of the log.
+
+    base        position of its first byte
+    end         position after its last byte
+    file        the open file
+    newest_ms   when its last batch was written, in epoch ms; 0 when not known yet
+    """
 
     __slots__ = ("base", "end", "file", "newest_ms")
 
@@ -28,13 +34,16 @@ class Segment:
 
 
 def file_name(folder: str, base: int) -> str:
-    """20 decimal digits, as RocketMQ names its commit-log files."""
+    """The name of a segment: its base in 20 decimal digits, as RocketMQ names commit-log files."""
     return f"{folder}/{base:020d}"
 
 
 @final
 class Segments:
-    """A run of segments without holes. The last one is written; raises StoreError on opening when a middle one is missing."""
+    """A log as segments that follow each other without gaps. Only the last one is appended to.
+
+    all   the segments, oldest first, never empty
+    """
 
     def __init__(self, disk: Disk, folder: str, start: int = 0) -> None:
         self._disk = disk
@@ -48,12 +57,12 @@ class Segments:
 
     @property
     def first(self) -> int:
-        """The lowest position still there."""
+        """The lowest position that the log still has."""
         return self._bases[0]
 
     @property
     def active(self) -> Segment:
-        """The segment that is written."""
+        """The segment that is appended to."""
         return self.all[-1]
 
     @property
@@ -62,7 +71,7 @@ class Segments:
         return self.all[-1].end
 
     def require_whole(self, below: int) -> None:
-        """Raises StoreError when bytes below `below`, known to have been durable, are missing."""
+        """Raise StoreError when bytes below position `below` are missing: they are known to have been durable."""
         for at, segment in enumerate(self.all):
             follows = self.all[at + 1].base if at + 1 < len(self.all) else segment.end
             if segment.base < below and segment.end != follows and segment.end < below:
@@ -74,7 +83,7 @@ class Segments:
             raise StoreError(f"{self._folder} ends at {self.end}, but {below} was durable: restore its last file")
 
     def append(self, data: bytes) -> None:
-        """Write at the end. Raises OSError."""
+        """Append `data` to the last segment. Raises OSError."""
         segment = self.all[-1]
         segment.file.append(data)
         segment.end += len(data)
@@ -89,19 +98,22 @@ class Segments:
             self._bases.append(last.end)
 
     def at(self, position: int) -> Segment | None:
-        """The segment that holds `position`, None when it is gone or not yet there."""
+        """The segment that holds `position`; None when it is deleted or not written yet."""
         index = bisect_right(self._bases, position) - 1
         if index < 0 or position >= self.all[index].end:
             return None
         return self.all[index]
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`, within one segment; b"" when it is not there."""
+        """At most `size` bytes from `position` on, within one segment; b"" when the log does not have the position."""
         segment = self.at(position)
         return b"" if segment is None else segment.file.read(position - segment.base, size)
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Make all that was appended before this call durable, oldest file first; one call at a time."""
+        """Make everything appended before this call durable, oldest file first. `done` gets the error or None.
+
+        One call at a time.
+        """
         todo, self._unsynced = self._unsynced, []
 
         def step(error: OSError | None) -> None:
@@ -115,7 +127,7 @@ class Segments:
         step(None)
 
     def cut(self, end: int, durable: int) -> None:
-        """Take away all from `end` on; everything when that is before the first byte. Below `durable` all is synced."""
+        """Cut the log off at position `end`, or at its first byte if that is later. Positions below `durable` are synced."""
         end = max(end, self.first)
         while len(self.all) > 1 and self.all[-1].base > end:
             self._drop(len(self.all) - 1)
@@ -126,7 +138,7 @@ class Segments:
         self._unsynced = [segment for segment in self.all if segment.end > durable]
 
     def drop_first(self) -> None:
-        """Delete the oldest segment; never the one that is written."""
+        """Delete the oldest segment. The caller never deletes the last one."""
         self._drop(0)
 
     def _drop(self, index: int) -> None:
@@ -137,7 +149,10 @@ class Segments:
         self._disk.remove(file_name(self._folder, segment.base))
 
     def walk(self, position: int, whole: bool) -> Iterator[tuple[Header, bytes]]:
-        """Batches from `position` on, until the first place where none fits. `whole`: with their bytes, verified; else b""."""
+        """(header, bytes) of the batches from `position` on, up to the first invalid one.
+
+        `whole` reads the batches and checks their CRCs; without it only headers are read and the bytes are b"". Raises OSError.
+        """
         while True:
             segment = self.at(position)
             if segment is None:
@@ -158,7 +173,7 @@ class Segments:
             position += header.size
 
     def date_segments(self, now_ms: int) -> None:
-        """Give the segments that have not been walked a time: no later than the first batch behind them, or now."""
+        """Set `newest_ms` of segments that were not walked to the time of the first batch after them, at most `now_ms`."""
         following_ms = now_ms
         for segment in reversed(self.all):
             if segment.newest_ms == 0:
@@ -168,18 +183,18 @@ class Segments:
                 following_ms = first.written_ms
 
     def oldest_ms(self) -> int:
-        """When the oldest batch that is still there was written, 0 while there is none."""
+        """When the oldest batch of the log was written, in epoch ms; 0 when there is none."""
         first = batch.header(self.all[0].file.read(0, batch.HEADER_BYTES), self.first)
         return 0 if first is None else first.written_ms
 
     def ends_with_filler(self) -> bool:
-        """True when the last segment is closed: a new one has to be begun."""
+        """True when the last segment ends with the filler: the next batch needs a new segment."""
         last = self.all[-1]
         return last.file.size() >= batch.FILLER_BYTES and batch.is_filler(
             last.file.read(last.file.size() - batch.FILLER_BYTES, batch.FILLER_BYTES)
         )
 
     def close(self) -> None:
-        """Give the handles back."""
+        """Close the files."""
         for segment in self.all:
             segment.file.close()

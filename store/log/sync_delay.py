@@ -1,9 +1,9 @@
-"""When the next sync begins: at once, or when those have come back who were answered by the last one.
+"""The delay before a sync: it begins at once, or when most of the clients that the last sync answered have appended again.
 
-Clients that wait for their answers before they ask again come in waves. A sync that starts with the first of a wave splits
-it in two for good: each half waits out the other's sync, and every sync serves half as many. So after a sync that answered
-several, the next waits until most of them are there, for at most half of a sync's length and never over a millisecond.
-When they do not come, nothing waits again for a while: a lone or an unsteady sender never pays for it twice.
+Clients that wait for an answer before they send again append in waves. A sync that starts with the first append of a wave
+splits the wave for good: each half waits for the sync of the other, and every sync serves half as many appends. So after a
+sync that answered several appends, the next one waits for most of them, for at most half of a sync's duration and at most
+1 ms. After a wait in vain, the next syncs begin at once: a single or an irregular sender does not wait again soon.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ from __future__ import annotations
 from typing import Final, final
 
 WAVE_MIN: Final = 4
-"""Fewer are not worth waiting for."""
+"""Appends of a wave, below which a sync does not wait."""
 DELAY_NS_MAX: Final = 1_000_000
 SYNCS_WITHOUT_DELAY: Final = 32
-"""Syncs without waiting after a wait that was in vain."""
+"""Syncs that begin at once after a wait in vain."""
 
 
 @final
 class SyncDelay:
-    """Decides for one log. Counts are appends that wait for a sync."""
+    """Decides for one log.
+
+    _expected        appends that have to wait before the next sync begins
+    _delay_ns        how long it waits for them at most
+    _without_delay   syncs left that begin at once
+    """
 
     __slots__ = ("_delay_ns", "_expected", "_without_delay")
 
@@ -29,7 +34,7 @@ class SyncDelay:
         self._without_delay = 0
 
     def synced(self, answered: int, waiting: int, took_ns: int) -> None:
-        """A sync of `took_ns` has answered `answered` appends, while `waiting` more have come."""
+        """Note a sync that took `took_ns` and answered `answered` appends, during which `waiting` more were accepted."""
         self._delay_ns = min(took_ns // 2, DELAY_NS_MAX)
         if self._without_delay > 0:
             self._without_delay -= 1
@@ -39,10 +44,10 @@ class SyncDelay:
             self._expected = wave * 7 // 8 if wave >= WAVE_MIN else 0
 
     def delay_ns(self, waiting: int) -> int:
-        """How long a sync for `waiting` appends may still be held; 0: begin."""
+        """How long a sync for `waiting` appends is to be delayed; 0 when it is to begin now."""
         return self._delay_ns if waiting < self._expected else 0
 
     def delay_in_vain(self) -> None:
-        """They did not come in time."""
+        """Note that the delay has passed without the expected appends."""
         self._expected = 0
         self._without_delay = SYNCS_WITHOUT_DELAY

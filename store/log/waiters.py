@@ -1,4 +1,4 @@
-"""Those who wait until what has been written is durable, without having written anything themselves."""
+"""Callers that wait until the log is durable up to a position, without an append of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import final
 
 @final
 class SyncWaiters:
-    """Callbacks by log position."""
+    """Callbacks by the log position that they wait for."""
 
     __slots__ = ("_waiting",)
 
@@ -20,7 +20,7 @@ class SyncWaiters:
         self._waiting.append((position, done))
 
     def synced(self, position: int) -> bool:
-        """The log is durable up to `position`: tell those who waited for that. True when others still wait."""
+        """Call the callbacks up to `position`, up to which the log is durable. True when others still wait."""
         ready = [done for wanted, done in self._waiting if wanted <= position]
         self._waiting = [waiter for waiter in self._waiting if waiter[0] > position]
         for done in ready:
@@ -28,5 +28,5 @@ class SyncWaiters:
         return bool(self._waiting)
 
     def clear(self) -> None:
-        """Nothing will become durable any more."""
+        """Forget all callbacks: the log is broken, and nothing more becomes durable."""
         self._waiting.clear()
