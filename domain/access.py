@@ -66,17 +66,17 @@ class Challenge(NamedTuple):
     data: bytes
 
 
-class Proven(NamedTuple):
+class Authenticated(NamedTuple):
     """Somebody has proven who they are; `data` is the authority's own proof, for them."""
 
     principal: Principal
     data: bytes
 
 
-class Exchange(Protocol):
-    """One proof in several steps (SASL, RFC 4422), on the authority's side. It ends with Proven or Failure, and serves once."""
+class AuthenticationExchange(Protocol):
+    """One authentication in several steps, on the server's side (SASL, RFC 4422). Ends with Authenticated or Failure."""
 
-    def respond(self, data: bytes) -> Challenge | Proven | Failure:
+    def respond(self, data: bytes) -> Challenge | Authenticated | Failure:
         """Take what the other side says next. Failure: NOT_AUTHENTICATED."""
 
 
@@ -90,7 +90,7 @@ class Authority(Protocol):
         one the peer is nobody in particular, which may be allowed. `host`: the peer's address.
         """
 
-    def converse(self, method: str, host: str, entropy: Entropy) -> Exchange | None:
+    def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
         """A proof by `method`, as SASL names it; None: that is not offered. `entropy` makes what nobody may foresee."""
 
 
@@ -138,7 +138,7 @@ class Grant:
 
 
 @dataclass(slots=True)
-class Ask(Command):
+class CheckAccess(Command):
     """May I? -> Done, or Refused. For what an adapter answers out of itself; never made where access is not controlled."""
 
     ticket: object
@@ -146,7 +146,7 @@ class Ask(Command):
 
 
 @dataclass(slots=True)
-class Renew(Command):
+class Reauthenticate(Command):
     """The connection's client has proven anew that it is this command's `principal` -> Done.
 
     Refused NOT_ALLOWED when it was somebody else before. Never made where access is not controlled.

@@ -23,7 +23,7 @@ EVENTS_MAX: Final = "lite.sub.client.max.event.cnt"
 WILDCARD: Final = "lite.sub.wildcard"
 
 
-class Kind(NamedTuple):
+class AttributeType(NamedTuple):
     """What a value may be: a whole number within bounds, one of some words, or with neither any text."""
 
     low: int = 0
@@ -42,24 +42,24 @@ class Kind(NamedTuple):
         return ""
 
 
-_FLAG: Final = Kind(words=("true", "false"))
-_TEXT: Final = Kind()
-GROUP: Final[Mapping[str, Kind]] = {
-    "priority.factor": Kind(0, 100),
-    BIND_TOPIC: Kind(),
-    MODEL: Kind(words=("Shared", "Exclusive")),
+_FLAG: Final = AttributeType(words=("true", "false"))
+_TEXT: Final = AttributeType()
+GROUP: Final[Mapping[str, AttributeType]] = {
+    "priority.factor": AttributeType(0, 100),
+    BIND_TOPIC: AttributeType(),
+    MODEL: AttributeType(words=("Shared", "Exclusive")),
     RESET_EXCLUSIVE: _FLAG,
     RESET_UNSUBSCRIBE: _FLAG,
-    CLIENT_QUOTA: Kind(-1, _LONG_MAX),
-    EVENTS_MAX: Kind(10, _LONG_MAX),
-    WILDCARD: Kind(),
+    CLIENT_QUOTA: AttributeType(-1, _LONG_MAX),
+    EVENTS_MAX: AttributeType(10, _LONG_MAX),
+    WILDCARD: AttributeType(),
 }
 """Attributes of a group that are looked at here; others are kept as text."""
-TOPIC: Final[Mapping[str, Kind]] = {
-    EXPIRATION: Kind(-1, _MONTH_MINUTES),
-    "reserve.time": Kind(-1, _LONG_MAX),
-    "queue.type": Kind(words=("SimpleCQ", "BatchCQ")),
-    "cleanup.policy": Kind(words=("DELETE",)),
+TOPIC: Final[Mapping[str, AttributeType]] = {
+    EXPIRATION: AttributeType(-1, _MONTH_MINUTES),
+    "reserve.time": AttributeType(-1, _LONG_MAX),
+    "queue.type": AttributeType(words=("SimpleCQ", "BatchCQ")),
+    "cleanup.policy": AttributeType(words=("DELETE",)),
 }
 """Attributes that a topic may have, besides its type and its durability. There are no compacted topics: whoever asks for one
 is told so, rather than finding out when the log has grown. Batches are stored message by message whatever the queue type; the

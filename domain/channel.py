@@ -31,7 +31,7 @@ class ReadingPaused(Event):
 
 
 @dataclass(slots=True)
-class Said(Event):
+class ChannelEvent(Event):
     """An event for the client of a channel, which is the ticket; None: the gateway wants it closed."""
 
     ticket: object

@@ -299,7 +299,7 @@ class Unwatch(Command):
 
 
 @dataclass(slots=True)
-class Latest(Command):
+class QueryLatest(Command):
     """Latest (retained) value of one exact path -> Value, with record None when there is none."""
 
     ticket: object

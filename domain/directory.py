@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from domain.errors import Failure
-from domain.route import BrokerAddresses, Registration, TopicQueues, Version
+from domain.route import BrokerAddresses, DataVersion, Registration, TopicQueues
 
 
 class BrokerRoutes(Protocol):
@@ -15,7 +15,7 @@ class BrokerRoutes(Protocol):
     def register(self, registration: Registration, now: int) -> bool:
         """Take or renew a registration; False when there is no room for another broker."""
 
-    def renew(self, broker: str, address: str, now: int) -> Version | None:
+    def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
         """The lease of an address starts anew; its version, or None when it is not registered."""
 
     def unregister(self, broker: str, broker_id: int, address: str) -> None:

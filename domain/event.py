@@ -77,7 +77,7 @@ class Received(Event):
 
 
 @dataclass(slots=True)
-class MessagesWait(Event):
+class MessagesWaiting(Event):
     """`there`: a Receive is worth while. `full`: too many wait already, this one was not held."""
 
     ticket: object
@@ -134,14 +134,14 @@ class MembersChanged(Event):
 
 
 @dataclass(slots=True)
-class Watched(Event):
+class WatchStarted(Event):
     """The watch is on."""
 
     ticket: object
 
 
 @dataclass(slots=True)
-class Delivered(Event):
+class WatchedMessages(Event):
     """Live messages for a watch: records in log order."""
 
     ticket: object
@@ -149,7 +149,7 @@ class Delivered(Event):
 
 
 @dataclass(slots=True)
-class Value(Event):
+class LatestValue(Event):
     """The latest value of a path, as the record that set it, or None."""
 
     ticket: object

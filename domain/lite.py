@@ -63,7 +63,7 @@ def offset_in(stored: bytes) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-class Action(enum.Enum):
+class LiteAction(enum.Enum):
     """What a subscription command changes."""
 
     PARTIAL_ADD = "PARTIAL_ADD"
@@ -72,8 +72,8 @@ class Action(enum.Enum):
     COMPLETE_REMOVE = "COMPLETE_REMOVE"
 
 
-class Start(enum.Enum):
-    """How `StartAt.value` says where a group goes on: not at all, from the first, at the end, an offset, the last n, a time."""
+class OffsetOptionType(enum.Enum):
+    """What `OffsetOption.value` is: nothing (LAST, MIN, MAX), an offset, a number of messages (TAIL), an epoch millisecond."""
 
     LAST = "LAST"
     MIN = "MIN"
@@ -84,10 +84,10 @@ class Start(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class StartAt:
+class OffsetOption:
     """Where a group goes on in a light queue. LAST leaves its position as it is; TIME is in epoch milliseconds."""
 
-    kind: Start
+    kind: OffsetOptionType
     value: int = 0
 
 
@@ -104,9 +104,9 @@ class SyncSubscription(Command):
     client_id: str
     group: str
     topic: str
-    action: Action
+    action: LiteAction
     names: list[str] = field(default_factory=list)
-    start: StartAt | None = None
+    start: OffsetOption | None = None
 
 
 @dataclass(slots=True)
@@ -150,7 +150,7 @@ class LiteTaken(Event):
 
 
 @dataclass(slots=True)
-class LiteLeases:
+class LiteLeaseResult:
     """What a lease of light queues got. `looked`: how many of the queues, from the first on, were looked at."""
 
     messages: list[Leased]
@@ -182,7 +182,7 @@ class LiteQueues(Protocol):
         limit: int,
         invisible_ms: int,
         attempt_id: str,
-        done: Callable[[LiteLeases | Failure], None],
+        done: Callable[[LiteLeaseResult | Failure], None],
     ) -> None:
         """Lease in order from lite topics, one after the other, until `limit` is reached."""
 

@@ -90,7 +90,7 @@ class Will:
 class Attach(Command):
     """The client `client_id` is here -> Attached; Refused when the store cannot take it.
 
-    A connection of the same client that is still there hears TakenOver and has no session from then on.
+    A connection of the same client that is still there hears SessionTakenOver and has no session from then on.
 
     clean_start  forget what is known of the client
     expiry_s     how long the session outlives its connection; 0: not at all, EXPIRY_NEVER
@@ -150,29 +150,29 @@ class SendOnce(Command):
 
 
 @dataclass(slots=True)
-class Release(Command):
-    """The client will not repeat these packet_ids -> Released, once that is as durable as the packet_ids were."""
+class ReleasePacketIds(Command):
+    """The client will not repeat these packet_ids -> PacketIdsReleased, once that is as durable as the packet_ids were."""
 
     ticket: object
     packet_ids: list[int]
 
 
 @dataclass(slots=True)
-class Confirm(Command):
+class ConfirmDeliveries(Command):
     """Deliveries in these slots have done their duty: the slots are free. Unknown slots are passed over. No answer."""
 
     slots: list[int]
 
 
 @dataclass(slots=True)
-class Take(Command):
-    """The client has taken these EXACTLY_ONCE deliveries over: they will not come again -> Taken. The slots stay occupied."""
+class AcceptDeliveries(Command):
+    """The client owns these EXACTLY_ONCE deliveries: they are not sent again -> DeliveriesAccepted. The slots stay occupied."""
 
     slots: list[int]
 
 
 @dataclass(slots=True)
-class Decline(Command):
+class RejectDeliveries(Command):
     """These deliveries, above AT_MOST_ONCE, cannot be given to this client: they are too large for it. No answer.
 
     One that came to the session as a member of a group goes to another member; the others count as confirmed.
@@ -242,7 +242,7 @@ class Unsubscribed(Event):
 
 
 @dataclass(slots=True)
-class Released(Event):
+class PacketIdsReleased(Event):
     """Whether each mark was known, in order."""
 
     ticket: object
@@ -258,7 +258,7 @@ class Deliveries(Event):
 
 
 @dataclass(slots=True)
-class Taken(Event):
+class DeliveriesAccepted(Event):
     """Take has been made durable for these slots; also unasked, after a return, for those that await their Confirm."""
 
     slots: list[int]
@@ -266,7 +266,7 @@ class Taken(Event):
 
 
 @dataclass(slots=True)
-class TakenOver(Event):
+class SessionTakenOver(Event):
     """Unasked: the client has attached by another connection; this one has no session any more."""
 
     ticket: object = None

@@ -31,18 +31,21 @@ class SendReply(Command):
 class Inquiry(Event):
     """Unasked (ticket None): a question to the client on this connection, to be answered by ClientAnswered with its `serial`.
 
-    `about`: WantRunningInfo, WantConsumption, WantPositions or TakeReply. A connection whose protocol has no words for it lets
-    it be; the question then ends by its time.
+    serial      identifies the question among those of the gateway
+    client_id   the client that is asked
+    about       the question itself
+
+    An adapter whose protocol cannot ask it ignores it; the question then ends by its time-out.
     """
 
     ticket: None
     serial: int
     client_id: str
-    about: WantRunningInfo | WantConsumption | WantPositions | TakeReply
+    about: RunningInfoRequest | ConsumptionRequest | PositionsRequest | ReplyDelivery
 
 
 @dataclass(frozen=True, slots=True)
-class WantRunningInfo:
+class RunningInfoRequest:
     """Answered with the JSON of RunningInfo."""
 
     group: str
@@ -50,7 +53,7 @@ class WantRunningInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class WantConsumption:
+class ConsumptionRequest:
     """Consume `record` outside of all order -> the JSON of Consumption."""
 
     group: str
@@ -59,7 +62,7 @@ class WantConsumption:
 
 
 @dataclass(frozen=True, slots=True)
-class WantPositions:
+class PositionsRequest:
     """Answered with the queues of `topic` that the client consumes, as in Positions."""
 
     group: str
@@ -67,7 +70,7 @@ class WantPositions:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeReply:
+class ReplyDelivery:
     """The reply to a request of the client: answered with b"" when it has taken it."""
 
     message: Message

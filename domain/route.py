@@ -18,7 +18,7 @@ ORDER_KEY: Final = "orderMessageEnable"
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DataVersion:
     """How new a broker's topic configuration is (RocketMQ's DataVersion). Compared for equality; `state` also by size."""
 
     state: int = 0
@@ -63,7 +63,7 @@ class Registration:
     lease_ms: int = 120_000
     zone: str = ""
     acting_master: bool = False
-    version: Version = field(default_factory=Version)
+    version: DataVersion = field(default_factory=DataVersion)
     topics: Mapping[str, TopicQueues] | None = None
 
 
@@ -127,14 +127,14 @@ class DropRoute(Command):
 
 @dataclass(slots=True)
 class RegisterBroker(Command):
-    """A broker outside this node registers or renews -> Registered; Refused NOT_ALLOWED."""
+    """A broker outside this node registers or renews -> BrokerRegistered; Refused NOT_ALLOWED."""
 
     ticket: object
     registration: Registration
 
 
 @dataclass(slots=True)
-class Registered(Event):
+class BrokerRegistered(Event):
     """The master's addresses, for one that is not the master; `order`: the order configuration of all topics."""
 
     ticket: object
@@ -156,27 +156,27 @@ class UnregisterBroker(Command):
 
 @dataclass(slots=True)
 class RenewBroker(Command):
-    """A broker lives; `version`: its configuration, None when it did not say -> Renewed."""
+    """A broker lives; `version`: its configuration, None when it did not say -> BrokerRenewed."""
 
     ticket: object
     cluster: str
     broker: str
     address: str
-    version: Version | None = None
+    version: DataVersion | None = None
 
 
 @dataclass(slots=True)
-class Renewed(Event):
+class BrokerRenewed(Event):
     """`changed`: it should register again. `version`: what is known of it, None when nothing is."""
 
     ticket: object
     changed: bool
-    version: Version | None
+    version: DataVersion | None
 
 
 @dataclass(slots=True)
 class SetWritable(Command):
-    """Give the routes of a broker's topics write permission, or take it, until it registers or starts anew -> Changed."""
+    """Give or take the write permission of a broker's routes, until the broker registers or starts anew -> WritableChanged."""
 
     ticket: object
     broker: str
@@ -184,7 +184,7 @@ class SetWritable(Command):
 
 
 @dataclass(slots=True)
-class Changed(Event):
+class WritableChanged(Event):
     """How many topics it concerned."""
 
     ticket: object

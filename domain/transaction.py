@@ -88,7 +88,7 @@ class CheckTransaction(Event):
 
 
 @dataclass(slots=True)
-class Questions:
+class TransactionCheckPolicy:
     """When producers are asked about what they left open. One object for the store: tools may change it, and it holds at once.
 
     timeout_ms    a half message is asked about first when it is this old, where it does not say otherwise itself
@@ -116,7 +116,7 @@ class TransactionListener(Protocol):
 class Transactions(Protocol):
     """Half messages, which `MessageStore.append` takes like any other (SYS_PREPARED): what becomes of them."""
 
-    questions: Questions
+    check_policy: TransactionCheckPolicy
 
     def listen(self, listener: TransactionListener) -> None:
         """Add a listener."""

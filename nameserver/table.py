@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
-from domain.route import MASTER_ID, BrokerAddresses, Registration, TopicQueues, Version
+from domain.route import MASTER_ID, BrokerAddresses, DataVersion, Registration, TopicQueues
 from domain.topic import PERM_READ_WRITE, PERM_WRITE
 
 BROKERS_MAX: Final = 4_096
@@ -20,7 +20,7 @@ class BrokerLease:
     """One registered address. `until_ns`: monotonic."""
 
     registration: Registration
-    version: Version
+    version: DataVersion
     until_ns: int
 
 
@@ -64,7 +64,7 @@ class RouteTable:
                 self._topics.setdefault(name, {})[registration.broker] = queues
         return True
 
-    def renew(self, broker: str, address: str, now: int) -> Version | None:
+    def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
         """The lease of an address starts anew; its version, or None when it is not registered."""
         for lease in self._leases.get(broker, {}).values():
             if lease.registration.address == address:

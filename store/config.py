@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from domain.message import LOCAL_HOST
 from domain.topic import Durability
-from domain.transaction import Questions
+from domain.transaction import TransactionCheckPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,6 @@ class StoreConfig:
     transaction_checks_max: int = 15
 
 
-def questions_of(config: StoreConfig) -> Questions:
+def check_policy_of(config: StoreConfig) -> TransactionCheckPolicy:
     """What the settings say about open transactions."""
-    return Questions(config.transaction_timeout_ms, config.transaction_check_ms, config.transaction_checks_max)
+    return TransactionCheckPolicy(config.transaction_timeout_ms, config.transaction_check_ms, config.transaction_checks_max)

@@ -17,7 +17,7 @@ from store import checkpoint
 from store.append import Appender
 from store.checkpoint import Checkpointer
 from store.compaction import Compaction, empty_at
-from store.config import StoreConfig, questions_of
+from store.config import StoreConfig, check_policy_of
 from store.delay import parking
 from store.delay.recall import TimerRecall
 from store.delay.wheel import Wheel
@@ -82,7 +82,7 @@ class Core:
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
         self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.accepted)
         self.recalling = TimerRecall(self.index, clock, self.wheel, self)
-        self.book = OpenTransactions(self.index, clock, self, questions_of(config))
+        self.book = OpenTransactions(self.index, clock, self, check_policy_of(config))
         self.ledger = LeaseLedger(self.index, clock, self, config.broker)
         self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self, self.held)
         self.keeping = Compaction(self.commit, self.index, self.state, self.ledger, self.appender)

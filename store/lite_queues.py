@@ -7,7 +7,7 @@ from typing import Final, Protocol, final
 
 from domain import lite
 from domain.errors import Failure
-from domain.lite import LiteLeases, LiteListener
+from domain.lite import LiteLeaseResult, LiteListener
 from domain.message import Placed
 from domain.ports import Clock
 from domain.store_ports import StateChange
@@ -79,7 +79,7 @@ class StoredLiteQueues:
         limit: int,
         invisible_ms: int,
         attempt_id: str,
-        done: Callable[[LiteLeases | Failure], None],
+        done: Callable[[LiteLeaseResult | Failure], None],
     ) -> None:
         """LightQueues.lease."""
         failure = self._ledger.broken()
@@ -109,7 +109,7 @@ class StoredLiteQueues:
                 break
             if call.take_from(table, queue):
                 changed.append(table)
-        result = LiteLeases(call.messages, call.pop_ms, looked)
+        result = LiteLeaseResult(call.messages, call.pop_ms, looked)
         for table in changed:
             last = table is changed[-1]
             self._ledger.changed(table, done if last else None, result)

@@ -58,12 +58,12 @@ class Rates(Event):
 
 
 @dataclass(slots=True)
-class ChangePolicy(Command):
+class ChangeNodePolicy(Command):
     """Change what the node does unasked, until its next start -> Done. ARGUMENT_ILLEGAL.
 
     `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy,
     priority_order_ascending (true, false), priority_again_first_percent (0 to 100), transaction_timeout_ms,
-    transaction_check_ms, transaction_checks_max (see domain/transaction.Questions) -> values as text; all or none.
+    transaction_check_ms, transaction_checks_max (see domain.transaction.TransactionCheckPolicy) -> values as text; all or none.
     """
 
     ticket: object
@@ -71,14 +71,14 @@ class ChangePolicy(Command):
 
 
 @dataclass(slots=True)
-class QueryPolicy(Command):
-    """What the node does unasked -> PolicyFound."""
+class QueryNodePolicy(Command):
+    """What the node does unasked -> NodePolicyFound."""
 
     ticket: object
 
 
 @dataclass(slots=True)
-class PolicyFound(Event):
+class NodePolicyFound(Event):
     """Name -> value as text."""
 
     ticket: object

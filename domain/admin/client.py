@@ -56,7 +56,7 @@ class Producers(Event):
 
 
 @dataclass(slots=True)
-class AskRunningInfo(Command):
+class QueryRunningInfo(Command):
     """How a member of a consumer group is doing -> RunningInfo. GROUP_OFFLINE when it is not there, CLIENT_UNKNOWN.
 
     `stacks`: with the stacks of its threads. CLIENT_UNKNOWN is a client that does not answer in time, or hangs up.
@@ -77,8 +77,8 @@ class RunningInfo(Event):
 
 
 @dataclass(slots=True)
-class AskConsumption(Command):
-    """Have a member of a group, "" any, consume one stored message now -> Consumption. Positions and leases stay.
+class ConsumeDirectly(Command):
+    """Have a member of a group, "" any, consume one stored message now -> ConsumptionResult. Positions and leases stay.
 
     GROUP_OFFLINE, MESSAGE_NOT_FOUND, CLIENT_UNKNOWN. `message_id` is passed on to the client as it came.
     """
@@ -91,7 +91,7 @@ class AskConsumption(Command):
 
 
 @dataclass(slots=True)
-class Consumption(Event):
+class ConsumptionResult(Event):
     """What came of consuming one message: RocketMQ's ConsumeMessageDirectlyResult, JSON."""
 
     ticket: object
@@ -99,8 +99,8 @@ class Consumption(Event):
 
 
 @dataclass(slots=True)
-class AskPositions(Command):
-    """Positions that the members of a group, or one of them, have in memory on a topic -> Positions.
+class QueryClientPositions(Command):
+    """Positions that the members of a group, or one of them, have in memory on a topic -> ClientPositions.
 
     A member that does not answer is left out. GROUP_OFFLINE; CLIENT_UNKNOWN when none answers.
     """
@@ -112,7 +112,7 @@ class AskPositions(Command):
 
 
 @dataclass(slots=True)
-class Positions(Event):
+class ClientPositions(Event):
     """Client id -> (broker, topic, queue id, offset) a queue that it consumes."""
 
     ticket: object

@@ -115,14 +115,14 @@ class RequestMode(Event):
 
 
 @dataclass(slots=True)
-class ListModes(Command):
-    """Which groups consume which topics by POP or by PULL, as far as somebody has said -> ModeList."""
+class ListRequestModes(Command):
+    """Which groups consume which topics by POP or by PULL, as far as somebody has said -> RequestModeList."""
 
     ticket: object
 
 
 @dataclass(slots=True)
-class ModeList(Event):
+class RequestModeList(Event):
     """(topic, group, mode, how many other members' queues each has besides)."""
 
     ticket: object
@@ -130,15 +130,15 @@ class ModeList(Event):
 
 
 @dataclass(slots=True)
-class QueryConsumed(Command):
-    """Topics that a group subscribes now, or has a position on -> Consumed. GROUP_NOT_FOUND."""
+class QueryConsumedTopics(Command):
+    """Topics that a group subscribes now, or has a position on -> ConsumedTopics. GROUP_NOT_FOUND."""
 
     ticket: object
     group: str
 
 
 @dataclass(slots=True)
-class Consumed(Event):
+class ConsumedTopics(Event):
     """Names of topics, sorted."""
 
     ticket: object

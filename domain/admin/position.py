@@ -62,8 +62,8 @@ class Backlog(Event):
 
 
 @dataclass(slots=True)
-class QuerySpans(Command):
-    """The times of a topic's messages as a group sees them -> Spans. TOPIC_NOT_FOUND, GROUP_NOT_FOUND."""
+class QueryTimeSpans(Command):
+    """The times of a topic's messages as a group sees them -> TimeSpans. TOPIC_NOT_FOUND, GROUP_NOT_FOUND."""
 
     ticket: object
     topic: str
@@ -71,7 +71,7 @@ class QuerySpans(Command):
 
 
 @dataclass(slots=True)
-class Span:
+class QueueTimeSpan:
     """One queue: store times, epoch milliseconds, -1 for none.
 
     first_ms, last_ms   of the first and the last message that it has
@@ -87,11 +87,11 @@ class Span:
 
 
 @dataclass(slots=True)
-class Spans(Event):
+class TimeSpans(Event):
     """By queue id."""
 
     ticket: object
-    spans: list[Span]
+    spans: list[QueueTimeSpan]
 
 
 @dataclass(slots=True)

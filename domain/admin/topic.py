@@ -115,8 +115,8 @@ class SearchOffset(Command):
 
 
 @dataclass(slots=True)
-class QueryEarliest(Command):
-    """When the first message that a queue still has was stored -> Earliest. Refused TOPIC_NOT_FOUND, QUEUE_ILLEGAL."""
+class QueryEarliestStoreTime(Command):
+    """When the first message that a queue still has was stored -> EarliestStoreTime. Refused TOPIC_NOT_FOUND, QUEUE_ILLEGAL."""
 
     ticket: object
     topic: str
@@ -124,7 +124,7 @@ class QueryEarliest(Command):
 
 
 @dataclass(slots=True)
-class Earliest(Event):
+class EarliestStoreTime(Event):
     """Epoch milliseconds, -1 for an empty queue."""
 
     ticket: object

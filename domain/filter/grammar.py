@@ -64,7 +64,7 @@ class Grammar:
             begin = self._tokens[self._at]
             parts.append(self._condition(self._chain("AND") if keyword == "OR" else self._equality(), begin))
             if not self._accept(KEYWORD, keyword):
-                return self._made(terms.Some(parts) if keyword == "OR" else terms.Every(parts))
+                return self._made(terms.Or(parts) if keyword == "OR" else terms.And(parts))
 
     def _equality(self) -> Term:
         left = self._comparison()
@@ -74,11 +74,11 @@ class Grammar:
                 self._at += 1
                 right = self._comparison()
                 _check_equal(left, right, token)
-                left = self._made(terms.Equal(left, right, token.text == "<>"))
+                left = self._made(terms.Equality(left, right, token.text == "<>"))
             elif self._accept(KEYWORD, "IS"):
                 negated = self._accept(KEYWORD, "NOT")
                 self._expect(KEYWORD, "NULL", "NULL")
-                left = self._made(terms.Null(left, negated))
+                left = self._made(terms.IsNull(left, negated))
             else:
                 return left
 
@@ -103,7 +103,7 @@ class Grammar:
             return self._between(left, token, negated)
         if token.text == "IN":
             return self._in(left, token, negated)
-        return terms.Between(left, token.text, self._text(), negated)
+        return terms.TextSearch(left, token.text, self._text(), negated)
 
     def _between(self, left: Term, token: FilterToken, negated: bool) -> Term:
         low = self._unary()
@@ -111,9 +111,9 @@ class Grammar:
         high = self._unary()
         if negated:
             below = self._order(left, token, terms.LESS, low)
-            return terms.Some([below, self._order(left, token, terms.GREATER, high)])
+            return terms.Or([below, self._order(left, token, terms.GREATER, high)])
         above = self._order(left, token, terms.GREATER_EQUAL, low)
-        found = terms.Every([above, self._order(left, token, terms.LESS_EQUAL, high)])
+        found = terms.And([above, self._order(left, token, terms.LESS_EQUAL, high)])
         least, most = _number(low), _number(high)
         if least is not None and most is not None and least > most:
             raise ExpressionError(token.column, "the lower bound of BETWEEN is above the upper one")
@@ -146,7 +146,7 @@ class Grammar:
         if token.text == "+":
             return inner
         number = _number(inner)
-        return terms.Nothing() if number is None else Constant(-number)
+        return terms.AlwaysNull() if number is None else Constant(-number)
 
     def _primary(self) -> Term:
         token = self._tokens[self._at]
@@ -178,7 +178,7 @@ class Grammar:
         for operand in (left, right):
             if not _is_ordered(operand):
                 raise ExpressionError(token.column, f"{token.text} compares numbers: properties and number literals")
-        return self._made(terms.Order(left, sign, right))
+        return self._made(terms.Comparison(left, sign, right))
 
     def _condition(self, found: Term, begin: FilterToken) -> Term:
         """The term where a condition is needed: TRUE, FALSE, NULL and property names will do."""
@@ -187,7 +187,7 @@ class Grammar:
         if isinstance(found, Constant) and (found.value is None or isinstance(found.value, bool)):
             return found
         if isinstance(found, Property):
-            return terms.Given(found)
+            return terms.PropertyCondition(found)
         raise ExpressionError(begin.column, "this is a value where a condition is needed; compare it with something")
 
     def _made(self, found: Made) -> Made:

@@ -68,7 +68,7 @@ class Constant(Term):
 
 
 @final
-class Nothing(Term):
+class AlwaysNull(Term):
     """What is always null: the negative of what is no number (properties are text)."""
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class Condition(Term):
 
 
 @final
-class Given(Condition):
+class PropertyCondition(Condition):
     """A property alone where a condition is asked for: properties are never TRUE, so FALSE, or null when it is missing."""
 
     __slots__ = ("_start",)
@@ -100,7 +100,7 @@ class Given(Condition):
 
 
 @final
-class Equal(Condition):
+class Equality(Condition):
     """`=`, and `<>` when negated. Null with a null operand."""
 
     __slots__ = ("_left", "_negated", "_right")
@@ -143,7 +143,7 @@ GREATER_EQUAL: Final = ">="
 
 
 @final
-class Order(Condition):
+class Comparison(Condition):
     """`<`, `<=`, `>`, `>=` of numbers. Null with a null operand; two texts are compared as floating-point numbers."""
 
     __slots__ = ("_left", "_right", "_sign")
@@ -198,7 +198,7 @@ ENDSWITH: Final = "ENDSWITH"
 
 
 @final
-class Between(Condition):
+class TextSearch(Condition):
     """`CONTAINS`, `STARTSWITH`, `ENDSWITH` and their negations: all FALSE for what is no text, and for an empty search."""
 
     __slots__ = ("_negated", "_place", "_search", "_term")
@@ -226,7 +226,7 @@ class Between(Condition):
 
 
 @final
-class Null(Condition):
+class IsNull(Condition):
     """`IS NULL`, `IS NOT NULL`. Never null itself."""
 
     __slots__ = ("_negated", "_term")
@@ -259,7 +259,7 @@ class Not(Condition):
 
 
 @final
-class Every(Condition):
+class And(Condition):
     """`AND`: FALSE when one is FALSE, else null when one is null. What stands behind a FALSE is not evaluated."""
 
     __slots__ = ("_terms",)
@@ -281,7 +281,7 @@ class Every(Condition):
 
 
 @final
-class Some(Condition):
+class Or(Condition):
     """`OR`: TRUE when one is TRUE, else null when one is null. What stands behind a TRUE is not evaluated."""
 
     __slots__ = ("_terms",)

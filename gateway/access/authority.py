@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final, final
 
-from domain.access import CLUSTER, Credentials, Exchange, Need, Password, Signature
+from domain.access import CLUSTER, AuthenticationExchange, Credentials, Need, Password, Signature
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
@@ -50,7 +50,7 @@ class Access:
         self.bans = config.banned
         self._anonymous = config.anonymous
         self._tokens = TokenVerifier(config, self._wall_ms)
-        self._methods: dict[str, Callable[[str, Entropy], Exchange]] = {SCRAM_SHA_256: self._scram}
+        self._methods: dict[str, Callable[[str, Entropy], AuthenticationExchange]] = {SCRAM_SHA_256: self._scram}
         if config.jwt_secret or config.jwt_public_key:
             self._methods[JWT] = self._jwt
         self._personal = any(rule.personal or rule.clients for rule in self.rules)
@@ -78,12 +78,12 @@ class Access:
             return self._by_token(text, host, credentials.user)
         return self._by_token(credentials.text, host, "")
 
-    def converse(self, method: str, host: str, entropy: Entropy) -> Exchange | None:
+    def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
         """As `domain.access.Authority` has it."""
         begin = self._methods.get(method)
         return None if begin is None else begin(host, entropy)
 
-    def _scram(self, host: str, entropy: Entropy) -> Exchange:
+    def _scram(self, host: str, entropy: Entropy) -> AuthenticationExchange:
         def judge(user: str) -> Principal | Failure:
             return (
                 self._principal(user, host, True) if user else self._not_authenticated("the user name or the password is wrong")
@@ -91,7 +91,7 @@ class Access:
 
         return ScramExchange(self.records.users, self._verifiers, judge, entropy)
 
-    def _jwt(self, host: str, entropy: Entropy) -> Exchange:
+    def _jwt(self, host: str, entropy: Entropy) -> AuthenticationExchange:
         return TokenExchange(lambda text: self._by_token(text, host, ""))
 
     def _by_signature(self, given: Signature, host: str) -> Principal | Failure:

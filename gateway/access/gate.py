@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from domain import property as properties
-from domain.access import PUB, Ask, Renew
+from domain.access import PUB, CheckAccess, Reauthenticate
 from domain.command import Command, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
@@ -55,9 +55,9 @@ class Gate:
             SendOnce: self._send,
             Subscribe: self._subscribe,
             Attach: self._attach,
-            Ask: self._ask,
+            CheckAccess: self._ask,
             EndTransaction: self._end,
-            Renew: self._renew,
+            Reauthenticate: self._renew,
         }
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
@@ -167,7 +167,7 @@ class Gate:
 
     def _renew(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
         """The connection goes on as the same user, until the end of the newer proof."""
-        assert isinstance(command, Renew)
+        assert isinstance(command, Reauthenticate)
         if connection.principal is None or connection.principal.user != principal.user:
             text = "a connection stays the user's that it has begun as: connect again as another"
             self._deny(connection, command, Failure(ErrorCode.NOT_ALLOWED, text))
@@ -176,7 +176,7 @@ class Gate:
         connection.answer(Done(command.ticket))
 
     def _ask(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
-        assert isinstance(command, Ask)
+        assert isinstance(command, CheckAccess)
         failure = None if principal.privileged else self._access.first_denial(principal, command.needs, connection.client_id)
         if failure is None:
             connection.answer(Done(command.ticket))

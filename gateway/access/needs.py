@@ -160,7 +160,7 @@ def _anywhere(found: Any) -> Sequence[Need]:
     return (Need(TOPIC, EVERY, READ),)
 
 
-def _one_consumed(found: client_admin.AskConsumption) -> Iterable[Need]:
+def _one_consumed(found: client_admin.ConsumeDirectly) -> Iterable[Need]:
     return Need(GROUP, found.group, READ), *_anywhere(found)
 
 
@@ -192,19 +192,19 @@ TABLE: Final[dict[type[Command], Needs]] = {
     group_admin.SetRequestMode: _group(UPDATE),
     group_admin.QueryRequestMode: _group(SUB, GET),
     command.Watch: lambda found: (listen(found.pattern),),
-    command.Latest: lambda found: (listen(found.path),),
+    command.QueryLatest: lambda found: (listen(found.path),),
     command.DeleteLatest: lambda found: (publish(found.path, topic_of_path(found.path)),),
     group_admin.SetReadable: _both(UPDATE),
     topic_admin.ChangeTopic: lambda found: (Need(TOPIC, found.change.name, (CREATE,)),),
-    topic_admin.QueryEarliest: _topic(SUB, GET),
+    topic_admin.QueryEarliestStoreTime: _topic(SUB, GET),
     command.AwaitMessages: _both(SUB),
     position_admin.QueryProgress: _progress,
     broker_admin.QueryNodeCounters: _cluster(GET),
     message_admin.QueryMessages: _topic(SUB, GET),
     topic_admin.QueryConsumers: _topic(GET),
-    client_admin.AskRunningInfo: _group(GET),
-    client_admin.AskConsumption: _one_consumed,
-    client_admin.AskPositions: _both(GET),
+    client_admin.QueryRunningInfo: _group(GET),
+    client_admin.ConsumeDirectly: _one_consumed,
+    client_admin.QueryClientPositions: _both(GET),
     relay.SendReply: lambda found: (of_topic(found.message.topic, PUBLISH),),
     position_admin.ResetPositions: _reset,
     position_admin.ClonePositions: _cloned,
@@ -220,19 +220,19 @@ TABLE: Final[dict[type[Command], Needs]] = {
     route.QuerySettings: _cluster(GET),
     client_admin.QueryConnections: _group(GET),
     client_admin.QueryProducers: _cluster(GET),
-    group_admin.QueryConsumed: _group(GET),
-    position_admin.QuerySpans: _both(GET),
+    group_admin.QueryConsumedTopics: _group(GET),
+    position_admin.QueryTimeSpans: _both(GET),
     topic_admin.QueryTopicState: _topic(*KNOW),
     position_admin.QueryBacklog: _cluster(GET),
     broker_admin.QueryRates: _cluster(GET),
     message_admin.Peek: _both(SUB, GET),
     group_admin.CountWaitingMessages: _both(SUB, GET),
-    group_admin.ListModes: _cluster(LIST),
-    broker_admin.ChangePolicy: _cluster(UPDATE),
-    broker_admin.QueryPolicy: _cluster(GET),
+    group_admin.ListRequestModes: _cluster(LIST),
+    broker_admin.ChangeNodePolicy: _cluster(UPDATE),
+    broker_admin.QueryNodePolicy: _cluster(GET),
     mqtt_session.Attach: _attached,
     mqtt_session.Unsubscribe: _nothing,
-    mqtt_session.Release: _nothing,
+    mqtt_session.ReleasePacketIds: _nothing,
     lite.SyncSubscription: _both(SUB),
     lite.ReceiveLite: _both(SUB),
     lite.SuspendLite: _group(SUB),
@@ -244,8 +244,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     lite_admin.DispatchLite: _group(UPDATE),
     transaction.RecallMessage: _topic(PUB),
     transaction.ResumeTransaction: _cluster(UPDATE),
-    access.Ask: lambda found: found.needs,
-    access.Renew: _nothing,
+    access.CheckAccess: lambda found: found.needs,
+    access.Reauthenticate: _nothing,
     user_admin.CreateUser: _cluster(UPDATE),
     user_admin.UpdateUser: _cluster(UPDATE),
     user_admin.DeleteUser: _cluster(UPDATE),
@@ -259,8 +259,8 @@ name it by what the log alone knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
-        command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.Confirm,
-        mqtt_session.Decline, mqtt_session.Take, channel.ChannelCommand,
+        command.Disconnected, command.Unwatch, mqtt_session.Detach, mqtt_session.ConfirmDeliveries,
+        mqtt_session.RejectDeliveries, mqtt_session.AcceptDeliveries, channel.ChannelCommand,
         relay.ClientAnswered,
     }
 )  # fmt: skip

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, final
 
-from domain.access import Challenge, Proven, User
+from domain.access import Authenticated, Challenge, User
 from domain.errors import ErrorCode, Failure
 from domain.ports import Entropy
 from domain.principal import Principal
@@ -100,7 +100,7 @@ class ScramExchange:
         self._entropy = entropy
         self._name = self._bare = self._first = self._nonce = self._header = ""
 
-    def respond(self, data: bytes) -> Challenge | Proven | Failure:
+    def respond(self, data: bytes) -> Challenge | Authenticated | Failure:
         """client-first-message, then client-final-message (RFC 5802, section 7)."""
         try:
             text = data.decode()
@@ -129,7 +129,7 @@ class ScramExchange:
         self._first = f"r={self._nonce},s={salt},i={ITERATIONS}"
         return Challenge(self._first.encode())
 
-    def _finish(self, text: str) -> Proven | Failure:
+    def _finish(self, text: str) -> Authenticated | Failure:
         without, _, proof = text.rpartition(",p=")
         binding, nonce = _attributes(without, "cr")
         given = _decoded(proof)
@@ -145,7 +145,7 @@ class ScramExchange:
         principal = self._judge(self._name if proven else "")
         if isinstance(principal, Failure):
             return principal
-        return Proven(principal, b"v=" + base64.b64encode(hmac.digest(found.server_key, said, "sha256")))
+        return Authenticated(principal, b"v=" + base64.b64encode(hmac.digest(found.server_key, said, "sha256")))
 
 
 def _attributes(text: str, wanted: str) -> list[str]:

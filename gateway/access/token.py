@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 import jwt
 
-from domain.access import Challenge, Proven
+from domain.access import Authenticated, Challenge
 from domain.errors import Failure
 from domain.principal import Principal
 from gateway.access.config import AccessConfig, name_fault
@@ -84,7 +84,7 @@ class TokenExchange:
     def __init__(self, judge: Callable[[str], Principal | Failure]) -> None:
         self._judge = judge
 
-    def respond(self, data: bytes) -> Challenge | Proven | Failure:
+    def respond(self, data: bytes) -> Challenge | Authenticated | Failure:
         """The token, in its compact form."""
         found = self._judge(data.decode("utf-8", "replace"))
-        return found if isinstance(found, Failure) else Proven(found, b"")
+        return found if isinstance(found, Failure) else Authenticated(found, b"")

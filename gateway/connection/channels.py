@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, final
 
-from domain.channel import ChannelCommand, ReadingPaused, Said
+from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
 from domain.event import Event, Refused
@@ -44,11 +44,11 @@ class _Channel:
         """To the channel."""
         self._counts.answered(event)
         self.refused = type(event) is Refused
-        self._outer.answer(Said(self._name, event))
+        self._outer.answer(ChannelEvent(self._name, event))
 
     def close(self) -> None:
         """The channel alone: the connection may carry others."""
-        self._outer.answer(Said(self._name, None))
+        self._outer.answer(ChannelEvent(self._name, None))
 
     def throttle(self, until_ns: int) -> None:
         """The channel alone."""
@@ -56,7 +56,7 @@ class _Channel:
 
     def revoke_access(self, failure: Failure) -> None:
         """Access has ended: the client hears it in its protocol's words, and the channel is closed."""
-        self._outer.answer(Said(self._name, AccessRevoked(failure)))
+        self._outer.answer(ChannelEvent(self._name, AccessRevoked(failure)))
         self.close()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import final
 
 from domain.errors import ErrorCode
-from domain.event import Delivered, Event, Pulled, Received, Refused
+from domain.event import Event, Pulled, Received, Refused, WatchedMessages
 from domain.mqtt_session import Deliveries
 from domain.refusal import NO_REFUSALS, is_refusal, reason_of
 
@@ -54,7 +54,7 @@ class ProtocolCounters:
         """Count what one event hands to a client, or refuses."""
         if isinstance(event, Deliveries):
             self.messages_out += len(event.items)
-        elif isinstance(event, Pulled | Delivered):
+        elif isinstance(event, Pulled | WatchedMessages):
             self.messages_out += len(event.records)
         elif isinstance(event, Received):
             self.messages_out += len(event.messages)

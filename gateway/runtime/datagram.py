@@ -11,7 +11,7 @@ from typing import Final, final
 from domain.address import host_bytes
 from domain.command import Command, Disconnected, Send
 from domain.errors import Failure
-from domain.event import Delivered, Event, Pulled, Received, Refused
+from domain.event import Event, Pulled, Received, Refused, WatchedMessages
 from domain.ports import Timer
 from gateway.connection.client_connection import ClientConnection
 from gateway.connection.context import ConnectionContext
@@ -66,7 +66,7 @@ class DatagramPump:
 
     def answer(self, event: Event) -> None:
         """Give `event` to the endpoint; its datagrams leave at the end of this turn."""
-        if isinstance(event, Pulled | Delivered):
+        if isinstance(event, Pulled | WatchedMessages):
             self._counters.messages_out += len(event.records)
         elif isinstance(event, Received):
             self._counters.messages_out += len(event.messages)

@@ -105,7 +105,7 @@ class Dispatcher:
             Relaying(self.registry, self.topics, log, self.sending, clock),
             ConnectionQueries(positions, metadata, self.registry),
             ProgressQueries(log, positions, store.outlook, metadata, self.counters, self.rights),
-            PolicyChanging(policy, store.transactions.questions, metadata),
+            PolicyChanging(policy, store.transactions.check_policy, metadata),
             self.counters,
             Resetting(log, positions, metadata, self.registry, resets, self.pulling, self.receiving),
             locks,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
-from domain.command import Command, DeleteLatest, Latest, Send
+from domain.command import Command, DeleteLatest, QueryLatest, Send
 from domain.event import Event
 from domain.limits import MILLISECOND_NS
 from domain.principal import GATEWAY, Principal
@@ -285,4 +285,4 @@ class CoapEndpoint:
             return []
         self.silence_ns = now + SILENCE_NS
         silent = self.observations.silent(now - observe.CHECK_NS, now)
-        return [Latest(Check(observation), observation.path) for observation in silent]
+        return [QueryLatest(Check(observation), observation.path) for observation in silent]

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from domain.command import Command, DeleteLatest, Extend, Send, Unwatch
 from domain.errors import Failure
-from domain.event import Delivered, Done, Event, Received, Refused, Sent, Settled, Value
+from domain.event import Done, Event, LatestValue, Received, Refused, Sent, Settled, WatchedMessages
 from domain.message import RETAIN_NONE, RETAIN_SET
 from protocols.coap import blockwise, message, option, status, translate
 from protocols.coap.blockwise import Pinned
@@ -50,9 +50,9 @@ class Outcomes:
         """An event for one of our tickets."""
         if isinstance(event, Sent):
             self._sent(event, now)
-        elif isinstance(event, Delivered):
+        elif isinstance(event, WatchedMessages):
             self._delivered(event, now)
-        elif isinstance(event, Value):
+        elif isinstance(event, LatestValue):
             self._value(event, now)
         elif isinstance(event, Received):
             self._received(event, now)
@@ -109,7 +109,7 @@ class Outcomes:
                 pairs.append((option.LOCATION_PATH, name))
                 self.responder.reply(exchange, message.CREATED, pairs, b"", now)
 
-    def _value(self, event: Value, now: int) -> None:
+    def _value(self, event: LatestValue, now: int) -> None:
         ticket = event.ticket
         value = None if event.record is None else translate.representation(event.record, self.wall_ms())
         if isinstance(ticket, Check):
@@ -153,7 +153,7 @@ class Outcomes:
         if observation.backlog:
             self.responder.notify(observation, now)
 
-    def _delivered(self, event: Delivered, now: int) -> None:
+    def _delivered(self, event: WatchedMessages, now: int) -> None:
         observation = event.ticket
         if not isinstance(observation, Observation) or observation.cancelled:
             return

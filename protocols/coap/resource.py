@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from domain.command import Acknowledge, Command, DeleteLatest, Latest, Receive, Watch
+from domain.command import Acknowledge, Command, DeleteLatest, QueryLatest, Receive, Watch
 from protocols.coap import blockwise, media, message, option, translate, wellknown
 from protocols.coap.exchange import Exchange
 from protocols.coap.option import Fault
@@ -47,7 +47,7 @@ class Resources:
             return ()
         if options.if_match or options.if_none_match:
             exchange.intent = Condition(body)
-            return (Latest(exchange, plan.path),)
+            return (QueryLatest(exchange, plan.path),)
         return (self.outcomes.store(exchange, plan, body),)
 
     def _delete(self, exchange: Exchange, now: int) -> Sequence[Command]:
@@ -67,7 +67,7 @@ class Resources:
             return ()
         if options.if_match or options.if_none_match:
             exchange.intent = Condition(b"")
-            return (Latest(exchange, path),)
+            return (QueryLatest(exchange, path),)
         return (DeleteLatest(exchange, path),)
 
     def _acknowledge(self, exchange: Exchange, asked: Reception, now: int) -> Sequence[Command]:
@@ -112,7 +112,7 @@ class Resources:
             exchange.intent = asked
             return (Receive(exchange, asked.group, asked.topic, 1, asked.invisible_ms, asked.wait_ms),)
         if number or options.observe not in (0, 1):
-            return (Latest(exchange, path),)
+            return (QueryLatest(exchange, path),)
         return self._observe(exchange, path, now)
 
     def _observe(self, exchange: Exchange, path: str, now: int) -> Sequence[Command]:
@@ -129,5 +129,5 @@ class Resources:
             else:
                 known.options = exchange.options
             exchange.intent = known
-        commands.append(Latest(exchange, path))
+        commands.append(QueryLatest(exchange, path))
         return commands

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
-from domain.access import GROUP, PUB, SUB, TOPIC, Ask, Need
+from domain.access import GROUP, PUB, SUB, TOPIC, CheckAccess, Need
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Command, Extend, Leave
 from domain.event import Done, Event, Refused
@@ -41,7 +41,7 @@ def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[C
     client = Client(call, sent, now, desk.setting.wall_ms(), f"{desk.peer.host}:{desk.peer.port}")
     asked: tuple[Command, ...] = ()
     if desk.setting.authority is not None:
-        asked = (Ask(desk.ticket(call), _needs(client)),)
+        asked = (CheckAccess(desk.ticket(call), _needs(client)),)
     elif not _settled(desk, call, client, now):
         return ()
     heartbeat = client.heartbeat(desk.ticket(call), wait=False)

@@ -22,7 +22,7 @@ from domain.filter.expression import TAG
 from domain.filter.tag import tag_hash
 from domain.receipt import Receipt
 from domain.record import Record
-from domain.relay import ClientAnswered, Inquiry, WantConsumption, WantRunningInfo
+from domain.relay import ClientAnswered, ConsumptionRequest, Inquiry, RunningInfoRequest
 from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, V5_0_0, Client
@@ -53,12 +53,12 @@ class Inquiries:
         about = event.about
         if client is None:
             return _unable(event, "has no Telemetry stream on the connection by which it was heard last")
-        if isinstance(about, WantRunningInfo):
+        if isinstance(about, RunningInfoRequest):
             if not about.stacks:
                 return ClientAnswered(event.serial, running_info(client, ""))
             command = pb.TelemetryCommand()
             command.print_thread_stack_trace_command.nonce = str(event.serial)
-        elif isinstance(about, WantConsumption):
+        elif isinstance(about, ConsumptionRequest):
             command = pb.TelemetryCommand()
             command.verify_message_command.nonce = str(event.serial)
             command.verify_message_command.message.MergeFromString(_message(client, about.record))
@@ -80,7 +80,7 @@ class Inquiries:
         if found is None:
             return ()
         event, client, asked_ns = found
-        if isinstance(event.about, WantRunningInfo):
+        if isinstance(event.about, RunningInfoRequest):
             if kind != "thread_stack_trace":
                 return (_unable(event, "answered another question"),)
             return (ClientAnswered(event.serial, running_info(client, command.thread_stack_trace.thread_stack_trace)),)

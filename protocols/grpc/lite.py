@@ -12,7 +12,7 @@ from domain import lite
 from domain.command import Command, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Leased, Refused
-from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SyncSubscription
+from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.record import Record
 from protocols.grpc import status, translate_in, wire
 from protocols.grpc.call import Call, Desk, Verb
@@ -25,16 +25,16 @@ NAMES_MAX: Final = 100_000
 UNACKED_MAX: Final = 100
 """Messages that a lite push consumer may have before it gets no more (ProxyConfig.maxLiteRenewNumPerChannel)."""
 
-_ACTIONS: Final[dict[int, Action]] = {
-    pb.PARTIAL_ADD: Action.PARTIAL_ADD,
-    pb.PARTIAL_REMOVE: Action.PARTIAL_REMOVE,
-    pb.COMPLETE_ADD: Action.COMPLETE_ADD,
-    pb.COMPLETE_REMOVE: Action.COMPLETE_REMOVE,
+_ACTIONS: Final[dict[int, LiteAction]] = {
+    pb.PARTIAL_ADD: LiteAction.PARTIAL_ADD,
+    pb.PARTIAL_REMOVE: LiteAction.PARTIAL_REMOVE,
+    pb.COMPLETE_ADD: LiteAction.COMPLETE_ADD,
+    pb.COMPLETE_REMOVE: LiteAction.COMPLETE_REMOVE,
 }
-_POLICIES: Final[dict[int, Start]] = {
-    pb.OffsetOption.LAST: Start.LAST,
-    pb.OffsetOption.MIN: Start.MIN,
-    pb.OffsetOption.MAX: Start.MAX,
+_POLICIES: Final[dict[int, OffsetOptionType]] = {
+    pb.OffsetOption.LAST: OffsetOptionType.LAST,
+    pb.OffsetOption.MIN: OffsetOptionType.MIN,
+    pb.OffsetOption.MAX: OffsetOptionType.MAX,
 }
 
 
@@ -47,24 +47,24 @@ def begin_sync(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comman
     names = list(request.lite_topic_set)
     if refusal is None and (action is None or len(names) > NAMES_MAX):
         refusal = Refusal(pb.BAD_REQUEST, f"action {request.action} with {len(names)} lite topics")
-    if refusal is None and action is Action.PARTIAL_ADD:
+    if refusal is None and action is LiteAction.PARTIAL_ADD:
         refusal = next((translate_in.lite_of(name) for name in names if not lite.is_name(name)), None)
     if refusal is not None or action is None:
         desk.refuse(call, *(refusal or Refusal(pb.BAD_REQUEST, "")))
         return ()
-    start = _start(request.offset_option) if action is Action.PARTIAL_ADD and request.HasField("offset_option") else None
+    start = _start(request.offset_option) if action is LiteAction.PARTIAL_ADD and request.HasField("offset_option") else None
     return (SyncSubscription(desk.ticket(call), call.client_id, group, topic, action, names, start),)
 
 
-def _start(option: pb.OffsetOption) -> StartAt | None:
+def _start(option: pb.OffsetOption) -> OffsetOption | None:
     kind = option.WhichOneof("offset_type")
     if kind == "policy":
-        return StartAt(_POLICIES.get(option.policy, Start.LAST))
+        return OffsetOption(_POLICIES.get(option.policy, OffsetOptionType.LAST))
     if kind == "offset":
-        return StartAt(Start.OFFSET, option.offset)
+        return OffsetOption(OffsetOptionType.OFFSET, option.offset)
     if kind == "tail_n":
-        return StartAt(Start.TAIL, option.tail_n)
-    return StartAt(Start.TIME, option.timestamp) if kind == "timestamp" else None
+        return OffsetOption(OffsetOptionType.TAIL, option.tail_n)
+    return OffsetOption(OffsetOptionType.TIME, option.timestamp) if kind == "timestamp" else None
 
 
 def finish_sync(desk: Desk, call: Call, event: Event, now: int) -> None:
@@ -109,7 +109,7 @@ def end(desk: Desk, call: Call, client: Client) -> SyncSubscription:
     """All that a client has subscribed to is over."""
     topic = next(iter(client.subscriptions), None)
     name = topic.topic if topic is not None else ""
-    return SyncSubscription(desk.ticket(call), client.client_id, client.group, name, Action.COMPLETE_REMOVE)
+    return SyncSubscription(desk.ticket(call), client.client_id, client.group, name, LiteAction.COMPLETE_REMOVE)
 
 
 def taken(event: LiteTaken) -> bytes:

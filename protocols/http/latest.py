@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-from domain.command import DeleteLatest, Latest
-from domain.event import Done, Event, Value
+from domain.command import DeleteLatest, QueryLatest
+from domain.event import Done, Event, LatestValue
 from domain.record import Record
 from protocols.cloudevents.http import STRUCTURED_JSON
 from protocols.http.argument import parameters
@@ -34,11 +34,11 @@ class Reading(Handler):
         """Latest."""
         parameters(self._match)
         self._structured = request.accepts(STRUCTURED_JSON)
-        return Latest(ticket, self._match.path or self._match.topic), None
+        return QueryLatest(ticket, self._match.path or self._match.topic), None
 
     def finish(self, event: Event) -> Response:
         """Value or Refused."""
-        if not isinstance(event, Value):
+        if not isinstance(event, LatestValue):
             return super().finish(event)
         if event.record is None:
             return problem(404, "value-not-found", "this path has no latest value")

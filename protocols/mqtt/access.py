@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from domain.access import Challenge, Exchange, Renew
+from domain.access import AuthenticationExchange, Challenge, Reauthenticate
 from domain.command import Command
 from domain.errors import Failure
 from domain.mqtt_session import Attach
@@ -41,7 +41,7 @@ class Entrance:
         self._peer = peer
         self._output = output
         self._attach: Attach | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: AuthenticationExchange | None = None
         self.proof = b""
         self.terms: Terms | None = None
 
@@ -80,7 +80,7 @@ class Entrance:
         found = self._hear(data, status.later_code)
         if found is None:
             return None
-        return _sign(Renew(self), found)
+        return _sign(Reauthenticate(self), found)
 
     def renewed(self) -> None:
         """The new proof counts: AUTH tells of success."""

@@ -17,18 +17,18 @@ from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Refused, Sent
 from domain.limits import FRAME_NS, HANDSHAKE_NS, SECOND_NS
 from domain.mqtt_session import (
+    AcceptDeliveries,
     AccessRevoked,
     Attached,
-    Confirm,
-    Decline,
+    ConfirmDeliveries,
     Deliveries,
+    DeliveriesAccepted,
     Detach,
+    PacketIdsReleased,
     ReadingResumed,
-    Released,
+    RejectDeliveries,
+    SessionTakenOver,
     Subscribed,
-    Take,
-    Taken,
-    TakenOver,
     Unsubscribed,
 )
 from protocols.adapter import Peer, Setting
@@ -113,7 +113,7 @@ class MqttConnection:
         if isinstance(event, Deliveries):
             self._output.deliver(event.items, self._wall_ms())
             if self._output.oversize:
-                self._pending.append(Decline(self._output.oversize))
+                self._pending.append(RejectDeliveries(self._output.oversize))
                 self._output.oversize = []
         elif isinstance(event, (Sent, Done)):
             if inbound is not None and isinstance(event.ticket, Run):
@@ -121,16 +121,16 @@ class MqttConnection:
                 self._throttle(inbound)
             elif event.ticket is self._entrance:
                 self._entrance.renewed()
-        elif isinstance(event, Taken):
+        elif isinstance(event, DeliveriesAccepted):
             self._output.put(acks(PUBREL, event.slots))
-        elif isinstance(event, Released):
+        elif isinstance(event, PacketIdsReleased):
             if inbound is not None and isinstance(event.ticket, Releases):
                 inbound.released(event.ticket, event.known)
         elif isinstance(event, (Subscribed, Unsubscribed)):
             self._output.put(subscriptions.answered(event))
         elif isinstance(event, Attached):
             self._welcome(event.session_present, now)
-        elif isinstance(event, TakenOver):
+        elif isinstance(event, SessionTakenOver):
             self._end(0x8E, "the client has connected again")
         elif isinstance(event, Refused):
             self._refused(event.ticket, event.failure)
@@ -231,9 +231,9 @@ class MqttConnection:
                 if self._other(packet, commands):
                     break
         if confirmed:
-            commands.insert(0, Confirm(confirmed))
+            commands.insert(0, ConfirmDeliveries(confirmed))
         if taken:
-            commands.insert(0, Take(taken))
+            commands.insert(0, AcceptDeliveries(taken))
 
     def _other(self, packet: Packet, commands: list[Command]) -> bool:
         """What is neither PUBLISH nor an acknowledgement; True when it was the last."""
@@ -293,7 +293,7 @@ class MqttConnection:
         self._output.put(handshake.welcome(self._terms, present, self._config, self._entrance.proof))
         if self._early or self._early_fault is not None:
             # They become commands in `expire`, which an empty one asks for.
-            self._pending.append(Confirm([]))
+            self._pending.append(ConfirmDeliveries([]))
 
     # Ending
 

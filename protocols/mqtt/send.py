@@ -8,7 +8,7 @@ from typing import Final, final
 from domain.command import Command, Send
 from domain.limits import BODY_BYTES_MAX
 from domain.message import Message
-from domain.mqtt_session import Release, SendOnce
+from domain.mqtt_session import ReleasePacketIds, SendOnce
 from protocols.adapter import unheard
 from protocols.mqtt import property as props
 from protocols.mqtt import status
@@ -217,7 +217,7 @@ class Inbound:
                 self.pending_bytes -= run.size
                 commands.append(Send(run, run.messages, wait=False))
         if self._released:
-            commands.append(Release(Releases(self._released), self._released))
+            commands.append(ReleasePacketIds(Releases(self._released), self._released))
             self._released = []
 
     def _settle(self, run: Run, code: int) -> None:

@@ -17,8 +17,8 @@ from domain.access import (
     EVERY,
     GET,
     AccessPolicy,
-    Ask,
     Authority,
+    CheckAccess,
     Grant,
     Need,
     Signature,
@@ -84,9 +84,9 @@ def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Fail
     return authority.authenticate(Signature(user.decode("utf-8", "replace"), mac, b"".join(signed)), peer.host)
 
 
-def guarded(frame: Frame, reply: bytes) -> Sequence[Ask]:
+def guarded(frame: Frame, reply: bytes) -> Sequence[CheckAccess]:
     """A reply that needs no command, once it is allowed: what a broker says of itself is the cluster's."""
-    return (Ask(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (GET,)),)),)
+    return (CheckAccess(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (GET,)),)),)
 
 
 def create_user(_client: Client, frame: Frame) -> Outcome:

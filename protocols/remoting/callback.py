@@ -13,12 +13,12 @@ from domain.errors import ErrorCode, Failure
 from domain.record import Record
 from domain.relay import (
     ClientAnswered,
+    ConsumptionRequest,
     Inquiry,
     PositionsMoved,
-    TakeReply,
-    WantConsumption,
-    WantPositions,
-    WantRunningInfo,
+    PositionsRequest,
+    ReplyDelivery,
+    RunningInfoRequest,
 )
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import Facts
@@ -34,21 +34,21 @@ CPP: Final = LANGUAGES.index("CPP")
 def ask(facts: Facts, opaque: int, inquiry: Inquiry) -> bytes:
     """A question as a request frame."""
     about = inquiry.about
-    if isinstance(about, WantRunningInfo):
+    if isinstance(about, RunningInfoRequest):
         fields = {
             "consumerGroup": about.group,
             "clientId": inquiry.client_id,
             "jstackEnable": "true" if about.stacks else "false",
         }
         return encode(codes.GET_RUNNING_INFO, opaque, fields=fields)
-    if isinstance(about, WantPositions):
+    if isinstance(about, PositionsRequest):
         return encode(codes.GET_CLIENT_STATUS, opaque, fields={"topic": about.topic, "group": about.group})
-    if isinstance(about, WantConsumption):
+    if isinstance(about, ConsumptionRequest):
         return _consume(facts, opaque, inquiry.client_id, about)
     return _reply(facts, opaque, about)
 
 
-def _consume(facts: Facts, opaque: int, client_id: str, about: WantConsumption) -> bytes:
+def _consume(facts: Facts, opaque: int, client_id: str, about: ConsumptionRequest) -> bytes:
     record = Record(about.record)
     fields = {
         "consumerGroup": about.group,
@@ -62,7 +62,7 @@ def _consume(facts: Facts, opaque: int, client_id: str, about: WantConsumption) 
     return encode(codes.CONSUME_DIRECTLY, opaque, fields=fields, body=without_origin(about.record))
 
 
-def _reply(facts: Facts, opaque: int, about: TakeReply) -> bytes:
+def _reply(facts: Facts, opaque: int, about: ReplyDelivery) -> bytes:
     message = about.message
     fields = {
         "producerGroup": "DEFAULT_PRODUCER",
@@ -87,9 +87,9 @@ def answered(inquiry: Inquiry, frame: Frame) -> ClientAnswered:
     """A client's reply frame to `inquiry`."""
     if frame.code != codes.SUCCESS:
         text = f"the client <{inquiry.client_id}> says: {frame.remark or f'code {frame.code}'}"
-        offline = isinstance(inquiry.about, WantRunningInfo | WantConsumption)
+        offline = isinstance(inquiry.about, RunningInfoRequest | ConsumptionRequest)
         return ClientAnswered(inquiry.serial, Failure(ErrorCode.GROUP_OFFLINE if offline else ErrorCode.CLIENT_UNKNOWN, text))
-    if not isinstance(inquiry.about, WantPositions):
+    if not isinstance(inquiry.about, PositionsRequest):
         return ClientAnswered(inquiry.serial, frame.body)
     try:
         table = bean.table(bean.read(frame.body), "messageQueueTable")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain.admin.broker import NodeCounters, QueryNodeCounters
-from domain.admin.group import CountWaitingMessages, ListModes, ModeList, WaitingCount
+from domain.admin.group import CountWaitingMessages, ListRequestModes, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
 from domain.event import Event
 from protocols.remoting import codes, fastjson
@@ -71,12 +71,12 @@ def _each(event: Backlog) -> list[tuple[str, str, int, int]]:
 
 
 def modes(_client: Client, frame: Frame) -> Outcome:
-    """402 -> ListModes."""
-    return (ListModes(Ticket(frame, _modes)),)
+    """402 -> ListRequestModes."""
+    return (ListRequestModes(Ticket(frame, _modes)),)
 
 
 def _modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, ModeList)
+    assert isinstance(event, RequestModeList)
     table: dict[str, dict[str, object]] = {}
     for topic, group, mode, share in event.modes:
         body = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share, "topic": topic}

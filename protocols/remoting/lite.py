@@ -25,7 +25,7 @@ from domain.admin.lite import (
 )
 from domain.event import Event, Leased, Received
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
-from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SyncSubscription
+from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.receipt import ORDERED_REVIVE_QUEUE
 from domain.record import Record
 from protocols.remoting import bean, codes, fastjson
@@ -39,7 +39,7 @@ from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ti
 
 SUBSCRIPTIONS_MAX: Final = 1_024
 """Subscriptions that one request may change."""
-_POLICIES: Final[Mapping[int, Start]] = {0: Start.LAST, 1: Start.MIN, 2: Start.MAX}
+_POLICIES: Final[Mapping[int, OffsetOptionType]] = {0: OffsetOptionType.LAST, 1: OffsetOptionType.MIN, 2: OffsetOptionType.MAX}
 
 
 def pop(_client: Client, frame: Frame) -> Outcome:
@@ -89,11 +89,11 @@ def subscribe(_client: Client, frame: Frame) -> Outcome:
 
 def _subscription(ticket: object, each: Bean) -> SyncSubscription:
     name = bean.text(each, "action")
-    if name not in Action.__members__:
-        raise RequestError(codes.INVALID_PARAMETER, f"the action {name[:80]!r} is none of {', '.join(Action.__members__)}")
-    action = Action[name]
+    if name not in LiteAction.__members__:
+        raise RequestError(codes.INVALID_PARAMETER, f"the action {name[:80]!r} is none of {', '.join(LiteAction.__members__)}")
+    action = LiteAction[name]
     option = bean.table(each, "offsetOption")
-    start = _start(option) if option and action is Action.PARTIAL_ADD else None
+    start = _start(option) if option and action is LiteAction.PARTIAL_ADD else None
     return SyncSubscription(
         ticket,
         bean.text(each, "clientId"),
@@ -105,12 +105,12 @@ def _subscription(ticket: object, each: Bean) -> SyncSubscription:
     )
 
 
-def _start(option: Bean) -> StartAt:
+def _start(option: Bean) -> OffsetOption:
     kind, value = bean.text(option, "type"), bean.number(option, "value")
     if kind == "POLICY":
-        return StartAt(_POLICIES.get(value, Start.LAST))
+        return OffsetOption(_POLICIES.get(value, OffsetOptionType.LAST))
     try:
-        return StartAt(Start(kind), value)
+        return OffsetOption(OffsetOptionType(kind), value)
     except ValueError as error:
         raise RequestError(codes.INVALID_PARAMETER, f"the offset option {kind[:80]!r} is unknown") from error
 

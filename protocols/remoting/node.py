@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from domain.admin.broker import ChangePolicy, NodeCounters, PolicyFound, QueryNodeCounters, QueryPolicy
+from domain.admin.broker import ChangeNodePolicy, NodeCounters, NodePolicyFound, QueryNodeCounters, QueryNodePolicy
 from domain.event import Event
 from domain.limits import BODY_BYTES_MAX, DELAY_MS_MAX
 from protocols.remoting import codes, fastjson
@@ -62,12 +62,12 @@ _LETTERS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"
 
 
 def configuration(_client: Client, frame: Frame) -> Outcome:
-    """26 -> QueryPolicy, which is told among what is fixed, under the names that Apache's broker has for it."""
-    return (QueryPolicy(Ticket(frame, _configuration)),)
+    """26 -> QueryNodePolicy, which is told among what is fixed, under the names that Apache's broker has for it."""
+    return (QueryNodePolicy(Ticket(frame, _configuration)),)
 
 
 def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, PolicyFound)
+    assert isinstance(event, NodePolicyFound)
     facts = client.facts
     controlled = str(facts.authority is not None).lower()
     text = (
@@ -83,7 +83,7 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def configure(_client: Client, frame: Frame) -> Outcome:
-    """25 -> ChangePolicy; 16 for everything that is read at start."""
+    """25 -> ChangeNodePolicy; 16 for everything that is read at start."""
     wanted = properties(frame.body)
     if not wanted:
         raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
@@ -91,7 +91,7 @@ def configure(_client: Client, frame: Frame) -> Outcome:
     if fixed:
         text = f"{', '.join(fixed)[:200]}: read at start from the configuration; while it runs, the broker can change "
         raise RequestError(codes.NO_PERMISSION, text + ", ".join(CHANGEABLE))
-    return (ChangePolicy(Ticket(frame, done), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+    return (ChangeNodePolicy(Ticket(frame, done), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
 
 
 def properties(body: bytes) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.admin.message import Viewed, ViewMessage
-from domain.admin.topic import Bounds, Earliest, QueryBounds, QueryEarliest, SearchOffset
+from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import CommitOffsets, QueryOffset
 from domain.errors import ErrorCode
 from domain.event import Event, Offset, Refused
@@ -64,7 +64,7 @@ def earliest(_client: Client, frame: Frame) -> Outcome:
     """32: the store time of the first message that is still there, -1 when there is none."""
     args = Arguments(frame)
     join = Join(Ticket(frame, done), 1, _earliest)
-    return (QueryEarliest(join.part(0), args.text("topic"), args.number("queueId")),)
+    return (QueryEarliestStoreTime(join.part(0), args.text("topic"), args.number("queueId")),)
 
 
 def view(_client: Client, frame: Frame) -> Outcome:
@@ -97,7 +97,7 @@ def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes
     event = events[0]
     if isinstance(event, Refused):
         return _said(ticket, event, "timestamp", -1)
-    assert isinstance(event, Earliest)
+    assert isinstance(event, EarliestStoreTime)
     return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.command import AwaitMessages, Command, Extend, Receive
-from domain.event import Event, Leased, MessagesWait, Received
+from domain.event import Event, Leased, MessagesWaiting, Received
 from domain.filter.expression import TAG
 from domain.filter.filter import Filter
 from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
@@ -117,6 +117,6 @@ def notify(_client: Client, frame: Frame) -> Outcome:
 
 
 def _notified(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, MessagesWait)
+    assert isinstance(event, MessagesWaiting)
     fields = {"hasMsg": "true" if event.there else "false", "pollingFull": "true" if event.full else "false"}
     return ticket.reply(codes.SUCCESS, fields)

@@ -9,14 +9,14 @@ from typing import Final
 from domain.address import is_topic
 from domain.event import Event
 from domain.route import (
+    BrokerRegistered,
+    BrokerRenewed,
+    DataVersion,
     RegisterBroker,
-    Registered,
     Registration,
     RenewBroker,
-    Renewed,
     TopicQueues,
     UnregisterBroker,
-    Version,
 )
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import Client
@@ -39,7 +39,7 @@ def register(_client: Client, frame: Frame) -> Outcome:
     if crc and zlib.crc32(frame.body) & 0x7FFFFFFF != crc:
         raise RequestError(codes.SYSTEM_ERROR, "crc32 not match")
     broker = _name(args.text("brokerName"))
-    version, topics = Version(), None
+    version, topics = DataVersion(), None
     if frame.body:
         version, topics = _compressed(frame.body, broker) if args.flag("compressed") else _plain(frame.body, broker)
     registration = Registration(
@@ -58,7 +58,7 @@ def register(_client: Client, frame: Frame) -> Outcome:
 
 
 def _registered(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Registered)
+    assert isinstance(event, BrokerRegistered)
     body = fastjson.dumps({"table": dict(event.order)}) if event.order else b""
     return ticket.reply(codes.SUCCESS, {"haServerAddr": event.ha_address, "masterAddr": event.master}, body)
 
@@ -94,7 +94,7 @@ def compare(_client: Client, frame: Frame) -> Outcome:
 
 
 def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Renewed)
+    assert isinstance(event, BrokerRenewed)
     body = b""
     if event.version is not None:
         known = event.version
@@ -102,11 +102,11 @@ def _compared(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, {"changed": "true" if event.changed else "false"}, body)
 
 
-def _version(found: bean.Bean) -> Version:
-    return Version(bean.number(found, "stateVersion"), bean.number(found, "timestamp"), bean.number(found, "counter"))
+def _version(found: bean.Bean) -> DataVersion:
+    return DataVersion(bean.number(found, "stateVersion"), bean.number(found, "timestamp"), bean.number(found, "counter"))
 
 
-def _plain(body: bytes, broker: str) -> tuple[Version, dict[str, TopicQueues]]:
+def _plain(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues]]:
     found = bean.read(body)
     wrapper = bean.table(found, "topicConfigSerializeWrapper") or found
     topics: dict[str, TopicQueues] = {}
@@ -122,7 +122,7 @@ def _plain(body: bytes, broker: str) -> tuple[Version, dict[str, TopicQueues]]:
     return _version(bean.table(wrapper, "dataVersion")), topics
 
 
-def _compressed(body: bytes, broker: str) -> tuple[Version, dict[str, TopicQueues]]:
+def _compressed(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues]]:
     inflater = zlib.decompressobj()
     try:
         data = inflater.decompress(body, INFLATED_BYTES_MAX)

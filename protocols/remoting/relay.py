@@ -6,7 +6,14 @@ RocketMQ's ResetOffsetRequestHeader, GetConsumerStatusRequestHeader, CloneGroupO
 from __future__ import annotations
 
 from domain.address import physical_offset_of
-from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo
+from domain.admin.client import (
+    ClientPositions,
+    ConsumeDirectly,
+    ConsumptionResult,
+    QueryClientPositions,
+    QueryRunningInfo,
+    RunningInfo,
+)
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.event import Event
 from domain.relay import SendReply
@@ -47,14 +54,14 @@ def clone(_client: Client, frame: Frame) -> Outcome:
 
 
 def status(_client: Client, frame: Frame) -> Outcome:
-    """223 -> AskPositions. `clientAddr` is a client id, whatever its name says."""
+    """223 -> QueryClientPositions. `clientAddr` is a client id, whatever its name says."""
     args = Arguments(frame)
-    command = AskPositions(Ticket(frame, _status), args.text("topic"), args.text("group"), args.text("clientAddr", ""))
+    command = QueryClientPositions(Ticket(frame, _status), args.text("topic"), args.text("group"), args.text("clientAddr", ""))
     return (command,)
 
 
 def _status(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Positions)
+    assert isinstance(event, ClientPositions)
     members = b",".join(
         fastjson.dumps(name)
         + b":"
@@ -65,25 +72,27 @@ def _status(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def running_info(_client: Client, frame: Frame) -> Outcome:
-    """307 -> AskRunningInfo."""
+    """307 -> QueryRunningInfo."""
     args = Arguments(frame)
-    command = AskRunningInfo(Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable"))
+    command = QueryRunningInfo(
+        Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
+    )
     return (command,)
 
 
 def consume(_client: Client, frame: Frame) -> Outcome:
-    """309 -> AskConsumption, of the message that an offset message id names."""
+    """309 -> ConsumeDirectly, of the message that an offset message id names."""
     args = Arguments(frame)
     message_id = args.text("msgId")
     offset = physical_offset_of(message_id)
     if offset < 0:
         raise RequestError(codes.INVALID_PARAMETER, f"msgId {message_id[:80]} is no offset message id")
-    command = AskConsumption(Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id)
+    command = ConsumeDirectly(Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id)
     return (command,)
 
 
 def _said(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, RunningInfo | Consumption)
+    assert isinstance(event, RunningInfo | ConsumptionResult)
     return ticket.reply(codes.SUCCESS, body=event.text)
 
 

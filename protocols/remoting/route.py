@@ -9,7 +9,6 @@ from domain.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
     BrokerAddresses,
-    Changed,
     ClusterFound,
     DropRoute,
     ListRoutes,
@@ -21,6 +20,7 @@ from domain.route import (
     RouteNames,
     SettingsFound,
     SetWritable,
+    WritableChanged,
 )
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
@@ -185,7 +185,7 @@ def add_write(_client: Client, frame: Frame) -> Outcome:
 
 
 def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Changed)
+    assert isinstance(event, WritableChanged)
     assert isinstance(ticket.about, str)
     return ticket.reply(codes.SUCCESS, {ticket.about: str(event.count)})
 

@@ -11,9 +11,9 @@ from typing import Final
 from domain import property as properties
 from domain.admin.broker import FlowRate, QueryRates, Rates
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
-from domain.admin.group import Consumed, QueryConsumed
+from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QuerySpans, Span, Spans
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Pull, Subscription
 from domain.event import Event, Pulled
@@ -108,20 +108,20 @@ def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def spans(_client: Client, frame: Frame) -> Outcome:
-    """303 -> QuerySpans."""
+    """303 -> QueryTimeSpans."""
     args = Arguments(frame)
     name = args.text("topic")
-    return (QuerySpans(Ticket(frame, _spans, name), name, args.text("group")),)
+    return (QueryTimeSpans(Ticket(frame, _spans, name), name, args.text("group")),)
 
 
 def _spans(client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Spans)
+    assert isinstance(event, TimeSpans)
     assert isinstance(ticket.about, str)
     found = [_span(client, ticket.about, span) for span in event.spans]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumeTimeSpanSet": found}))
 
 
-def _span(client: Client, name: str, span: Span) -> Mapping[str, object]:
+def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object]:
     waiting = span.waiting_ms
     return {
         "consumeTimeStamp": span.consumed_ms if span.consumed_ms >= 0 else span.first_ms,
@@ -210,12 +210,12 @@ def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def consumed(_client: Client, frame: Frame) -> Outcome:
-    """343 -> QueryConsumed."""
-    return (QueryConsumed(Ticket(frame, _consumed), Arguments(frame).text("group")),)
+    """343 -> QueryConsumedTopics."""
+    return (QueryConsumedTopics(Ticket(frame, _consumed), Arguments(frame).text("group")),)
 
 
 def _consumed(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    assert isinstance(event, Consumed)
+    assert isinstance(event, ConsumedTopics)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": event.topics}))
 
 

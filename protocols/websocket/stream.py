@@ -3,7 +3,7 @@
     opened: :method CONNECT, :protocol websocket --200--> frames of RFC 6455 as DATA --close frame--> END_STREAM
         | not ours, no sub-protocol, another origin: 4xx
 
-Every stream is a client of its own: its commands travel inside `ChannelCommand`, and their events come back inside `Said`.
+Every stream is a client of its own: its commands travel inside `ChannelCommand`, their events come back inside `ChannelEvent`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wsproto.connection import ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.utilities import RemoteProtocolError
 
-from domain.channel import ChannelCommand, ReadingPaused, Said
+from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
 from domain.command import Command
 from domain.event import Event
 from domain.mqtt_session import ReadingResumed
@@ -185,7 +185,7 @@ class WebSocketStreams:
 
     def answer(self, event: Event, now: int) -> None:
         """To the client that it is for. What comes unasked comes to a channel too, and is not for all."""
-        if not isinstance(event, Said | ReadingPaused):
+        if not isinstance(event, ChannelEvent | ReadingPaused):
             return
         stream_id: int = event.ticket[1]  # type: ignore[index]
         stream = self._streams.get(stream_id)

@@ -18,7 +18,7 @@ from domain.message import Message, Placed
 from domain.ports import Clock, Timer
 from domain.record import Record
 from domain.store_ports import StateChange
-from domain.transaction import Questions, TransactionListener
+from domain.transaction import TransactionCheckPolicy, TransactionListener
 from store.log.open_batch import Done
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -65,7 +65,7 @@ class TransactionHost(Protocol):
 class OpenTransactions:
     """The `Transactions` port, and the copies that retention needs.
 
-    questions     when transactions are checked, and how often
+    check_policy  when transactions are checked, and how often
     checked       checks sent since the start
     ended         transactions decided since the start
     _open         offset in the half queue -> open transaction, ascending
@@ -75,8 +75,8 @@ class OpenTransactions:
     _unanswered   checks that found no producer
     """
 
-    def __init__(self, index: QueueIndex, clock: Clock, host: TransactionHost, questions: Questions) -> None:
-        self.questions = questions
+    def __init__(self, index: QueueIndex, clock: Clock, host: TransactionHost, check_policy: TransactionCheckPolicy) -> None:
+        self.check_policy = check_policy
         self._index = index
         self._clock = clock
         self._host = host
@@ -129,7 +129,7 @@ class OpenTransactions:
         changes: list[StateChange] = []
         now_ms = self._clock.wall_ms()
         for message in messages:
-            opened = half.opened(message, now_ms, self.questions.timeout_ms)
+            opened = half.opened(message, now_ms, self.check_policy.timeout_ms)
             before = self._by_name.get((opened.group, opened.message_id))
             if before is not None:
                 changes.append(self._remove(before))
@@ -261,7 +261,7 @@ class OpenTransactions:
             opened = self._open.get(offset)
             if opened is None or opened.next_ms != next_ms:
                 continue
-            opened.next_ms = now_ms + self.questions.interval_ms
+            opened.next_ms = now_ms + self.check_policy.interval_ms
             heappush(self._heap, (opened.next_ms, offset))
             row = self._row(offset)
             if row is not None:
@@ -280,7 +280,7 @@ class OpenTransactions:
         asked: list[tuple[int, bytes]] = []
         for (offset, _), data in zip(due, records, strict=True):
             opened = self._open[offset]
-            if opened.checks >= self.questions.count_max:
+            if opened.checks >= self.check_policy.count_max:
                 messages.append(half.given_up(data))
                 changes.append(self._end(offset, "given up"))
                 continue
@@ -312,7 +312,7 @@ class OpenTransactions:
             records = self._host.records([row for _, row in rows])
         except (OSError, StoreError):
             return
-        next_ms = self._clock.wall_ms() + self.questions.interval_ms
+        next_ms = self._clock.wall_ms() + self.check_policy.interval_ms
         for (offset, _), data in zip(rows, records, strict=True):
             self._open[offset].next_ms = next_ms
             heappush(self._heap, (next_ms, offset))

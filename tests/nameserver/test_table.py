@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from domain.limits import SECOND_NS
-from domain.route import Registration, TopicQueues, Version
+from domain.route import DataVersion, Registration, TopicQueues
 from nameserver.table import BROKERS_MAX, RouteTable
 
 
@@ -14,7 +14,7 @@ def queues(broker: str, *names: str, perm: int = 6) -> Mapping[str, TopicQueues]
     return {name: TopicQueues(broker, 8, 8, perm) for name in names}
 
 
-MASTER = Registration("c1", "b-x", 0, "m:1", "m:2", 120_000, version=Version(1, 1, 1), topics=queues("b-x", "T", "U"))
+MASTER = Registration("c1", "b-x", 0, "m:1", "m:2", 120_000, version=DataVersion(1, 1, 1), topics=queues("b-x", "T", "U"))
 SLAVE = replace(MASTER, broker_id=1, address="s:1", topics=queues("b-x", "T"))
 
 
@@ -36,7 +36,7 @@ def test_a_lease_ends_without_renewal_and_takes_the_topics_with_it() -> None:
     table = RouteTable()
     table.register(MASTER, 0)
     table.register(SLAVE, 0)
-    assert table.renew("b-x", "m:1", 100 * SECOND_NS) == Version(1, 1, 1)
+    assert table.renew("b-x", "m:1", 100 * SECOND_NS) == DataVersion(1, 1, 1)
     table.expire(120 * SECOND_NS)
     assert [each.addresses for each in table.brokers()] == [{0: "m:1"}]
     table.expire(219 * SECOND_NS)
@@ -52,21 +52,21 @@ def test_only_a_new_version_changes_topics() -> None:
     table.register(MASTER, 0)
     table.register(replace(MASTER, topics=queues("b-x", "NEW")), 0)
     assert table.topics() == ["T", "U"]
-    table.register(replace(MASTER, topics=queues("b-x", "NEW"), version=Version(1, 2, 2)), 0)
+    table.register(replace(MASTER, topics=queues("b-x", "NEW"), version=DataVersion(1, 2, 2)), 0)
     assert table.topics() == ["NEW", "T", "U"]
 
 
 def test_a_slave_that_becomes_the_master_keeps_its_address_once() -> None:
     table = RouteTable()
     table.register(SLAVE, 0)
-    table.register(replace(SLAVE, broker_id=0, version=Version(2, 2, 2)), 0)
+    table.register(replace(SLAVE, broker_id=0, version=DataVersion(2, 2, 2)), 0)
     assert [each.addresses for each in table.brokers()] == [{0: "s:1"}]
 
 
 def test_older_state_at_another_address_is_ignored() -> None:
     table = RouteTable()
-    table.register(replace(MASTER, version=Version(5, 1, 1)), 0)
-    assert table.register(replace(MASTER, address="old:1", version=Version(4, 9, 9)), 0)
+    table.register(replace(MASTER, version=DataVersion(5, 1, 1)), 0)
+    assert table.register(replace(MASTER, address="old:1", version=DataVersion(4, 9, 9)), 0)
     assert table.master("b-x")[0] == "m:1"
 
 

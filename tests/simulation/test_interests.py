@@ -8,7 +8,7 @@ from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Send
 from domain.event import Done, Event, Received, Sent, Settled
-from domain.lite import Action, ReceiveLite, Start, StartAt, SyncSubscription, queue_name
+from domain.lite import LiteAction, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription, queue_name
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
@@ -33,7 +33,12 @@ class Subscriber:
         self.world.clock.run_for(50)
         return self.ear.take()
 
-    def has(self, *names: str, action: Action = Action.COMPLETE_ADD, start: StartAt | None = None) -> list[Event]:
+    def has(
+        self,
+        *names: str,
+        action: LiteAction = LiteAction.COMPLETE_ADD,
+        start: OffsetOption | None = None,
+    ) -> list[Event]:
         """Say which lite topics it subscribes to -> what it was told besides."""
         heard = self.ask(SyncSubscription(1, self.name, GROUP, PARENT, action, list(names), start))
         assert any(isinstance(event, Done) for event in heard), heard
@@ -102,7 +107,7 @@ def test_an_exclusive_lite_topic_goes_to_who_asks_last() -> None:
     one.has("x")
     one.send("x", "1")
     assert one.take("x") == ["1"]
-    assert two.has("x", action=Action.PARTIAL_ADD) == []
+    assert two.has("x", action=LiteAction.PARTIAL_ADD) == []
     assert [type(event).__name__ for event in one.ear.take()], "the other one is told"
     one.send("x", "2")
     assert one.take() == []
@@ -132,18 +137,23 @@ def test_a_client_that_is_silent_for_three_minutes_has_nothing_any_more() -> Non
     assert two.take("x") == ["1", "2"]
 
 
-@pytest.mark.parametrize("start", [Start.MIN, Start.MAX, Start.TAIL, Start.OFFSET])
-def test_where_a_subscription_begins_over_a_kill(start: Start) -> None:
+@pytest.mark.parametrize("start", [OffsetOptionType.MIN, OffsetOptionType.MAX, OffsetOptionType.TAIL, OffsetOptionType.OFFSET])
+def test_where_a_subscription_begins_over_a_kill(start: OffsetOptionType) -> None:
     world = up(143, {}, {})
     client = Subscriber(world, "c")
     for number in range(4):
         client.send("x", str(number))
-    value = {Start.TAIL: 1, Start.OFFSET: 2}.get(start, 0)
-    client.has("x", action=Action.PARTIAL_ADD, start=StartAt(start, value))
+    value = {OffsetOptionType.TAIL: 1, OffsetOptionType.OFFSET: 2}.get(start, 0)
+    client.has("x", action=LiteAction.PARTIAL_ADD, start=OffsetOption(start, value))
     world.again(power=True)
     client.ear = Ear("grpc")
     client.has("x")
-    wanted = {Start.MIN: ["0", "1", "2", "3"], Start.MAX: [], Start.TAIL: ["3"], Start.OFFSET: ["2", "3"]}[start]
+    wanted = {
+        OffsetOptionType.MIN: ["0", "1", "2", "3"],
+        OffsetOptionType.MAX: [],
+        OffsetOptionType.TAIL: ["3"],
+        OffsetOptionType.OFFSET: ["2", "3"],
+    }[start]
     assert client.take("x") == wanted
     client.send("x", "new")
     assert client.take("x") == ["new"]

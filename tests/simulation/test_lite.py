@@ -14,7 +14,7 @@ from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Send
 from domain.event import Received, Sent, Settled
-from domain.lite import Action, ReceiveLite, SyncSubscription
+from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
@@ -47,7 +47,7 @@ class Agent:
     def connect(self) -> None:
         """A new connection, and everything that the client has."""
         self.ear = Ear("grpc")
-        self.ask(SyncSubscription(1, "c", GROUP, PARENT, Action.COMPLETE_ADD, NAMES))
+        self.ask(SyncSubscription(1, "c", GROUP, PARENT, LiteAction.COMPLETE_ADD, NAMES))
 
     def send(self) -> None:
         name = self.chance.choice(NAMES)

@@ -9,7 +9,7 @@ import pytest
 from domain import lite
 from domain import property as properties
 from domain.errors import Failure
-from domain.lite import LiteLeases
+from domain.lite import LiteLeaseResult
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Durability
@@ -49,16 +49,18 @@ def bodies(driver: Driver, lite_topic: str, parent: str = "p") -> list[str]:
     return [body.decode() for body in driver.bodies(lite.queue_name(parent, lite_topic))]
 
 
-def lease(driver: Driver, *names: str, limit: int = 32, group: str = "g", attempt: str = "", ms: int = 10_000) -> LiteLeases:
-    result: LiteLeases | Failure = driver.call(driver.store.lights.lease, group, "p", names, limit, ms, attempt)
+def lease(
+    driver: Driver, *names: str, limit: int = 32, group: str = "g", attempt: str = "", ms: int = 10_000
+) -> LiteLeaseResult:
+    result: LiteLeaseResult | Failure = driver.call(driver.store.lights.lease, group, "p", names, limit, ms, attempt)
     return sure(result)
 
 
-def told(leases: LiteLeases) -> list[str]:
+def told(leases: LiteLeaseResult) -> list[str]:
     return [Record(each.record).body.decode() for each in leases.messages]
 
 
-def settle(driver: Driver, lite_topic: str, leases: LiteLeases) -> None:
+def settle(driver: Driver, lite_topic: str, leases: LiteLeaseResult) -> None:
     assert driver.settle("g", lite.queue_name("p", lite_topic), *leases.messages) == [None] * len(leases.messages)
 
 

@@ -186,13 +186,13 @@ def test_when_to_ask_is_configured_and_can_be_changed_while_it_runs() -> None:
     prepare(driver, "one")
     driver.clock.run_for(6_500)
     assert [(at - begun) // 1_000 for at, _ in asked.times] == [1, 6]
-    driver.store.transactions.questions.interval_ms = 2_000
-    driver.store.transactions.questions.timeout_ms = 3_000
+    driver.store.transactions.check_policy.interval_ms = 2_000
+    driver.store.transactions.check_policy.timeout_ms = 3_000
     prepare(driver, "two")
     driver.clock.run_for(6_000)
     assert [(at - begun) // 1_000 for at, name in asked.times if name == "one"] == [1, 6, 11]
     assert [(at - begun) // 1_000 for at, name in asked.times if name == "two"] == [9, 11]
-    driver.store.transactions.questions.count_max = 2
+    driver.store.transactions.check_policy.count_max = 2
     driver.clock.run_for(2_000)
     assert driver.bodies(UNDECIDED_TOPIC) == [b"one", b"two"]
 

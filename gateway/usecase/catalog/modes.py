@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from domain import address
-from domain.admin.group import ListModes, ModeList, QueryRequestMode, RequestMode, SetRequestMode
+from domain.admin.group import ListRequestModes, QueryRequestMode, RequestMode, RequestModeList, SetRequestMode
 from domain.command import Command
 from domain.directory import BrokerRoutes
 from domain.errors import ErrorCode, Failure
@@ -33,8 +33,8 @@ class Modes:
         self._state = state
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """SetRequestMode, QueryRequestMode, ListModes."""
-        return {SetRequestMode: self._set, QueryRequestMode: self._query, ListModes: self._list}
+        """SetRequestMode, QueryRequestMode, ListRequestModes."""
+        return {SetRequestMode: self._set, QueryRequestMode: self._query, ListRequestModes: self._list}
 
     def _set(self, connection: ClientConnection, command: SetRequestMode) -> None:
         failure = self._unsettable(command)
@@ -69,13 +69,13 @@ class Modes:
         mode, share = json.loads(value) if value is not None else ("PULL", 0)
         connection.answer(RequestMode(command.ticket, str(mode), int(share)))
 
-    def _list(self, connection: ClientConnection, command: ListModes) -> None:
+    def _list(self, connection: ClientConnection, command: ListRequestModes) -> None:
         found: list[tuple[str, str, str, int]] = []
         for key, value in self._state.scan(_MODES, b""):
             topic, _, group = key.decode().rpartition("@")
             mode, share = json.loads(value)
             found.append((topic, group, str(mode), int(share)))
-        connection.answer(ModeList(command.ticket, found))
+        connection.answer(RequestModeList(command.ticket, found))
 
 
 def _key(group: str, topic: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final, final
 from domain import property as properties
 from domain.command import Command, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Delivered, Refused, Watched
+from domain.event import Refused, WatchedMessages, WatchStarted
 from domain.filter.path import is_filter
 from domain.ports import Clock
 from domain.record import Record
@@ -86,7 +86,7 @@ class Watches:
         watcher = Watcher(connection, command)
         mine.append(watcher)
         self._routes.insert(command.pattern, watcher)
-        connection.answer(Watched(command.ticket))
+        connection.answer(WatchStarted(command.ticket))
 
     def unwatch(self, connection: ClientConnection, command: Unwatch) -> None:
         """End one watch; harmless when there is none."""
@@ -129,7 +129,7 @@ class Watches:
             records = list(watcher.pending)
             watcher.pending.clear()
             if records:
-                watcher.connection.answer(Delivered(watcher.ticket, records))
+                watcher.connection.answer(WatchedMessages(watcher.ticket, records))
 
     def _end(self, connection: ClientConnection, ticket: object) -> None:
         mine = self._of_connection.get(connection, [])

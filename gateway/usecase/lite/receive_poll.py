@@ -10,7 +10,7 @@ from domain import limits, lite
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
 from domain.expiry import has_expired
-from domain.lite import LiteLeases, LiteQueues, ReceiveLite
+from domain.lite import LiteLeaseResult, LiteQueues, ReceiveLite
 from domain.ports import Clock, Timer
 from domain.receipt import Receipt
 from domain.record import Record
@@ -172,7 +172,7 @@ class LitePoll:
     def _subscriber(self) -> LiteSubscriber | None:
         return self._context.subscriptions.find(self.command.group, self.command.client_id)
 
-    def _leased(self, result: LiteLeases | Failure) -> None:
+    def _leased(self, result: LiteLeaseResult | Failure) -> None:
         """Take what the attempt has leased. Lite topics that it did not come to are ready again, before all others."""
         command = self.command
         subscriber = self._subscriber()
@@ -190,7 +190,7 @@ class LitePoll:
         else:
             self._complete(result)
 
-    def _complete(self, result: LiteLeases) -> None:
+    def _complete(self, result: LiteLeaseResult) -> None:
         """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.
 
         The answer waits until the dead letters are stored.
@@ -217,7 +217,7 @@ class LitePoll:
         else:
             unblocked(set())
 
-    def _deliver_unblocked(self, result: LiteLeases, kept: list[Leased], blocked_keys: set[bytes]) -> None:
+    def _deliver_unblocked(self, result: LiteLeaseResult, kept: list[Leased], blocked_keys: set[bytes]) -> None:
         """Deliver `kept` without the messages that follow a dead letter that could not be stored; their leases end at once."""
         context, command = self._context, self.command
         found = [message for message in kept if ordering_key(message.record) not in blocked_keys] if blocked_keys else kept
@@ -228,7 +228,7 @@ class LitePoll:
             context.counters.received(command.group, command.topic, found)
         self._deliver(result, found)
 
-    def _deliver(self, result: LiteLeases, kept: list[Leased]) -> None:
+    def _deliver(self, result: LiteLeaseResult, kept: list[Leased]) -> None:
         """Answer with `kept`; without messages, try again or park the poll."""
         self._is_leasing = False
         command = self.command

@@ -8,7 +8,7 @@ from domain import attribute, limits, lite
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
+from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.ports import Clock
 from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Group
@@ -23,7 +23,7 @@ from gateway.usecase.membership.members import Registry
 SILENCE_NS = 180 * limits.SECOND_NS
 """Time without a SyncSubscription after which a subscriber is removed."""
 SWEEP_NS = 120 * limits.SECOND_NS
-_FIRST = StartAt(Start.MIN)
+_FIRST = OffsetOption(OffsetOptionType.MIN)
 
 
 class LiteSubscriptionSync:
@@ -57,7 +57,7 @@ class LiteSubscriptionSync:
         return {SyncSubscription: self._sync}
 
     def _sync(self, connection: ClientConnection, command: SyncSubscription) -> None:
-        if command.action is Action.COMPLETE_REMOVE:
+        if command.action is LiteAction.COMPLETE_REMOVE:
             known = self._subscriptions.find(command.group, command.client_id)
             # A late command of a connection that the client has left does not remove what it subscribed on another.
             if known is not None and (known.connection is connection or known.connection.closed):
@@ -65,7 +65,7 @@ class LiteSubscriptionSync:
             connection.answer(Done(command.ticket))
             return
         group = self._checked(command)
-        if not isinstance(group, Failure) and command.action is Action.PARTIAL_ADD and self._is_too_fast():
+        if not isinstance(group, Failure) and command.action is LiteAction.PARTIAL_ADD and self._is_too_fast():
             group = Failure(ErrorCode.RATE, f"more than {self._policy.lite_syncs_per_s} requests a second add lite topics")
         if isinstance(group, Failure):
             connection.answer(Refused(command.ticket, group))
@@ -80,7 +80,7 @@ class LiteSubscriptionSync:
             self._receiving.look_again(subscriber)
             connection.answer(Done(command.ticket))
             return
-        if command.action is Action.COMPLETE_ADD:
+        if command.action is LiteAction.COMPLETE_ADD:
             self._replace(subscriber, group, command.names)
             connection.answer(Done(command.ticket))
             return
@@ -89,7 +89,7 @@ class LiteSubscriptionSync:
             connection.answer(Done(command.ticket) if failure is None else Refused(command.ticket, failure))
 
         moves = _Moves(moved)
-        if command.action is Action.PARTIAL_ADD:
+        if command.action is LiteAction.PARTIAL_ADD:
             for name in command.names:
                 self._add(subscriber, group, name, command.start, moves)
         else:
@@ -118,12 +118,12 @@ class LiteSubscriptionSync:
         group = configuration.group_of(self._metadata, command.group, command.topic)
         if isinstance(group, Failure):
             return group
-        if command.action is Action.PARTIAL_REMOVE:
+        if command.action is LiteAction.PARTIAL_REMOVE:
             return group
         if not group.consume_enable:
             return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume")
         if configuration.is_wildcard(group):
-            if command.action is Action.PARTIAL_ADD:
+            if command.action is LiteAction.PARTIAL_ADD:
                 return Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} has all lite topics: there is nothing to add")
             return group
         bad = next((name for name in command.names if not lite.is_name(name)), None)
@@ -137,7 +137,7 @@ class LiteSubscriptionSync:
         known = self._subscriptions.find(command.group, command.client_id)
         have = known.names if known is not None and known.topic == command.topic else {}
         new = sum(name not in have for name in dict.fromkeys(command.names))
-        after = new + (len(have) if command.action is Action.PARTIAL_ADD else len(set(command.names) & have.keys()))
+        after = new + (len(have) if command.action is LiteAction.PARTIAL_ADD else len(set(command.names) & have.keys()))
         most = configuration.quota(group)
         if new and 0 <= most < after:
             return Failure(ErrorCode.QUOTA, f"client {command.client_id} would have {after} lite topics, {most} are allowed")
@@ -146,7 +146,7 @@ class LiteSubscriptionSync:
             return Failure(ErrorCode.QUOTA, f"lite subscription quota exceeded {most}")
         return None
 
-    def _add(self, subscriber: LiteSubscriber, group: Group, name: str, start: StartAt | None, moves: _Moves) -> None:
+    def _add(self, subscriber: LiteSubscriber, group: Group, name: str, start: OffsetOption | None, moves: _Moves) -> None:
         new = self._subscriptions.add(subscriber, name)
         if configuration.is_exclusive(group):
             for other in self._subscriptions.of(subscriber.topic, name, group.name):
@@ -154,7 +154,7 @@ class LiteSubscriptionSync:
                     self._take_away(other, name)
                     if group.attributes.get(attribute.RESET_EXCLUSIVE) == "true" and start is None:
                         start = _FIRST
-        if start is not None and start.kind is not Start.LAST:
+        if start is not None and start.kind is not OffsetOptionType.LAST:
             self._move(group.name, subscriber.topic, name, start, moves)
         if new or start is not None:
             moves.after(lambda: self._receiving.ready(subscriber, name))
@@ -187,7 +187,7 @@ class LiteSubscriptionSync:
         connection = subscriber.connection if member is None else member.connection
         connection.answer(LiteTaken(None, subscriber.client_id, subscriber.group, name))
 
-    def _move(self, group: str, topic: str, name: str, start: StartAt, moves: _Moves) -> None:
+    def _move(self, group: str, topic: str, name: str, start: OffsetOption, moves: _Moves) -> None:
         """Set the position of `group` in the queue of one lite topic."""
         queue = lite.queue_name(topic, name)
 
@@ -196,12 +196,12 @@ class LiteSubscriptionSync:
 
         def bounded(bounds: tuple[int, int] | Failure) -> None:
             first, end = (0, 0) if isinstance(bounds, Failure) else bounds
-            if start.kind is Start.TAIL:
+            if start.kind is OffsetOptionType.TAIL:
                 self._positions.offset(group, queue, 0, lambda at: commit(_tail(at, first, end, start.value)))
-            elif start.kind is Start.TIME:
+            elif start.kind is OffsetOptionType.TIME:
                 self._log.search(topic=queue, queue_id=0, timestamp_ms=start.value, upper=False, done=searched)
             else:
-                wanted = {Start.MIN: first, Start.MAX: end}.get(start.kind, start.value)
+                wanted = {OffsetOptionType.MIN: first, OffsetOptionType.MAX: end}.get(start.kind, start.value)
                 commit(min(max(wanted, first), end))
 
         def searched(found: int | Failure) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
-from domain.admin.group import Consumed, QueryConsumed
+from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.command import Command, Subscription
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -17,11 +17,11 @@ from gateway.usecase.handler import Verb
 from gateway.usecase.membership.members import Registry
 
 POSITIONS_MAX: Final = 65_536
-"""Queues of which one QueryConsumed asks the group's position."""
+"""Queues of which one QueryConsumedTopics asks the group's position."""
 
 
 class ConnectionQueries:
-    """The verbs QueryConnections, QueryProducers and QueryConsumed."""
+    """The verbs QueryConnections, QueryProducers and QueryConsumedTopics."""
 
     def __init__(self, positions: GroupPositions, metadata: Metadata, registry: Registry) -> None:
         self._positions = positions
@@ -29,11 +29,11 @@ class ConnectionQueries:
         self._registry = registry
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryConnections, QueryProducers, QueryConsumed."""
+        """QueryConnections, QueryProducers, QueryConsumedTopics."""
         return {
             QueryConnections: self._connections,
             QueryProducers: self._producers,
-            QueryConsumed: self._consumed,
+            QueryConsumedTopics: self._consumed,
         }
 
     def _connections(self, connection: ClientConnection, command: QueryConnections) -> None:
@@ -75,7 +75,7 @@ class ConnectionQueries:
                 found.append(ClientSeen(client_id, client.address, client.language, client.version, client.seen_ms))
         return found
 
-    def _consumed(self, connection: ClientConnection, command: QueryConsumed) -> None:
+    def _consumed(self, connection: ClientConnection, command: QueryConsumedTopics) -> None:
         if self._metadata.group(command.group) is None:
             failure = Failure(ErrorCode.GROUP_NOT_FOUND, f"the consumer group <{command.group}> does not exist")
             connection.answer(Refused(command.ticket, failure))
@@ -90,6 +90,6 @@ class ConnectionQueries:
         ][:POSITIONS_MAX]
 
         def positioned(positions: dict[tuple[str, str, int], int], _: Failure | None) -> None:
-            connection.answer(Consumed(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
+            connection.answer(ConsumedTopics(command.ticket, sorted(topics.union([name for _, name, _ in positions]))))
 
         FanIn(self._positions.offset, positioned).start(places)

@@ -9,7 +9,7 @@ from typing import Final
 
 from domain import limits
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QuerySpans, Span, Spans
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
@@ -41,7 +41,7 @@ Position = tuple[str, str, int, int, int]
 
 
 class ProgressQueries:
-    """The verbs QueryProgress, QueryBacklog, QuerySpans, QueryTopicState and Peek."""
+    """The verbs QueryProgress, QueryBacklog, QueryTimeSpans, QueryTopicState and Peek."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class ProgressQueries:
         self._rights = rights
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryProgress, QueryBacklog, QuerySpans, QueryTopicState, Peek."""
+        """QueryProgress, QueryBacklog, QueryTimeSpans, QueryTopicState, Peek."""
         return {
             QueryProgress: self._progress,
             QueryBacklog: self._backlog,
-            QuerySpans: self._spans,
+            QueryTimeSpans: self._spans,
             QueryTopicState: self._state,
             Peek: self._peek,
         }
@@ -164,7 +164,7 @@ class ProgressQueries:
         topic = self._metadata.topic(place[1])
         return topic is not None and self._metadata.group(place[0]) is not None and (topic.order or not ordered)
 
-    def _spans(self, connection: ClientConnection, command: QuerySpans) -> None:
+    def _spans(self, connection: ClientConnection, command: QueryTimeSpans) -> None:
         failure = self._unknown(command.group, command.topic)
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
@@ -181,9 +181,10 @@ class ProgressQueries:
 
             def timed(times: dict[Spot, int]) -> None:
                 spans = [
-                    Span(queue[1], *(times.get((*queue, offset), -1) for offset in edges)) for queue, edges in wanted.items()
+                    QueueTimeSpan(queue[1], *(times.get((*queue, offset), -1) for offset in edges))
+                    for queue, edges in wanted.items()
                 ]
-                connection.answer(Spans(command.ticket, spans))
+                connection.answer(TimeSpans(command.ticket, spans))
 
             self._times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
 

@@ -12,9 +12,9 @@ from typing import Final, final
 from domain import property as properties
 from domain import record
 from domain.address import is_path
-from domain.command import Command, DeleteLatest, Latest
+from domain.command import Command, DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Refused, Value
+from domain.event import Done, LatestValue, Refused
 from domain.expiry import has_expired
 from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
 from domain.ports import Clock
@@ -149,16 +149,16 @@ class LatestValues:
 
     def verbs(self) -> Mapping[type[Command], Verb]:
         """Latest, DeleteLatest."""
-        return {Latest: self.read, DeleteLatest: self.delete}
+        return {QueryLatest: self.read, DeleteLatest: self.delete}
 
-    def read(self, connection: ClientConnection, command: Latest) -> None:
+    def read(self, connection: ClientConnection, command: QueryLatest) -> None:
         """Answer Value; Refused TOPIC_ILLEGAL when the path has a wildcard or is too long."""
         if not is_path(command.path):
             connection.answer(
                 Refused(command.ticket, Failure(ErrorCode.TOPIC_ILLEGAL, "the path has a wildcard or is too long"))
             )
             return
-        connection.answer(Value(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
+        connection.answer(LatestValue(command.ticket, value_at(self._state, command.path, self._clock.wall_ms())))
 
     def delete(self, connection: ClientConnection, command: DeleteLatest) -> None:
         """Remove a value durably, then answer Done. Refused TOPIC_ILLEGAL as `read`, or what the store refused."""

@@ -10,7 +10,7 @@ from domain.address import is_derived_topic
 from domain.errors import Failure
 from domain.expiry import has_expired
 from domain.limits import PULL_BYTES_MAX, SECOND_NS
-from domain.mqtt_session import AT_MOST_ONCE, Delivery, RoutedRecord, Taken
+from domain.mqtt_session import AT_MOST_ONCE, DeliveriesAccepted, Delivery, RoutedRecord
 from domain.ports import Clock
 from domain.record import Record
 from domain.store_ports import MessageLog, Metadata, ReadResult, State
@@ -67,7 +67,7 @@ class CatchUp:
         for subscription in session.subscriptions.values():
             self._outbound.connect(session, subscription)
         if taken and session.connection is not None:
-            session.connection.answer(Taken(taken))
+            session.connection.answer(DeliveriesAccepted(taken))
         self._find_lag(session, session.epoch, self._queues_of(session))
 
     def _queues_of(self, session: MqttSession) -> Iterator[QueueKey]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.message import Message, Placed
-from domain.mqtt_session import Release, Released, SendOnce
+from domain.mqtt_session import PacketIdsReleased, ReleasePacketIds, SendOnce
 from domain.store_ports import State
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.publish.send import Sending
@@ -76,14 +76,14 @@ class InboundDeduplication:
         )
         self._sending.submit(messages, done, changes)
 
-    def release(self, session: MqttSession, connection: ClientConnection, command: Release) -> None:
+    def release(self, session: MqttSession, connection: ClientConnection, command: ReleasePacketIds) -> None:
         """Drop marks. The answer waits for it: the client may use the numbers again as soon as it hears of it."""
         known = [number in session.received for number in command.packet_ids]
         for number in command.packet_ids:
             session.received.pop(number, None)
 
         def done(failure: None | Failure) -> None:
-            connection.answer(Released(command.ticket, known) if failure is None else Refused(command.ticket, failure))
+            connection.answer(PacketIdsReleased(command.ticket, known) if failure is None else Refused(command.ticket, failure))
 
         if session.durable and any(known):
             self._state.put(

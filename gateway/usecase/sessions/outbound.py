@@ -14,10 +14,10 @@ from domain.mqtt_session import (
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     Deliveries,
+    DeliveriesAccepted,
     Delivery,
     MqttSubscription,
     RoutedRecord,
-    Taken,
 )
 from domain.ports import Clock
 from domain.record import Record
@@ -213,7 +213,7 @@ class OutboundDelivery:
             if held:
                 connection.answer(Deliveries(held))
             if taking:
-                connection.answer(Taken(taking))
+                connection.answer(DeliveriesAccepted(taking))
 
         if session.durable:
             self._dirty.pop(session, None)

@@ -12,17 +12,17 @@ from domain.event import Refused
 from domain.message import Placed
 from domain.message_store import MessageStore
 from domain.mqtt_session import (
+    AcceptDeliveries,
     Attach,
     Attached,
-    Confirm,
-    Decline,
+    ConfirmDeliveries,
     Detach,
     MqttSubscription,
-    Release,
+    RejectDeliveries,
+    ReleasePacketIds,
     SendOnce,
+    SessionTakenOver,
     Subscribe,
-    Take,
-    TakenOver,
     Unsubscribe,
     Will,
 )
@@ -102,10 +102,10 @@ class Sessions:
             Subscribe: self._for_attached(self._changes.subscribe),
             Unsubscribe: self._for_attached(self._changes.unsubscribe),
             SendOnce: self._for_attached(self._inbound.send_once),
-            Release: self._for_attached(self._inbound.release),
-            Confirm: self._for_attached(lambda session, _, command: self._confirmed(session, command.slots)),
-            Take: self._for_attached(lambda session, _, command: self._outbound.take(session, command.slots)),
-            Decline: self._for_attached(self._decline),
+            ReleasePacketIds: self._for_attached(self._inbound.release),
+            ConfirmDeliveries: self._for_attached(lambda session, _, command: self._confirmed(session, command.slots)),
+            AcceptDeliveries: self._for_attached(lambda session, _, command: self._outbound.take(session, command.slots)),
+            RejectDeliveries: self._for_attached(self._decline),
         }
 
     def subscriptions_of(self, connection: ClientConnection) -> Sequence[MqttSubscription]:
@@ -158,7 +158,7 @@ class Sessions:
         elif old.connection is not None:
             other = old.connection
             self._disconnect(old, True)
-            other.answer(TakenOver())
+            other.answer(SessionTakenOver())
         if old is not None and old.disconnected_ms:
             self.filter_index.release(old.subscriptions.values())
         changes: list[StateChange] = []
@@ -350,7 +350,7 @@ class Sessions:
         if session.shared_subscriptions:
             self._shared.pump(session)
 
-    def _decline(self, session: MqttSession, _connection: ClientConnection, command: Decline) -> None:
+    def _decline(self, session: MqttSession, _connection: ClientConnection, command: RejectDeliveries) -> None:
         flights = [session.in_flight.get(delivery.slot) for delivery in command.items]
         self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.lease is None for flight in flights)
         self._shared.decline(session, command.items)

@@ -7,7 +7,7 @@ from typing import final
 from domain import address, limits
 from domain.command import AwaitMessages
 from domain.errors import Failure
-from domain.event import MessagesWait, Refused
+from domain.event import MessagesWaiting, Refused
 from domain.outlook import Outlook
 from domain.store_ports import Metadata
 from gateway.connection.client_connection import ClientConnection
@@ -79,9 +79,9 @@ class AwaitPoll:
         return self._outlook.waits(command.group, retry_topic, -1, False, "")
 
     def _answer(self, *, there: bool, full: bool = False) -> None:
-        self._tell(MessagesWait(self.command.ticket, there, full))
+        self._tell(MessagesWaiting(self.command.ticket, there, full))
 
-    def _tell(self, event: MessagesWait | Refused) -> None:
+    def _tell(self, event: MessagesWaiting | Refused) -> None:
         if self._poll is not None and self.abandon in self.connection.on_close:
             self.connection.on_close.remove(self.abandon)
         self.connection.answer(event)

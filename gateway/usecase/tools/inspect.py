@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from domain import address
 from domain.admin.broker import NodeCounters, QueryNodeCounters
-from domain.admin.topic import Earliest, QueryEarliest
+from domain.admin.topic import EarliestStoreTime, QueryEarliestStoreTime
 from domain.command import AwaitMessages, Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -24,7 +24,7 @@ from gateway.usecase.tools.await_poll import AwaitPoll
 
 
 class Inspecting:
-    """QueryEarliest, AwaitMessages, QueryNodeCounters. As a StoreListener it wakes the calls of AwaitMessages."""
+    """QueryEarliestStoreTime, AwaitMessages, QueryNodeCounters. As a StoreListener it wakes the calls of AwaitMessages."""
 
     def __init__(
         self, log: MessageLog, outlook: Outlook, metadata: Metadata, topics: Topics, rights: Rights, clock: Clock,
@@ -41,9 +41,9 @@ class Inspecting:
         log.listen(self)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """QueryEarliest, AwaitMessages, QueryNodeCounters."""
+        """QueryEarliestStoreTime, AwaitMessages, QueryNodeCounters."""
         return {
-            QueryEarliest: self._earliest,
+            QueryEarliestStoreTime: self._earliest,
             AwaitMessages: self._await,
             QueryNodeCounters: self._query,
         }
@@ -63,7 +63,7 @@ class Inspecting:
     def _query(self, connection: ClientConnection, command: QueryNodeCounters) -> None:
         connection.answer(NodeCounters(command.ticket, self._started_ms, self._counters()))
 
-    def _earliest(self, connection: ClientConnection, command: QueryEarliest) -> None:
+    def _earliest(self, connection: ClientConnection, command: QueryEarliestStoreTime) -> None:
         failure = self._illegal(command.topic, command.queue_id)
         if failure is not None:
             connection.answer(Refused(command.ticket, failure))
@@ -73,7 +73,7 @@ class Inspecting:
             if isinstance(result, Failure):
                 connection.answer(Refused(command.ticket, result))
             elif result[0] >= result[1]:
-                connection.answer(Earliest(command.ticket, -1))
+                connection.answer(EarliestStoreTime(command.ticket, -1))
             else:
                 self._log.read(ReadRequest(command.topic, command.queue_id, result[0], 1, 1), read)
 
@@ -82,7 +82,7 @@ class Inspecting:
                 connection.answer(Refused(command.ticket, result))
             else:
                 first = Record(result.records[0]).store_ms if result.records else -1
-                connection.answer(Earliest(command.ticket, first))
+                connection.answer(EarliestStoreTime(command.ticket, first))
 
         self._log.bounds(command.topic, command.queue_id, bounded)
 

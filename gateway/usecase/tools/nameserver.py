@@ -22,7 +22,8 @@ from domain.route import (
     ORDER_NAMESPACE,
     OWN_NAMESPACE,
     BrokerAddresses,
-    Changed,
+    BrokerRegistered,
+    BrokerRenewed,
     ClusterFound,
     DropRoute,
     ListRoutes,
@@ -31,15 +32,14 @@ from domain.route import (
     QueryRoute,
     QuerySettings,
     RegisterBroker,
-    Registered,
     RenewBroker,
-    Renewed,
     RouteFound,
     RouteNames,
     SettingsFound,
     SetWritable,
     TopicQueues,
     UnregisterBroker,
+    WritableChanged,
 )
 from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
@@ -153,7 +153,7 @@ class NameServer:
             return
         master, ha_address = self._routes.master(registration.broker) if registration.broker_id != MASTER_ID else ("", "")
         order = self._settings.all(ORDER_NAMESPACE)
-        connection.answer(Registered(command.ticket, master, ha_address, order))
+        connection.answer(BrokerRegistered(command.ticket, master, ha_address, order))
 
     def _unregister(self, connection: ClientConnection, command: UnregisterBroker) -> None:
         self._routes.unregister(command.broker, command.broker_id, command.address)
@@ -162,18 +162,18 @@ class NameServer:
     def _renew(self, connection: ClientConnection, command: RenewBroker) -> None:
         known = self._routes.renew(command.broker, command.address, self._clock.monotonic_ns())
         if command.version is None:
-            connection.answer(Renewed(command.ticket, known is None, known))
+            connection.answer(BrokerRenewed(command.ticket, known is None, known))
         else:
-            connection.answer(Renewed(command.ticket, known != command.version, known))
+            connection.answer(BrokerRenewed(command.ticket, known != command.version, known))
 
     def _set_writable(self, connection: ClientConnection, command: SetWritable) -> None:
         if command.broker == self._broker:
             # Only routes change, as for any broker: producers go elsewhere, and messages that are still sent here are stored.
             self._permission = self._policy.permission
             self._own_writable = command.writable
-            connection.answer(Changed(command.ticket, len(self._metadata.topics())))
+            connection.answer(WritableChanged(command.ticket, len(self._metadata.topics())))
             return
-        connection.answer(Changed(command.ticket, self._routes.set_writable(command.broker, command.writable)))
+        connection.answer(WritableChanged(command.ticket, self._routes.set_writable(command.broker, command.writable)))
 
     def _put(self, connection: ClientConnection, command: PutSetting) -> None:
         def put(result: Failure | None) -> None:

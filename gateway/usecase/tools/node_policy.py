@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain import limits
-from domain.admin.broker import ChangePolicy, PolicyFound, QueryPolicy
+from domain.admin.broker import ChangeNodePolicy, NodePolicyFound, QueryNodePolicy
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.store_ports import Metadata
-from domain.transaction import Questions
+from domain.transaction import TransactionCheckPolicy
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
 from gateway.usecase.handler import Verb
@@ -21,7 +21,7 @@ POLICY: Final = (
     "priority_order_ascending", "priority_again_first_percent",
 )  # fmt: skip
 """Fields of NodePolicy that tools see and change; the others are set by the configuration only."""
-QUESTIONS: Final[Mapping[str, tuple[str, int]]] = {
+CHECK_SETTINGS: Final[Mapping[str, tuple[str, int]]] = {
     "transaction_timeout_ms": ("timeout_ms", 86_400_000),
     "transaction_check_ms": ("interval_ms", 86_400_000),
     "transaction_checks_max": ("count_max", 10_000),
@@ -31,24 +31,24 @@ _FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 class PolicyChanging:
-    """The verbs ChangePolicy and QueryPolicy."""
+    """The verbs ChangeNodePolicy and QueryNodePolicy."""
 
-    def __init__(self, policy: NodePolicy, questions: Questions, metadata: Metadata) -> None:
+    def __init__(self, policy: NodePolicy, check_policy: TransactionCheckPolicy, metadata: Metadata) -> None:
         self._policy = policy
-        self._questions = questions
+        self._check_policy = check_policy
         self._metadata = metadata
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """ChangePolicy, QueryPolicy."""
-        return {ChangePolicy: self._change, QueryPolicy: self._query}
+        """ChangeNodePolicy, QueryNodePolicy."""
+        return {ChangeNodePolicy: self._change, QueryNodePolicy: self._query}
 
-    def _query(self, connection: ClientConnection, command: QueryPolicy) -> None:
+    def _query(self, connection: ClientConnection, command: QueryNodePolicy) -> None:
         values = {name: str(getattr(self._policy, name)).lower() for name in POLICY}
-        values.update((name, str(getattr(self._questions, field))) for name, (field, _) in QUESTIONS.items())
+        values.update((name, str(getattr(self._check_policy, field))) for name, (field, _) in CHECK_SETTINGS.items())
         values["durability"] = self._metadata.default_durability().value
-        connection.answer(PolicyFound(command.ticket, values))
+        connection.answer(NodePolicyFound(command.ticket, values))
 
-    def _change(self, connection: ClientConnection, command: ChangePolicy) -> None:
+    def _change(self, connection: ClientConnection, command: ChangeNodePolicy) -> None:
         changes: dict[str, bool | int | str] = {}
         for name, text in command.changes.items():
             value = self._read(name, text)
@@ -57,15 +57,15 @@ class PolicyChanging:
                 return
             changes[name] = value
         for name, value in changes.items():
-            if name in QUESTIONS:
-                setattr(self._questions, QUESTIONS[name][0], value)
+            if name in CHECK_SETTINGS:
+                setattr(self._check_policy, CHECK_SETTINGS[name][0], value)
             else:
                 setattr(self._policy, name, value)
         connection.answer(Done(command.ticket))
 
     def _read(self, name: str, text: str) -> bool | int | str | Failure:
-        if name in QUESTIONS:
-            return _whole(name, text, QUESTIONS[name][1])
+        if name in CHECK_SETTINGS:
+            return _whole(name, text, CHECK_SETTINGS[name][1])
         if name not in POLICY:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is no policy that can be changed")
         if isinstance(getattr(self._policy, name), bool):

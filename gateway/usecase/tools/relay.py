@@ -8,13 +8,28 @@ from typing import Final, final
 
 from domain import limits
 from domain import property as properties
-from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo
+from domain.admin.client import (
+    ClientPositions,
+    ConsumeDirectly,
+    ConsumptionResult,
+    QueryClientPositions,
+    QueryRunningInfo,
+    RunningInfo,
+)
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import Placed
 from domain.ports import Clock, Timer
-from domain.relay import ClientAnswered, Inquiry, SendReply, TakeReply, WantConsumption, WantPositions, WantRunningInfo
+from domain.relay import (
+    ClientAnswered,
+    ConsumptionRequest,
+    Inquiry,
+    PositionsRequest,
+    ReplyDelivery,
+    RunningInfoRequest,
+    SendReply,
+)
 from domain.store_ports import MessageLog
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.topics import Topics
@@ -31,7 +46,7 @@ REPLY_NS: Final = 3 * limits.SECOND_NS
 PENDING_MAX: Final = 16_384
 """Questions that wait for an answer, of all clients together."""
 
-About = WantRunningInfo | WantConsumption | WantPositions | TakeReply
+About = RunningInfoRequest | ConsumptionRequest | PositionsRequest | ReplyDelivery
 Answer = bytes | list[tuple[str, str, int, int]] | Failure
 Then = Callable[[Answer], None]
 
@@ -58,7 +73,7 @@ class _Question:
 
 
 class Relaying:
-    """The verbs AskRunningInfo, AskConsumption, AskPositions and SendReply, and ClientAnswered, which answers them."""
+    """QueryRunningInfo, ConsumeDirectly, QueryClientPositions and SendReply, and ClientAnswered, which answers them."""
 
     def __init__(self, registry: Registry, topics: Topics, log: MessageLog, sending: Sending, clock: Clock) -> None:
         self._registry = registry
@@ -70,11 +85,11 @@ class Relaying:
         self._serial = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """AskRunningInfo, AskConsumption, AskPositions, SendReply, ClientAnswered."""
+        """QueryRunningInfo, ConsumeDirectly, QueryClientPositions, SendReply, ClientAnswered."""
         return {
-            AskRunningInfo: self._running_info,
-            AskConsumption: self._consumption,
-            AskPositions: self._positions,
+            QueryRunningInfo: self._running_info,
+            ConsumeDirectly: self._consumption,
+            QueryClientPositions: self._positions,
             SendReply: self._reply,
             ClientAnswered: self._answered,
         }
@@ -125,15 +140,15 @@ class Relaying:
             return Failure(ErrorCode.GROUP_OFFLINE, f"the consumer <{group}> <{client_id}> is not online")
         return name, found
 
-    def _running_info(self, connection: ClientConnection, command: AskRunningInfo) -> None:
+    def _running_info(self, connection: ClientConnection, command: QueryRunningInfo) -> None:
         found = self._member(command.group, command.client_id)
         if isinstance(found, Failure):
             connection.answer(Refused(command.ticket, found))
             return
         then = partial(_tell, connection, command.ticket, RunningInfo)
-        self._ask(found[1].connection, found[0], WantRunningInfo(command.group, command.stacks), ANSWER_NS, then)
+        self._ask(found[1].connection, found[0], RunningInfoRequest(command.group, command.stacks), ANSWER_NS, then)
 
-    def _consumption(self, connection: ClientConnection, command: AskConsumption) -> None:
+    def _consumption(self, connection: ClientConnection, command: ConsumeDirectly) -> None:
         found = self._member(command.group, command.client_id)
         if isinstance(found, Failure):
             connection.answer(Refused(command.ticket, found))
@@ -144,12 +159,12 @@ class Relaying:
             if isinstance(record, Failure):
                 connection.answer(Refused(command.ticket, record))
                 return
-            about = WantConsumption(command.group, record, command.message_id)
-            self._ask(member.connection, name, about, ANSWER_NS, partial(_tell, connection, command.ticket, Consumption))
+            about = ConsumptionRequest(command.group, record, command.message_id)
+            self._ask(member.connection, name, about, ANSWER_NS, partial(_tell, connection, command.ticket, ConsumptionResult))
 
         self._log.record_at(command.physical_offset, viewed)
 
-    def _positions(self, connection: ClientConnection, command: AskPositions) -> None:
+    def _positions(self, connection: ClientConnection, command: QueryClientPositions) -> None:
         members = self._registry.members(command.group)
         wanted = [name for name in sorted(members) if command.client_id in ("", name)]
         if not wanted:
@@ -167,9 +182,9 @@ class Relaying:
                 failures.append(answer if isinstance(answer, Failure) else silent)
             if len(answers) + len(failures) < len(wanted):
                 return
-            connection.answer(Positions(command.ticket, answers) if answers else Refused(command.ticket, failures[0]))
+            connection.answer(ClientPositions(command.ticket, answers) if answers else Refused(command.ticket, failures[0]))
 
-        about = WantPositions(command.group, command.topic)
+        about = PositionsRequest(command.group, command.topic)
         for name in wanted:
             self._ask(members[name].connection, name, about, POSITIONS_NS, partial(answered, name))
 
@@ -198,7 +213,7 @@ class Relaying:
         def stored(result: list[Placed] | Failure) -> None:
             connection.answer(Refused(command.ticket, result) if isinstance(result, Failure) else Sent(command.ticket, result))
 
-        self._ask(client.connection, client_id, TakeReply(message, self._clock.wall_ms()), REPLY_NS, taken)
+        self._ask(client.connection, client_id, ReplyDelivery(message, self._clock.wall_ms()), REPLY_NS, taken)
 
 
 def _tell(connection: ClientConnection, ticket: object, kind: Callable[[object, bytes], Event], answer: Answer) -> None:

@@ -22,8 +22,8 @@ from domain.access import (
     PUB,
     SUB,
     AccessPolicy,
-    Ask,
     BearerToken,
+    CheckAccess,
     Grant,
     Need,
     Password,
@@ -157,9 +157,9 @@ def test_sending_consuming_and_asking(scene: Scene) -> None:
 
 def test_a_question_is_answered_here(scene: Scene) -> None:
     needed = (Need(CLUSTER, EVERY, (GET,)),)
-    scene.gate.handle(scene.connection, signed(scene, "root", Ask(7, needed)))
+    scene.gate.handle(scene.connection, signed(scene, "root", CheckAccess(7, needed)))
     assert scene.ear.heard == [Done(7)]
-    assert scene.ask("alice", Ask(8, needed)) is not None
+    assert scene.ask("alice", CheckAccess(8, needed)) is not None
 
 
 def test_a_heartbeat_needs_its_groups_and_their_topics(scene: Scene) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from domain.admin.topic import ListTopics, PutTopic
 from domain.command import AwaitMessages, Command, Watch
 from domain.errors import ErrorCode, Failure
-from domain.event import Delivered, Event, MessagesWait, Refused, Watched
+from domain.event import Event, MessagesWaiting, Refused, WatchedMessages, WatchStarted
 from domain.lite import ReceiveLite
 from domain.message import LOCAL_HOST, Message
 from domain.record import encode
@@ -103,10 +103,10 @@ def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more(
     for topic in ("a", "b"):
         watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
     clock.run_for(1)
-    assert [type(event) for event in driver.events] == [Watched, Watched, Refused, Delivered]
+    assert [type(event) for event in driver.events] == [WatchStarted, WatchStarted, Refused, WatchedMessages]
     refused, heard = driver.events[2:]
     assert isinstance(refused, Refused)
-    assert isinstance(heard, Delivered)
+    assert isinstance(heard, WatchedMessages)
     assert (refused.ticket, refused.failure, heard.ticket) == ("a", GONE, "b")
     assert watches.watching == 1
 
@@ -127,7 +127,7 @@ def test_a_notification_poll_that_is_not_granted_any_more_is_refused(bench: Benc
     assert ear.take() == [Refused(1, GONE)]
     assert ear.connection.on_close == []
     bench.send("T", "first")
-    assert (ear.take(), other.take()) == ([], [MessagesWait(2, True)])
+    assert (ear.take(), other.take()) == ([], [MessagesWaiting(2, True)])
 
 
 def test_a_poll_of_lite_topics_that_is_not_granted_any_more_is_refused_and_takes_nothing(place: Bench) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.access import Challenge, Proven, User
+from domain.access import Authenticated, Challenge, User
 from domain.errors import ErrorCode, Failure
 from domain.principal import Principal
 from gateway.access.scram import ScramExchange, Verifiers, derive, prepared
@@ -83,7 +83,7 @@ def test_a_proof_and_the_proof_of_the_server(name: str, user: str, header: str) 
     challenge = server.respond(client.first())
     assert isinstance(challenge, Challenge)
     found = server.respond(client.final(challenge.data))
-    assert isinstance(found, Proven)
+    assert isinstance(found, Authenticated)
     assert found.principal.user == user
     assert found.data == b"v=" + base64.b64encode(client.signature)
 

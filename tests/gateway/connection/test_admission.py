@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from domain.command import Disconnected, Send
 from domain.errors import ErrorCode, Failure
-from domain.event import Delivered, Done, Refused, Sent
+from domain.event import Done, Refused, Sent, WatchedMessages
 from domain.limits import SECOND_NS
 from domain.message import Message
 from domain.mqtt_session import AccessRevoked, Deliveries, Delivery, ReadingResumed, RoutedRecord, SendOnce
@@ -19,7 +19,7 @@ def test_messages_and_refusals_are_counted() -> None:
     bench.connection.commands = [Send(1, [Message("t", b"a"), Message("t", b"b")])]
     bench.pump.data_received(b"12345")
     bench.pump.client.answer(Sent(1, []))
-    bench.pump.client.answer(Delivered(2, [b"r", b"r", b"r"]))
+    bench.pump.client.answer(WatchedMessages(2, [b"r", b"r", b"r"]))
     bench.pump.client.answer(Refused(3, Failure(ErrorCode.TOPIC_NOT_FOUND)))
     assert (bench.counters.messages_in, bench.counters.messages_out, bench.counters.bytes_in) == (2, 3, 5)
     assert bench.counters.refusals == {"topic-not-found": 1}

@@ -12,14 +12,14 @@ from domain.command import (
     Command,
     DeleteLatest,
     Extend,
-    Latest,
+    QueryLatest,
     Receive,
     Send,
     Unwatch,
     Watch,
 )
 from domain.errors import Failure
-from domain.event import Delivered, Done, Event, Leased, Received, Refused, Sent, Settled, Value, Watched
+from domain.event import Done, Event, LatestValue, Leased, Received, Refused, Sent, Settled, WatchedMessages, WatchStarted
 from domain.filter.path import path_of
 from domain.message import RETAIN_SET, Message, Placed
 from domain.receipt import Receipt
@@ -160,7 +160,7 @@ class Stage:
             self.latest[path] = data
         for watch in self.watches:
             if watch.pattern == path:
-                self._answer(Delivered(watch.ticket, [data]))
+                self._answer(WatchedMessages(watch.ticket, [data]))
         return Placed(0, serial, serial * 1000, self.wall_ms, name), data
 
     def _answer(self, event: Event) -> None:
@@ -174,14 +174,14 @@ class Stage:
             placed = [self._append(stored)[0] for stored in command.messages]
             if command.wait:
                 self._answer(Sent(command.ticket, placed))
-        elif isinstance(command, Latest):
-            self._answer(Value(command.ticket, self.latest.get(command.path)))
+        elif isinstance(command, QueryLatest):
+            self._answer(LatestValue(command.ticket, self.latest.get(command.path)))
         elif isinstance(command, DeleteLatest):
             self.latest.pop(command.path, None)
             self._answer(Done(command.ticket))
         elif isinstance(command, Watch):
             self.watches.append(command)
-            self._answer(Watched(command.ticket))
+            self._answer(WatchStarted(command.ticket))
         elif isinstance(command, Unwatch):
             self.watches = [watch for watch in self.watches if watch.ticket is not command.ticket]
         elif isinstance(command, Receive):

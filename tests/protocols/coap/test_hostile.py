@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.event import Delivered
+from domain.event import WatchedMessages
 from protocols.coap import message, option
 from protocols.coap.blockwise import block
 from protocols.coap.peers import Remotes
@@ -235,5 +235,5 @@ def test_event_for_a_ticket_of_the_past_says_nothing() -> None:
     [watch] = stage.watches
     stage.request(message.GET, "mq/t", pairs=[(option.OBSERVE, b"\x01")], token=b"ob")
     data = stage.publish("t", b"1")
-    stage.endpoint.answer(Delivered(watch.ticket, [data]), stage.now)
+    stage.endpoint.answer(WatchedMessages(watch.ticket, [data]), stage.now)
     assert stage.out() == []

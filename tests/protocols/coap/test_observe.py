@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from domain.command import Latest, Unwatch, Watch
+from domain.command import QueryLatest, Unwatch, Watch
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from protocols.coap import message, option
@@ -151,7 +151,7 @@ def test_message_between_watch_and_answer_comes_once_and_after() -> None:
     stage.request(message.GET, A, pairs=REGISTER, token=b"ob")
     watch, latest = stage.held
     assert isinstance(watch, Watch)
-    assert isinstance(latest, Latest)
+    assert isinstance(latest, QueryLatest)
     stage.hold, stage.held = False, []
     stage._handle(watch)
     stage.publish("sensors/a", b"1", retain=True)

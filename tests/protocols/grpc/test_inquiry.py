@@ -8,7 +8,7 @@ import pytest
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Heartbeat
 from domain.errors import Failure
-from domain.relay import ClientAnswered, Inquiry, WantConsumption, WantPositions, WantRunningInfo
+from domain.relay import ClientAnswered, ConsumptionRequest, Inquiry, PositionsRequest, RunningInfoRequest
 from domain.topic import Group
 from protocols.grpc import inquiry
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -69,7 +69,7 @@ def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
     settings.subscription.subscriptions[0].expression.expression = "A || B"
     stage, stream, _ = consuming(engine, settings)
     before = len(stage.messages(stream))
-    stage.give(Inquiry(None, 7, "client-1", WantRunningInfo("g", False)))
+    stage.give(Inquiry(None, 7, "client-1", RunningInfoRequest("g", False)))
     (answer,) = stage.expire(stage.now)
     assert isinstance(answer, ClientAnswered)
     assert isinstance(answer.answer, bytes)
@@ -87,7 +87,7 @@ def test_running_info_is_what_the_settings_say(engine: EngineFactory) -> None:
 @both_engines
 def test_stacks_come_from_the_client(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
-    stage.give(Inquiry(None, 8, "client-1", WantRunningInfo("g", True)))
+    stage.give(Inquiry(None, 8, "client-1", RunningInfoRequest("g", True)))
     nonce = asked(stage, stream).print_thread_stack_trace_command.nonce
     said = pb.TelemetryCommand()
     said.thread_stack_trace.nonce = nonce
@@ -106,7 +106,7 @@ def test_stacks_come_from_the_client(engine: EngineFactory) -> None:
 )
 def test_a_message_is_consumed_directly(engine: EngineFactory, code: pb.Code, result: str) -> None:
     stage, stream, _ = consuming(engine)
-    stage.give(Inquiry(None, 9, "client-1", WantConsumption("g", leased(b"look").record, "ID")))
+    stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
     command = asked(stage, stream).verify_message_command
     assert (command.message.topic.name, command.message.body) == ("t", b"look")
     said = pb.TelemetryCommand()
@@ -123,7 +123,7 @@ def test_a_message_is_consumed_directly(engine: EngineFactory, code: pb.Code, re
 @both_engines
 def test_the_question_itself_as_its_answer_is_an_answer(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
-    stage.give(Inquiry(None, 9, "client-1", WantConsumption("g", leased(b"look").record, "ID")))
+    stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
     said = asked(stage, stream)
     (answer,) = say(stage, stream, said)
     assert isinstance(answer, ClientAnswered)
@@ -133,7 +133,7 @@ def test_the_question_itself_as_its_answer_is_an_answer(engine: EngineFactory) -
 @both_engines
 def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> None:
     stage, stream, _ = consuming(engine)
-    stage.give(Inquiry(None, 9, "client-1", WantConsumption("g", leased(b"look").record, "ID")))
+    stage.give(Inquiry(None, 9, "client-1", ConsumptionRequest("g", leased(b"look").record, "ID")))
     said = pb.TelemetryCommand()
     said.status.code = pb.VERIFY_FIFO_MESSAGE_UNSUPPORTED
     said.status.message = "no"
@@ -142,8 +142,8 @@ def test_what_a_client_does_not_do_is_told_in_words(engine: EngineFactory) -> No
     assert isinstance(answer, ClientAnswered)
     assert isinstance(answer.answer, Failure)
     assert "VERIFY_FIFO_MESSAGE_UNSUPPORTED no" in answer.answer.text
-    for about, word in ((WantPositions("g", "t"), "no words"), (WantRunningInfo("g", True), "no Telemetry")):
-        client = "client-1" if isinstance(about, WantPositions) else "somebody else"
+    for about, word in ((PositionsRequest("g", "t"), "no words"), (RunningInfoRequest("g", True), "no Telemetry")):
+        client = "client-1" if isinstance(about, PositionsRequest) else "somebody else"
         stage.give(Inquiry(None, 11, client, about))
         (told,) = stage.expire(stage.now)
         assert isinstance(told, ClientAnswered)
@@ -165,7 +165,7 @@ def test_questions_are_bounded(engine: EngineFactory, monkeypatch: pytest.Monkey
     monkeypatch.setattr(inquiry, "ASKED_MAX", 2)
     stage, stream, _ = consuming(engine)
     for serial in (1, 2, 3):
-        stage.give(Inquiry(None, serial, "client-1", WantRunningInfo("g", True)))
+        stage.give(Inquiry(None, serial, "client-1", RunningInfoRequest("g", True)))
     answered = []
     for serial in (1, 2, 3):
         said = pb.TelemetryCommand()

@@ -9,7 +9,7 @@ import pytest
 from domain.command import Acknowledge, Leave
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Received, Refused
-from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SyncSubscription
+from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from protocols.grpc.lite import UNACKED_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory
@@ -34,8 +34,8 @@ def status(stage: Stage, stream: int) -> int:
 
 
 @both_engines
-@pytest.mark.parametrize("action", list(Action))
-def test_each_action_is_a_command(engine: EngineFactory, action: Action) -> None:
+@pytest.mark.parametrize("action", list(LiteAction))
+def test_each_action_is_a_command(engine: EngineFactory, action: LiteAction) -> None:
     stage = Stage(engine)
     stream = stage.call("SyncLiteSubscription", request(getattr(pb, action.name), "a", "b"))
     command = stage.take()
@@ -49,16 +49,18 @@ def test_each_action_is_a_command(engine: EngineFactory, action: Action) -> None
 @pytest.mark.parametrize(
     ("option", "start"),
     [
-        ({"policy": pb.OffsetOption.LAST}, StartAt(Start.LAST)),
-        ({"policy": pb.OffsetOption.MIN}, StartAt(Start.MIN)),
-        ({"policy": pb.OffsetOption.MAX}, StartAt(Start.MAX)),
-        ({"offset": 7}, StartAt(Start.OFFSET, 7)),
-        ({"tail_n": 3}, StartAt(Start.TAIL, 3)),
-        ({"timestamp": WALL_MS}, StartAt(Start.TIME, WALL_MS)),
+        ({"policy": pb.OffsetOption.LAST}, OffsetOption(OffsetOptionType.LAST)),
+        ({"policy": pb.OffsetOption.MIN}, OffsetOption(OffsetOptionType.MIN)),
+        ({"policy": pb.OffsetOption.MAX}, OffsetOption(OffsetOptionType.MAX)),
+        ({"offset": 7}, OffsetOption(OffsetOptionType.OFFSET, 7)),
+        ({"tail_n": 3}, OffsetOption(OffsetOptionType.TAIL, 3)),
+        ({"timestamp": WALL_MS}, OffsetOption(OffsetOptionType.TIME, WALL_MS)),
     ],
 )
 @both_engines
-def test_where_a_group_goes_on_counts_for_what_is_added(engine: EngineFactory, option: dict[str, Any], start: StartAt) -> None:
+def test_where_a_group_goes_on_counts_for_what_is_added(
+    engine: EngineFactory, option: dict[str, Any], start: OffsetOption
+) -> None:
     stage = Stage(engine)
     for action, expected in ((pb.PARTIAL_ADD, start), (pb.COMPLETE_ADD, None), (pb.PARTIAL_REMOVE, None)):
         stage.call("SyncLiteSubscription", request(action, "a", **option))
@@ -162,4 +164,4 @@ def test_termination_ends_what_was_subscribed_to(engine: EngineFactory) -> None:
     stage.give(Done(leave.ticket))
     (ended,) = stage.expire(stage.now + SECOND)
     assert isinstance(ended, SyncSubscription)
-    assert (ended.action, ended.client_id, ended.group) == (Action.COMPLETE_REMOVE, "client-1", "g")
+    assert (ended.action, ended.client_id, ended.group) == (LiteAction.COMPLETE_REMOVE, "client-1", "g")

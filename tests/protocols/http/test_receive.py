@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 
 from domain.admin.topic import Bounds, ListTopics, QueryBounds, QueryTopic, TopicFound, TopicList
-from domain.command import Acknowledge, Command, DeleteLatest, Extend, Latest, Pull, Receive
+from domain.command import Acknowledge, Command, DeleteLatest, Extend, Pull, QueryLatest, Receive
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, Extended, Leased, Pulled, Received, Refused, Settled, Value
+from domain.event import Done, Event, Extended, LatestValue, Leased, Pulled, Received, Refused, Settled
 from domain.filter.tag import TagFilter
 from domain.message import SYS_COMPRESSED
 from domain.receipt import Receipt
@@ -256,16 +256,16 @@ def test_pulling_reads_beside_all_groups() -> None:
 
 
 def test_latest_values() -> None:
-    client = Client(answering(lambda ticket: Value(ticket, record(body=b'{"a":1}', properties=CLOUD))))
+    client = Client(answering(lambda ticket: LatestValue(ticket, record(body=b'{"a":1}', properties=CLOUD))))
     bare = client.ask("GET", "/v1/latest/orders/eu")
     command = client.commands[-1]
-    assert isinstance(command, Latest)
+    assert isinstance(command, QueryLatest)
     assert command.path == "orders/eu"
     assert (bare.status, bare.body, bare.field("ce-type")) == (200, b'{"a":1}', "t")
     whole = client.ask("GET", "/v1/latest/orders", {"Accept": "application/cloudevents+json"})
     assert (whole.json()["data"], whole.field("content-type")) == ({"a": 1}, "application/cloudevents+json")
     assert client.ask("HEAD", "/v1/latest/orders").body == b""
-    absent = Client(answering(lambda ticket: Value(ticket, None))).ask("GET", "/v1/latest/orders")
+    absent = Client(answering(lambda ticket: LatestValue(ticket, None))).ask("GET", "/v1/latest/orders")
     assert (absent.status, absent.json()["code"]) == (404, "value-not-found")
 
 

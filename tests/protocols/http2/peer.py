@@ -18,9 +18,9 @@ from h2.events import (
     TrailersReceived,
 )
 
-from domain.command import Command, Latest
+from domain.command import Command, QueryLatest
 from domain.event import Event as DomainEvent
-from domain.event import Value
+from domain.event import LatestValue
 from protocols.adapter import Peer
 from protocols.http2 import engine_h2
 from protocols.http2.application import Application, Headers, Reply
@@ -82,14 +82,14 @@ class Notebook:
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
         self.told.append(("ended", stream_id, self.bodies[stream_id]))
-        return (Latest((self, stream_id), "path"),)
+        return (QueryLatest((self, stream_id), "path"),)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         self.told.append(("cancelled", stream_id))
         return ()
 
     def answer(self, event: DomainEvent, now: int) -> None:
-        assert isinstance(event, Value)
+        assert isinstance(event, LatestValue)
         if event.ticket is None:
             self.told.append(("unasked",))
             return
@@ -105,7 +105,7 @@ class Notebook:
 
     def expire(self, now: int) -> Sequence[Command]:
         self.due = None
-        return (Latest((self, 0), "expired"),)
+        return (QueryLatest((self, 0), "expired"),)
 
 
 class Notebooks:

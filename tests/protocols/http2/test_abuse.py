@@ -6,7 +6,7 @@ import pytest
 from hpack import Encoder
 
 from domain.command import Command, Disconnected
-from domain.event import Value
+from domain.event import LatestValue
 from protocols.http2 import connection as limits
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
@@ -76,7 +76,7 @@ def test_resets_of_a_working_client_are_no_flood(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     for _ in range(limits.RESETS_MAX + 50):
         done = client.request("/note", b"x")
-        client.server.answer(Value((notes, done), b"y"), 0)
+        client.server.answer(LatestValue((notes, done), b"y"), 0)
         given_up = client.request("/note", b"x")
         client.connection.reset_stream(given_up, 8)
         client.exchange()
@@ -259,7 +259,7 @@ def test_reader_that_holds_its_window_shut_loses_the_stream(engine: EngineFactor
     client, notes = connected(engine)
     client.took = lambda event: None  # type: ignore[method-assign]
     stream = client.request("/note", b"x")
-    client.server.answer(Value((notes, stream), bytes(200_000)), 0)
+    client.server.answer(LatestValue((notes, stream), bytes(200_000)), 0)
     client.exchange()
     at = 0
     while client.resets() == {}:

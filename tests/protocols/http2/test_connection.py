@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from h2.settings import SettingCodes
 
-from domain.command import Disconnected, Latest
-from domain.event import Value
+from domain.command import Disconnected, QueryLatest
+from domain.event import LatestValue
 from protocols.http2.connection import HELD_BYTES_MAX, OUTPUT_BYTES_MAX, STREAMS_MAX, Http2Connection
 from protocols.http2.engine import EngineFactory
 from tests.protocols.http2.peer import PEER, PREFACE, SECOND, Client, Notebooks, both_engines, connected, frame
@@ -16,10 +16,10 @@ def test_request_reaches_its_application_and_its_answer_the_client(engine: Engin
     client, notes = connected(engine)
     stream = client.request("/note/1", b"hello")
     (command,) = client.commands
-    assert isinstance(command, Latest)
+    assert isinstance(command, QueryLatest)
     assert command.ticket == (notes, stream)
     assert notes.told == [("opened", stream, b"/note/1"), ("ended", stream, b"hello")]
-    client.server.answer(Value(command.ticket, b"world"), 1)
+    client.server.answer(LatestValue(command.ticket, b"world"), 1)
     client.exchange()
     assert client.status(stream) == b"200"
     assert client.body(stream) == b"world"
@@ -46,7 +46,7 @@ def test_nobody_accepts_is_404(engine: EngineFactory) -> None:
 @both_engines
 def test_unasked_event_goes_to_every_application(engine: EngineFactory) -> None:
     client, notes = connected(engine)
-    client.server.answer(Value(None, None), 0)
+    client.server.answer(LatestValue(None, None), 0)
     assert notes.told == [("unasked",)]
 
 
@@ -55,7 +55,7 @@ def test_large_answer_follows_the_clients_windows(engine: EngineFactory) -> None
     client, _ = connected(engine)
     stream = client.request("/note/1", b"x")
     body = bytes(range(256)) * 4096
-    client.server.answer(Value(client.commands[0].ticket, body), 0)  # type: ignore[attr-defined]
+    client.server.answer(LatestValue(client.commands[0].ticket, body), 0)  # type: ignore[attr-defined]
     assert client.server.pending(stream) == len(body)
     client.exchange()
     assert client.body(stream) == body
@@ -83,7 +83,7 @@ def test_reset_by_the_client_is_told_once(engine: EngineFactory) -> None:
     client.connection.reset_stream(stream, 8)
     client.exchange()
     assert notes.told[-1] == ("cancelled", stream)
-    client.server.answer(Value((notes, stream), b"late"), 1)
+    client.server.answer(LatestValue((notes, stream), b"late"), 1)
     client.exchange()
     assert client.body(stream) == b""
     assert not client.server.closed
@@ -125,7 +125,7 @@ def test_stream_beyond_the_limit_is_refused_before_the_limit_is_known(engine: En
 def test_reading_stops_while_answers_are_not_taken(engine: EngineFactory) -> None:
     client, notes = connected(engine)
     stream = client.request("/note/1", b"x")
-    client.server.answer(Value((notes, stream), bytes(OUTPUT_BYTES_MAX + 1)), 0)
+    client.server.answer(LatestValue((notes, stream), bytes(OUTPUT_BYTES_MAX + 1)), 0)
     assert not client.server.reading
     client.server.outgoing()
     assert client.server.reading
@@ -136,7 +136,7 @@ def test_new_streams_are_refused_while_too_much_is_held_for_the_peer(engine: Eng
     client, notes = connected(engine)
     client.took = lambda event: None  # type: ignore[method-assign]
     stream = client.request("/note/1", b"x")
-    client.server.answer(Value((notes, stream), bytes(HELD_BYTES_MAX + 100_000)), 0)
+    client.server.answer(LatestValue((notes, stream), bytes(HELD_BYTES_MAX + 100_000)), 0)
     client.exchange()
     refused = client.request("/note/2", b"x")
     assert client.resets() == {refused: 7}
@@ -148,7 +148,7 @@ def test_application_deadline_is_served(engine: EngineFactory) -> None:
     notes.due = 3 * SECOND
     assert client.server.deadline() == 3 * SECOND
     (command,) = client.server.expire(3 * SECOND)
-    assert isinstance(command, Latest)
+    assert isinstance(command, QueryLatest)
     assert command.path == "expired"
 
 
@@ -174,10 +174,10 @@ def test_a_client_that_says_goodbye_goes_on_with_what_is_under_way(engine: Engin
     client.exchange()
     commands = client.server.receive(frame(7, 0, 0, bytes(8)), 0)
     commands = [*commands, *client.server.receive(frame(0, 0, open_one, b"yz") + frame(0, 0x1, open_one), 0)]
-    assert [type(command) for command in commands] == [Latest]
+    assert [type(command) for command in commands] == [QueryLatest]
     assert not client.server.closed
     for stream in (answered, open_one):
-        client.server.answer(Value((notes, stream), b"v" * stream), 0)
+        client.server.answer(LatestValue((notes, stream), b"v" * stream), 0)
     client.exchange()
     assert [client.body(stream) for stream in (answered, open_one)] == [b"v" * answered, b"v" * open_one]
     assert client.goodbye() is None

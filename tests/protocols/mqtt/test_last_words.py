@@ -7,7 +7,7 @@ import pytest
 from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event
-from domain.mqtt_session import AccessRevoked, TakenOver
+from domain.mqtt_session import AccessRevoked, SessionTakenOver
 from protocols.mqtt.connect import Connack, Connect, Disconnect
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.packet import Decoder, Packet, encode
@@ -33,7 +33,7 @@ def said(connection: MqttConnection, version: int) -> list[Packet]:
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize(
     ("event", "codes", "reason"),
-    [(TakenOver(), [], "taken-over"), (GONE, [(4, 4), (5, 0x86)], "revoked"), (LESS, [(4, 5), (5, 0x87)], "revoked")],
+    [(SessionTakenOver(), [], "taken-over"), (GONE, [(4, 4), (5, 0x86)], "revoked"), (LESS, [(4, 5), (5, 0x87)], "revoked")],
     ids=["taken over", "user gone", "token over"],
 )
 def test_who_is_sent_away_before_connack_hears_connack_or_nothing(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from domain.admin.broker import NodeCounters, PolicyFound, QueryNodeCounters, QueryPolicy
+from domain.admin.broker import NodeCounters, NodePolicyFound, QueryNodeCounters, QueryNodePolicy
 from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
 from domain.admin.position import Progress, QueryProgress
 from domain.admin.topic import (
@@ -210,7 +210,7 @@ def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool
 def test_the_broker_about_itself() -> None:
     conn = connection()
     asked = one(conn, request(26))
-    assert isinstance(asked, QueryPolicy)
+    assert isinstance(asked, QueryNodePolicy)
     policy = {
         "create_topics": "true",
         "create_groups": "false",
@@ -224,7 +224,7 @@ def test_the_broker_about_itself() -> None:
         "transaction_checks_max": "15",
         "durability": "flushed",
     }
-    conn.answer(PolicyFound(asked.ticket, policy), 1)
+    conn.answer(NodePolicyFound(asked.ticket, policy), 1)
     frame = reply(conn)
     assert b"brokerName=b-a\n" in frame.body
     assert b"autoCreateSubscriptionGroup=false\ndefaultTopicQueueNums=8\nbrokerPermission=6\n" in frame.body

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from domain.admin.broker import NodeCounters, QueryNodeCounters
-from domain.admin.group import CountWaitingMessages, ListModes, ModeList, WaitingCount
+from domain.admin.group import CountWaitingMessages, ListRequestModes, RequestModeList, WaitingCount
 from domain.admin.position import Backlog, QueryBacklog
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
@@ -36,7 +36,7 @@ def test_corrections_are_the_least_of_the_others() -> None:
 
 
 def test_modes() -> None:
-    answer = asked(codes.GET_ALL_MODES, {}, ListModes, ModeList(None, [("T", "g", "POP", 2)]))
+    answer = asked(codes.GET_ALL_MODES, {}, ListRequestModes, RequestModeList(None, [("T", "g", "POP", 2)]))
     body = {"consumerGroup": "g", "mode": "POP", "popShareQueueNum": 2, "topic": "T"}
     assert json.loads(answer.body) == {"messageRequestModeMap": {"T": {"g": body}}}
 

@@ -23,7 +23,15 @@ from domain.admin.lite import (
 from domain.command import Acknowledge, Extend
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Leased, Received, Refused
-from domain.lite import Action, LiteTaken, ReceiveLite, Start, StartAt, SuspendLite, SyncSubscription
+from domain.lite import (
+    LiteAction,
+    LiteTaken,
+    OffsetOption,
+    OffsetOptionType,
+    ReceiveLite,
+    SuspendLite,
+    SyncSubscription,
+)
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.record import encode
@@ -84,21 +92,21 @@ def test_a_pop_without_messages_and_one_for_too_many() -> None:
     ("option", "start"),
     [
         (None, None),
-        ({"type": "POLICY", "value": 0}, StartAt(Start.LAST)),
-        ({"type": "POLICY", "value": 1}, StartAt(Start.MIN)),
-        ({"type": "POLICY", "value": 2}, StartAt(Start.MAX)),
-        ({"type": "OFFSET", "value": 9}, StartAt(Start.OFFSET, 9)),
-        ({"type": "TAIL_N", "value": 3}, StartAt(Start.TAIL, 3)),
-        ({"type": "TIMESTAMP", "value": 99}, StartAt(Start.TIME, 99)),
+        ({"type": "POLICY", "value": 0}, OffsetOption(OffsetOptionType.LAST)),
+        ({"type": "POLICY", "value": 1}, OffsetOption(OffsetOptionType.MIN)),
+        ({"type": "POLICY", "value": 2}, OffsetOption(OffsetOptionType.MAX)),
+        ({"type": "OFFSET", "value": 9}, OffsetOption(OffsetOptionType.OFFSET, 9)),
+        ({"type": "TAIL_N", "value": 3}, OffsetOption(OffsetOptionType.TAIL, 3)),
+        ({"type": "TIMESTAMP", "value": 99}, OffsetOption(OffsetOptionType.TIME, 99)),
     ],
 )
-def test_subscriptions(option: object, start: StartAt | None) -> None:
+def test_subscriptions(option: object, start: OffsetOption | None) -> None:
     conn = connection()
     entry = {"action": "PARTIAL_ADD", "clientId": "c", "group": "g", "topic": "T", "liteTopicSet": ["a", "b"], "version": 1}
     body = json.dumps({"subscriptionSet": [{**entry, "offsetOption": option}]}).encode()
     command = one(conn, request(200071, body=body))
     assert isinstance(command, SyncSubscription)
-    assert (command.action, command.client_id, command.names) == (Action.PARTIAL_ADD, "c", ["a", "b"])
+    assert (command.action, command.client_id, command.names) == (LiteAction.PARTIAL_ADD, "c", ["a", "b"])
     assert command.start == start
     conn.answer(Done(command.ticket), 1)
     assert reply(conn).code == 0

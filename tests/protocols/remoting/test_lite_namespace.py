@@ -23,7 +23,7 @@ from domain.admin.lite import (
 )
 from domain.command import Acknowledge
 from domain.event import Done, Received
-from domain.lite import Action, LiteTaken, ReceiveLite, SyncSubscription
+from domain.lite import LiteAction, LiteTaken, ReceiveLite, SyncSubscription
 from domain.property import decode
 from protocols.remoting import codes
 from protocols.remoting.header import BINARY, JSON
@@ -57,7 +57,7 @@ def test_subscriptions_are_those_of_the_namespace() -> None:
     body = json.dumps({"subscriptionSet": [each]}).encode()
     command = one(conn, request(codes.LITE_SUBSCRIPTION, SPACE, body))
     assert isinstance(command, SyncSubscription)
-    assert (command.group, command.topic, command.action) == ("shop%g", "shop%T", Action.PARTIAL_ADD)
+    assert (command.group, command.topic, command.action) == ("shop%g", "shop%T", LiteAction.PARTIAL_ADD)
     assert command.names == ["a", "topic"]
     conn.answer(Done(command.ticket), 1)
     assert reply(conn).code == codes.SUCCESS

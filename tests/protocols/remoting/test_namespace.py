@@ -13,7 +13,7 @@ from domain.command import Heartbeat, LockQueues, Pull, Send
 from domain.event import Done, Locked, MembersChanged, Pulled, Sent
 from domain.message import Message, Placed
 from domain.property import decode
-from domain.relay import ClientAnswered, Inquiry, WantPositions
+from domain.relay import ClientAnswered, Inquiry, PositionsRequest
 from domain.transaction import CheckTransaction
 from protocols.remoting import codes
 from protocols.remoting.connection import RemotingConnection
@@ -120,7 +120,7 @@ def test_what_we_say_and_ask_unasked() -> None:
     conn.answer(CheckTransaction(None, "c", "shop%pg", "ID", half), 1)
     asked = record.Record(reply(conn).body)
     assert (asked.topic, decode(asked.properties)["PGROUP"]) == ("t", "pg")
-    conn.answer(Inquiry(None, 5, "c", WantPositions("shop%g", "shop%t")), 1)
+    conn.answer(Inquiry(None, 5, "c", PositionsRequest("shop%g", "shop%t")), 1)
     question = reply(conn)
     assert fields(question) == {"topic": "t", "group": "g"}
     body = b'{"messageQueueTable":{{"brokerName":"b-a","queueId":0,"topic":"t"}:5}}'

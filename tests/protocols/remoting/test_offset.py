@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.admin.topic import Bounds, Earliest
+from domain.admin.topic import Bounds, EarliestStoreTime
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Offset, Refused
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
@@ -16,7 +16,7 @@ ANSWERS: list[tuple[int, str, str, Callable[[object], Event]]] = [
     (29, "offset", "0", lambda ticket: Offset(ticket, 42)),
     (30, "offset", "0", lambda ticket: Bounds(ticket, [(3, 7, 42)])),
     (31, "offset", "0", lambda ticket: Bounds(ticket, [(3, 42, 50)])),
-    (32, "timestamp", "-1", lambda ticket: Earliest(ticket, 42)),
+    (32, "timestamp", "-1", lambda ticket: EarliestStoreTime(ticket, 42)),
 ]
 
 

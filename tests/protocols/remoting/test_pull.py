@@ -8,7 +8,7 @@ import pytest
 
 from domain import property as properties
 from domain.admin.message import Viewed, ViewMessage
-from domain.admin.topic import Bounds, Earliest, QueryBounds, QueryEarliest, SearchOffset
+from domain.admin.topic import Bounds, EarliestStoreTime, QueryBounds, QueryEarliestStoreTime, SearchOffset
 from domain.command import CommitOffsets, Pull, QueryOffset
 from domain.errors import ErrorCode, Failure
 from domain.event import Offset, Pulled, Refused
@@ -183,8 +183,8 @@ def test_searching_by_time_with_both_boundaries() -> None:
 def test_the_earliest_time_and_one_record_by_its_place() -> None:
     conn = connection()
     command = one(conn, request(32, {"topic": "T", "queueId": "0"}))
-    assert isinstance(command, QueryEarliest)
-    conn.answer(Earliest(command.ticket, -1), 1)
+    assert isinstance(command, QueryEarliestStoreTime)
+    conn.answer(EarliestStoreTime(command.ticket, -1), 1)
     assert fields(reply(conn)) == {"timestamp": "-1"}
     view = one(conn, request(33, {"offset": "4660"}))
     assert isinstance(view, ViewMessage)

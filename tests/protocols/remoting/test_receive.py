@@ -10,7 +10,7 @@ import pytest
 from domain import property as properties
 from domain.command import Acknowledge, AwaitMessages, Extend, Receive
 from domain.errors import ErrorCode, Failure
-from domain.event import Extended, Leased, MessagesWait, Received, Settled
+from domain.event import Extended, Leased, MessagesWaiting, Received, Settled
 from domain.message import Message
 from domain.principal import GATEWAY
 from domain.receipt import Receipt
@@ -183,7 +183,7 @@ def test_a_notification_says_whether_a_pop_is_worth_while() -> None:
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "-1", "pollTime": "100", "bornTime": "0"}
     command = one(conn, request(200054, asked))
     assert isinstance(command, AwaitMessages)
-    conn.answer(MessagesWait(command.ticket, True), 1)
+    conn.answer(MessagesWaiting(command.ticket, True), 1)
     assert fields(reply(conn)) == {"hasMsg": "true", "pollingFull": "false"}
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Positions, RunningInfo
+from domain.admin.client import ClientPositions, ConsumeDirectly, QueryClientPositions, QueryRunningInfo, RunningInfo
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused, Sent
@@ -14,13 +14,13 @@ from domain.message import Message, Placed
 from domain.record import encode as encode_record
 from domain.relay import (
     ClientAnswered,
+    ConsumptionRequest,
     Inquiry,
     PositionsMoved,
+    PositionsRequest,
+    ReplyDelivery,
+    RunningInfoRequest,
     SendReply,
-    TakeReply,
-    WantConsumption,
-    WantPositions,
-    WantRunningInfo,
 )
 from protocols.remoting import connection as connections
 from protocols.remoting.connection import RemotingConnection
@@ -30,7 +30,7 @@ from tests.protocols.remoting.wire import BORN_HOST, connection, fields, one, re
 MQ = '{"brokerName":"b-a","queueId":0,"topic":"T"}'
 
 
-def ask(conn: RemotingConnection, about: WantRunningInfo | WantConsumption | WantPositions | TakeReply) -> Frame:
+def ask(conn: RemotingConnection, about: RunningInfoRequest | ConsumptionRequest | PositionsRequest | ReplyDelivery) -> Frame:
     """The request that one question becomes."""
     conn.answer(Inquiry(None, 41, "c", about), 1)
     frame = reply(conn)
@@ -47,7 +47,7 @@ def answer(conn: RemotingConnection, frame: Frame, body: bytes = b"", code: int 
 
 def test_running_info() -> None:
     conn = connection()
-    frame = ask(conn, WantRunningInfo("g", True))
+    frame = ask(conn, RunningInfoRequest("g", True))
     assert (frame.code, fields(frame)) == (307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"})
     assert answer(conn, frame, b'{"x":1}').answer == b'{"x":1}'
     assert conn.receive(encode(0, frame.opaque, flag=1), 1) == []
@@ -55,7 +55,7 @@ def test_running_info() -> None:
 
 def test_a_client_that_says_no() -> None:
     conn = connection()
-    frame = ask(conn, WantRunningInfo("g", False))
+    frame = ask(conn, RunningInfoRequest("g", False))
     found = answer(conn, frame, code=1, remark="no such group")
     assert found.answer == Failure(ErrorCode.GROUP_OFFLINE, "the client <c> says: no such group")
 
@@ -63,7 +63,7 @@ def test_a_client_that_says_no() -> None:
 def test_direct_consumption_brings_the_message() -> None:
     record = encode_record(Message("T", b"body", b"HG_CLIENT\x01x\x02", queue_id=0), 3, 77, 5, BORN_HOST)
     conn = connection()
-    frame = ask(conn, WantConsumption("g", record, ""))
+    frame = ask(conn, ConsumptionRequest("g", record, ""))
     assert frame.code == 309
     assert fields(frame) == {
         "consumerGroup": "g", "clientId": "c", "msgId": BORN_HOST.hex().upper() + "000000000000004D", "brokerName": "b-a",
@@ -71,7 +71,7 @@ def test_direct_consumption_brings_the_message() -> None:
     }  # fmt: skip
     assert b"body" in frame.body
     assert b"HG_" not in frame.body
-    assert fields(ask(conn, WantConsumption("g", record, "MINE")))["msgId"] == "MINE"
+    assert fields(ask(conn, ConsumptionRequest("g", record, "MINE")))["msgId"] == "MINE"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_direct_consumption_brings_the_message() -> None:
 )
 def test_positions_of_a_client(body: bytes, wanted: object) -> None:
     conn = connection()
-    frame = ask(conn, WantPositions("g", "T"))
+    frame = ask(conn, PositionsRequest("g", "T"))
     assert (frame.code, fields(frame)) == (221, {"topic": "T", "group": "g"})
     found = answer(conn, frame, body).answer
     assert found == wanted if wanted is not None else isinstance(found, Failure)
@@ -93,7 +93,7 @@ def test_positions_of_a_client(body: bytes, wanted: object) -> None:
 
 def test_a_reply_is_pushed_with_its_header() -> None:
     conn = connection()
-    frame = ask(conn, TakeReply(Message("R", b"b", b"CORRELATION_ID\x011\x02", born_ms=9, born_host=BORN_HOST), 12))
+    frame = ask(conn, ReplyDelivery(Message("R", b"b", b"CORRELATION_ID\x011\x02", born_ms=9, born_host=BORN_HOST), 12))
     assert (frame.code, frame.body) == (326, b"b")
     found = fields(frame)
     assert (found["bornHost"], found["storeHost"], found["storeTimestamp"]) == ("10.0.0.9:50000", "10.0.0.1:10911", "12")
@@ -105,8 +105,8 @@ def test_a_reply_is_pushed_with_its_header() -> None:
 def test_questions_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "ASKED_MAX", 1)
     conn = connection()
-    first = ask(conn, WantRunningInfo("g", False))
-    second = ask(conn, WantRunningInfo("g", False))
+    first = ask(conn, RunningInfoRequest("g", False))
+    second = ask(conn, RunningInfoRequest("g", False))
     assert conn.receive(encode(0, first.opaque, flag=1), 1) == []
     answer(conn, second)
 
@@ -140,18 +140,18 @@ def test_resetting_by_tool() -> None:
 def test_asking_clients_by_tool() -> None:
     conn = connection()
     command = one(conn, request(307, {"consumerGroup": "g", "clientId": "c", "jstackEnable": "true"}))
-    assert isinstance(command, AskRunningInfo)
+    assert isinstance(command, QueryRunningInfo)
     assert (command.group, command.client_id, command.stacks) == ("g", "c", True)
     conn.answer(RunningInfo(command.ticket, b"{}"), 1)
     assert reply(conn).body == b"{}"
     command = one(conn, request(309, {"consumerGroup": "g", "msgId": "0A000001000029AA000000000000004D"}))
-    assert isinstance(command, AskConsumption)
+    assert isinstance(command, ConsumeDirectly)
     assert (command.client_id, command.physical_offset) == ("", 77)
     assert conn.receive(request(309, {"consumerGroup": "g", "msgId": "short"}), 1) == []
     assert reply(conn).code == 29
     command = one(conn, request(223, {"topic": "T", "group": "g"}))
-    assert isinstance(command, AskPositions)
-    conn.answer(Positions(command.ticket, {"c": [("b-a", "T", 0, 5)]}), 1)
+    assert isinstance(command, QueryClientPositions)
+    conn.answer(ClientPositions(command.ticket, {"c": [("b-a", "T", 0, 5)]}), 1)
     assert reply(conn).body == b'{"consumerTable":{"c":{' + MQ.encode() + b':5}},"messageQueueTable":{}}'
 
 

@@ -13,8 +13,10 @@ from domain.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
     BrokerAddresses,
-    Changed,
+    BrokerRegistered,
+    BrokerRenewed,
     ClusterFound,
+    DataVersion,
     DropRoute,
     ListRoutes,
     PutSetting,
@@ -22,16 +24,14 @@ from domain.route import (
     QueryRoute,
     QuerySettings,
     RegisterBroker,
-    Registered,
     RenewBroker,
-    Renewed,
     RouteFound,
     RouteNames,
     SettingsFound,
     SetWritable,
     TopicQueues,
     UnregisterBroker,
-    Version,
+    WritableChanged,
 )
 from protocols.remoting.header import BINARY, JSON
 from tests.protocols.remoting.wire import connection, fields, one, reply, request
@@ -116,7 +116,7 @@ def test_dropping_a_route_and_permissions_of_a_broker() -> None:
         command = one(conn, request(code, {"brokerName": "b"}))
         assert isinstance(command, SetWritable)
         assert command.writable is writable
-        conn.answer(Changed(command.ticket, 3), 1)
+        conn.answer(WritableChanged(command.ticket, 3), 1)
         assert fields(reply(conn)) == {name: "3"}
 
 
@@ -177,9 +177,9 @@ def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
     assert isinstance(command, RegisterBroker)
     made = command.registration
     assert (made.cluster, made.broker, made.broker_id, made.address) == ("c1", "b-x", 0, "10.0.0.7:10911")
-    assert made.version == Version(1, 1700000000000, 3)
+    assert made.version == DataVersion(1, 1700000000000, 3)
     assert made.topics == {"T": TopicQueues("b-x", 8, 4, 6)}
-    conn.answer(Registered(command.ticket, "", "", {"T": "b-x:4"}), 1)
+    conn.answer(BrokerRegistered(command.ticket, "", "", {"T": "b-x:4"}), 1)
     frame = reply(conn)
     assert (frame.code, frame.body) == (0, b'{"table":{"T":"b-x:4"}}')
 
@@ -211,12 +211,12 @@ def test_leaving_renewing_and_comparing() -> None:
     assert gone == UnregisterBroker(gone.ticket, "c1", "b-x", 0, "10.0.0.7:10911")  # type: ignore[attr-defined]
     command = one(conn, request(904, REGISTER))
     assert isinstance(command, RenewBroker)
-    conn.answer(Renewed(command.ticket, False, None), 1)
+    conn.answer(BrokerRenewed(command.ticket, False, None), 1)
     assert reply(conn).code == 0
     command = one(conn, request(322, REGISTER, json.dumps(VERSION).encode()))
     assert isinstance(command, RenewBroker)
-    assert command.version == Version(1, 1700000000000, 3)
-    conn.answer(Renewed(command.ticket, True, Version(0, 1, 2)), 1)
+    assert command.version == DataVersion(1, 1700000000000, 3)
+    conn.answer(BrokerRenewed(command.ticket, True, DataVersion(0, 1, 2)), 1)
     frame = reply(conn)
     assert fields(frame) == {"changed": "true"}
     assert json.loads(frame.body) == {"counter": 2, "stateVersion": 0, "timestamp": 1}

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from domain.address import TEMPLATE_TOPIC
-from domain.admin.broker import ChangePolicy, FlowRate, QueryRates, Rates
+from domain.admin.broker import ChangeNodePolicy, FlowRate, QueryRates, Rates
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
-from domain.admin.group import Consumed, QueryConsumed
+from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, QueryBacklog, QuerySpans, Span, Spans
+from domain.admin.position import Backlog, QueryBacklog, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import ListTopics, TopicList
 from domain.command import Pull, QueryMembers, Subscription
 from domain.event import Event, Pulled
@@ -58,10 +58,10 @@ def test_producer_connections() -> None:
 
 
 def test_topics_of_a_group_and_its_times() -> None:
-    assert asked(343, {"group": "g"}, QueryConsumed, Consumed(None, ["T"])).body == b'{"topicList":["T"]}'
+    assert asked(343, {"group": "g"}, QueryConsumedTopics, ConsumedTopics(None, ["T"])).body == b'{"topicList":["T"]}'
     now = 1_700_000_000_000
-    event = Spans(None, [Span(0, 1, 9, 5, now - 250), Span(1)])
-    first, empty = json.loads(asked(303, {"group": "g", "topic": "T"}, QuerySpans, event).body)["consumeTimeSpanSet"]
+    event = TimeSpans(None, [QueueTimeSpan(0, 1, 9, 5, now - 250), QueueTimeSpan(1)])
+    first, empty = json.loads(asked(303, {"group": "g", "topic": "T"}, QueryTimeSpans, event).body)["consumeTimeSpanSet"]
     assert (first["minTimeStamp"], first["maxTimeStamp"], first["consumeTimeStamp"], first["delayTime"]) == (1, 9, 5, 250)
     assert (empty["minTimeStamp"], empty["consumeTimeStamp"], empty["delayTime"]) == (-1, -1, 0)
 
@@ -108,7 +108,7 @@ def test_peeking() -> None:
 def test_changing_what_may_be_changed() -> None:
     conn = connection()
     command = one(conn, request(25, body=b"# comment\ndefaultTopicQueueNums = 4\nautoCreateTopicEnable:false\n"))
-    assert isinstance(command, ChangePolicy)
+    assert isinstance(command, ChangeNodePolicy)
     assert command.changes == {"queues": "4", "create_topics": "false"}
     for body, code in ((b"flushDiskType=SYNC_FLUSH", 16), (b"", 29), (b"#" * 70_000, 29)):
         assert conn.receive(request(25, body=body), 1) == []

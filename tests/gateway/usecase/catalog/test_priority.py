@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.admin.broker import ChangePolicy
+from domain.admin.broker import ChangeNodePolicy
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Receive, Send
@@ -89,7 +89,7 @@ def test_what_is_left_is_told(ranked: Bench) -> None:
 
 
 def test_the_policy_has_what_comes_again_first_or_as_often_as_it_says(ranked: Bench) -> None:
-    assert ranked.ask(ChangePolicy(1, {"priority_again_first_percent": "100"})) == [Done(1)]
+    assert ranked.ask(ChangeNodePolicy(1, {"priority_again_first_percent": "100"})) == [Done(1)]
     send(ranked, "1", "2", "3")
     assert lost(ranked, 2) == [b"3", b"2"]
     send(ranked, "3")
@@ -101,7 +101,7 @@ def test_the_policy_has_what_comes_again_first_or_as_often_as_it_says(ranked: Be
 
 
 def test_the_policy_has_queue_0_first(ranked: Bench) -> None:
-    assert ranked.ask(ChangePolicy(1, {"priority_order_ascending": "false"})) == [Done(1)]
+    assert ranked.ask(ChangeNodePolicy(1, {"priority_order_ascending": "false"})) == [Done(1)]
     send(ranked, "3", "1", "0", "2")
     assert lost(ranked, 2) == [b"0", b"1"]
     assert bodies(ranked, 32) == [b"2", b"3", b"0", b"1"]
@@ -109,8 +109,8 @@ def test_the_policy_has_queue_0_first(ranked: Bench) -> None:
 
 @pytest.mark.parametrize("percent", ["-1", "101", "", "x"])
 def test_a_share_of_what_comes_again_first_is_0_to_100(bench: Bench, percent: str) -> None:
-    assert code(bench.ask(ChangePolicy(1, {"priority_again_first_percent": percent}))) is ErrorCode.ARGUMENT_ILLEGAL
-    assert bench.ask(ChangePolicy(1, {"priority_again_first_percent": "0"})) == [Done(1)]
+    assert code(bench.ask(ChangeNodePolicy(1, {"priority_again_first_percent": percent}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert bench.ask(ChangeNodePolicy(1, {"priority_again_first_percent": "0"})) == [Done(1)]
 
 
 def test_a_factor_of_zero_is_no_priority_and_half_is_half(ranked: Bench) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.admin.broker import ChangePolicy
+from domain.admin.broker import ChangeNodePolicy
 from domain.admin.group import (
     CountWaitingMessages,
     DeleteGroup,
@@ -21,7 +21,7 @@ from domain.admin.message import Peek, Peeked
 from domain.admin.topic import PutTopic
 from domain.command import AwaitMessages, Command, Pull, Receive, Send, SendBack
 from domain.errors import ErrorCode
-from domain.event import Done, MessagesWait, Pulled, Received, Refused, Sent
+from domain.event import Done, MessagesWaiting, Pulled, Received, Refused, Sent
 from domain.message import Message
 from domain.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
@@ -60,7 +60,7 @@ def forbid(place: Bench, what: str) -> None:
     elif what == "topic":
         assert place.ask(SetReadable(1, "g", "T", False)) == [Readable(1, False)]
     else:
-        assert place.ask(ChangePolicy(1, {"permission": "2"})) == [Done(1)]
+        assert place.ask(ChangeNodePolicy(1, {"permission": "2"})) == [Done(1)]
 
 
 def allow(place: Bench, what: str) -> None:
@@ -70,7 +70,7 @@ def allow(place: Bench, what: str) -> None:
     elif what == "topic":
         assert place.ask(SetReadable(1, "g", "T", True)) == [Readable(1, True)]
     else:
-        place.ask(ChangePolicy(1, {"permission": "6"}))
+        place.ask(ChangeNodePolicy(1, {"permission": "6"}))
 
 
 @pytest.mark.parametrize("command", [PULL, RECEIVE], ids=["pull", "receive"])
@@ -95,7 +95,7 @@ def test_who_may_not_read_may_not_look_either(place: Bench, what: str, command: 
     assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
     allow(place, what)
     [event] = place.ask(copied(command))
-    assert event in (MessagesWait(1, True), WaitingCount(1, 0)) or (isinstance(event, Peeked) and len(event.records) == 1)
+    assert event in (MessagesWaiting(1, True), WaitingCount(1, 0)) or (isinstance(event, Peeked) and len(event.records) == 1)
     place.ask(PutTopic(1, Topic("T", 2, 2, PERM_WRITE)))
     assert code(place.ask(copied(command))) is ErrorCode.NOT_ALLOWED
     place.ask(PutTopic(1, Topic("T", 2, 2)))
@@ -121,9 +121,9 @@ def test_without_the_right_to_write_nothing_is_given_back(place: Bench) -> None:
     [pulled] = place.ask(copied(PULL))
     assert isinstance(pulled, Pulled)
     back = SendBack(1, "g", Record(pulled.records[0]).physical_offset, 0)
-    place.ask(ChangePolicy(1, {"permission": "4"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "4"}))
     assert code(place.ask(copied(back))) is ErrorCode.NOT_ALLOWED
-    place.ask(ChangePolicy(1, {"permission": "6"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "6"}))
     assert place.ask(copied(back)) == [Done(1)]
 
 
@@ -168,14 +168,14 @@ def test_only_what_is_there_can_be_forbidden(place: Bench) -> None:
 
 def test_a_broker_without_write_takes_nothing_for_ordered_topics_alone(place: Bench) -> None:
     place.ask(PutTopic(1, Topic("orders", 1, 1, order=True)))
-    place.ask(ChangePolicy(1, {"permission": "4"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "4"}))
     assert code(place.ask(Send(1, [Message("orders", b"x")]))) is ErrorCode.NOT_ALLOWED
     assert isinstance(place.send("T", "x"), Sent), "whoever has an old route is served"
     assert len(place.receive("g", "T").messages) == 2
-    place.ask(ChangePolicy(1, {"permission": "2"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "2"}))
     assert isinstance(place.send("orders", "x"), Sent)
 
 
 @pytest.mark.parametrize("text", ["0", "1", "3", "5", "7", "06", "", "read"])
 def test_permissions_are_write_and_read_and_both(place: Bench, text: str) -> None:
-    assert code(place.ask(ChangePolicy(1, {"permission": text}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert code(place.ask(ChangeNodePolicy(1, {"permission": text}))) is ErrorCode.ARGUMENT_ILLEGAL

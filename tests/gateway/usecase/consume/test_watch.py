@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from domain.command import Unwatch, Watch
 from domain.errors import ErrorCode
-from domain.event import Delivered, Event, Refused, Watched
+from domain.event import Event, Refused, WatchedMessages, WatchStarted
 from domain.message import LOCAL_HOST, Message
 from domain.ports import Timer
 from domain.record import Record, encode
@@ -65,13 +65,13 @@ def test_a_turn_of_matching_records_is_one_event() -> None:
     watches = Watches(clock)
     connection, events = client()
     watches.watch(connection, Watch(1, "t/+"))
-    assert events == [Watched(1)]
+    assert events == [WatchStarted(1)]
     first, second = record("t", "t/a", b"1"), record("t", "t/b", b"2")
     watches.arrived("t", 0, [first, record("t", "t/a/deep"), record("t")])
     watches.arrived("t", 3, [second])
     assert len(events) == 1
     clock.turn()
-    assert events[1:] == [Delivered(1, [first, second])]
+    assert events[1:] == [WatchedMessages(1, [first, second])]
 
 
 def test_a_record_without_a_path_is_at_its_topic() -> None:
@@ -82,7 +82,7 @@ def test_a_record_without_a_path_is_at_its_topic() -> None:
         watches.watch(connection, Watch(ticket, pattern))
     watches.arrived("t", 0, [record("t")])
     clock.turn()
-    assert {event.ticket for event in events if isinstance(event, Delivered)} == {0, 1, 2, 3}
+    assert {event.ticket for event in events if isinstance(event, WatchedMessages)} == {0, 1, 2, 3}
 
 
 def test_unwatch_and_disconnect_stop_what_has_not_been_delivered_yet() -> None:
@@ -98,8 +98,8 @@ def test_unwatch_and_disconnect_stop_what_has_not_been_delivered_yet() -> None:
     watches.unwatch(staying, Unwatch("never"))
     leaving.end()
     clock.turn()
-    assert [event.ticket for event in kept if isinstance(event, Delivered)] == ["b"]
-    assert not [event for event in lost if isinstance(event, Delivered)]
+    assert [event.ticket for event in kept if isinstance(event, WatchedMessages)] == ["b"]
+    assert not [event for event in lost if isinstance(event, WatchedMessages)]
     assert watches.watching == 1
 
 
@@ -111,7 +111,7 @@ def test_a_second_watch_under_a_ticket_replaces_the_first() -> None:
     watches.watch(connection, Watch(1, "b"))
     watches.arrived("a", 0, [record("a")])
     clock.turn()
-    assert events == [Watched(1), Watched(1)]
+    assert events == [WatchStarted(1), WatchStarted(1)]
     assert watches.watching == 1
 
 
@@ -133,7 +133,7 @@ def test_a_flood_within_one_turn_costs_the_oldest_records() -> None:
     watches.arrived("t", 0, [record("t", offset=n) for n in range(watch.PENDING_MAX + 3)])
     clock.turn()
     delivered = events[-1]
-    assert isinstance(delivered, Delivered)
+    assert isinstance(delivered, WatchedMessages)
     assert len(delivered.records) == watch.PENDING_MAX
     assert Record(delivered.records[0]).queue_offset == 3
     assert watches.dropped == 3

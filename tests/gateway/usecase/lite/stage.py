@@ -11,9 +11,9 @@ from domain.command import Acknowledge, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Leased, Received, Refused, Sent, Settled
 from domain.lite import (
-    Action,
+    LiteAction,
+    OffsetOption,
     ReceiveLite,
-    StartAt,
     SyncSubscription,
 )
 from domain.message import Message
@@ -53,8 +53,8 @@ def send(place: Bench, name: str, *bodies: str) -> None:
     assert isinstance(event, Sent), event
 
 
-def subscribe(place: Bench, ear: Ear, client: str, *names: str, group: str = "g", start: StartAt | None = None) -> None:
-    command = SyncSubscription(1, client, group, PARENT, Action.PARTIAL_ADD, list(names), start)
+def subscribe(place: Bench, ear: Ear, client: str, *names: str, group: str = "g", start: OffsetOption | None = None) -> None:
+    command = SyncSubscription(1, client, group, PARENT, LiteAction.PARTIAL_ADD, list(names), start)
     assert place.ask(command, ear) == [Done(1)]
 
 

@@ -21,7 +21,7 @@ from domain.admin.topic import ChangeTopic, PutTopic, TopicChange
 from domain.command import Command, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Sent
-from domain.lite import Action, ReceiveLite, SyncSubscription
+from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message import Message
 from domain.topic import Group, Topic
 from gateway.usecase.lite.backlog import SLICE
@@ -47,7 +47,7 @@ def test_what_is_not_for_lite_topics_is_refused(place: Bench) -> None:
     place.ask(PutGroup(1, Group("free")))
 
     def ask(group: str, topic: str, name: str = "a") -> ErrorCode:
-        return refused(place.ask(SyncSubscription(1, "c", group, topic, Action.PARTIAL_ADD, [name])))
+        return refused(place.ask(SyncSubscription(1, "c", group, topic, LiteAction.PARTIAL_ADD, [name])))
 
     assert ask("g", "none") is ErrorCode.TOPIC_NOT_FOUND
     assert ask("g", "plain") is ErrorCode.ARGUMENT_ILLEGAL
@@ -115,7 +115,7 @@ def test_silent_subscribers_are_forgotten(place: Bench) -> None:
     subscribe(place, ear, "c", "a")
     for _ in range(3):
         place.clock.run_for(100_000)
-        place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["a"]), ear)
+        place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a"]), ear)
     assert count(place) == 1
     place.clock.run_for(301_000)
     assert count(place) == 0

@@ -8,7 +8,7 @@ from domain.admin.lite import LiteClient, QueryLiteClient
 from domain.command import Disconnected
 from domain.errors import ErrorCode
 from domain.event import Done
-from domain.lite import Action, LiteTaken, Start, StartAt, SyncSubscription
+from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, SyncSubscription
 from domain.record import Record
 from gateway.usecase.catalog.policy import NodePolicy
 from tests.gateway.usecase.bench import Bench, bench
@@ -33,16 +33,16 @@ __all__ = ["bench", "place"]
 def test_complete_replaces_and_ends(place: Bench) -> None:
     ear = Ear()
     subscribe(place, ear, "c", "a", "b")
-    assert place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["b", "d"]), ear) == [Done(1)]
+    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["b", "d"]), ear) == [Done(1)]
     for name in "abd":
         send(place, name, name)
     assert told(place.ask(poll(), ear)) == ["b", "d"]
-    assert place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_REMOVE), Ear()) == [Done(1)]
+    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), Ear()) == [Done(1)]
     send(place, "d", "d2")
     [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
     assert isinstance(info, LiteClient)
     assert (info.count, info.names) == (2, ["b", "d"]), "another connection does not end it"
-    place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_REMOVE), ear)
+    place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), ear)
     [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
     assert isinstance(info, LiteClient)
     assert info.count == -1
@@ -51,16 +51,16 @@ def test_complete_replaces_and_ends(place: Bench) -> None:
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
-        (StartAt(Start.MIN), ["0", "1", "2", "3", "4"]),
-        (StartAt(Start.MAX), []),
-        (StartAt(Start.OFFSET, 3), ["3", "4"]),
-        (StartAt(Start.OFFSET, 99), []),
-        (StartAt(Start.TAIL, 2), ["1", "2", "3", "4"]),
-        (StartAt(Start.LAST), ["3", "4"]),
+        (OffsetOption(OffsetOptionType.MIN), ["0", "1", "2", "3", "4"]),
+        (OffsetOption(OffsetOptionType.MAX), []),
+        (OffsetOption(OffsetOptionType.OFFSET, 3), ["3", "4"]),
+        (OffsetOption(OffsetOptionType.OFFSET, 99), []),
+        (OffsetOption(OffsetOptionType.TAIL, 2), ["1", "2", "3", "4"]),
+        (OffsetOption(OffsetOptionType.LAST), ["3", "4"]),
         (None, ["3", "4"]),
     ],
 )
-def test_where_a_group_goes_on(place: Bench, start: StartAt | None, expected: list[str]) -> None:
+def test_where_a_group_goes_on(place: Bench, start: OffsetOption | None, expected: list[str]) -> None:
     ear = Ear()
     subscribe(place, ear, "c", "a")
     send(place, "a", *(str(at) for at in range(5)))
@@ -75,7 +75,7 @@ def test_a_group_goes_on_at_a_time(place: Bench) -> None:
     when = place.clock.wall_ms()
     send(place, "a", "new")
     ear = Ear()
-    subscribe(place, ear, "c", "a", start=StartAt(Start.TIME, when))
+    subscribe(place, ear, "c", "a", start=OffsetOption(OffsetOptionType.TIME, when))
     assert told(place.ask(poll(), ear)) == ["new"]
 
 
@@ -85,13 +85,13 @@ def test_an_exclusive_lite_topic_belongs_to_its_newest_subscriber(place: Bench) 
     subscribe(place, first, "c", "a", "b")
     subscribe(place, second, "d", "a")
     assert first.take() == [LiteTaken(None, "c", "g", "a")]
-    place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["a", "b"]), first)
-    place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["a", "b"]), first)
+    place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "b"]), first)
+    place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "b"]), first)
     send(place, "a", "1")
     assert told(place.ask(poll("d"), second)) == ["1"]
     assert told(place.ask(poll("c"), first)) == []
     place.ask(Disconnected("end"), second)
-    assert place.ask(SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["a", "b"]), first) == [Done(1)]
+    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "b"]), first) == [Done(1)]
 
 
 def test_taking_and_leaving_may_begin_again(place: Bench) -> None:
@@ -105,7 +105,7 @@ def test_taking_and_leaving_may_begin_again(place: Bench) -> None:
     got = messages(place.ask(poll("d"), second))
     assert [Record(each.record).body for each in got] == [b"1", b"2"]
     ack(place, *got)
-    assert place.ask(SyncSubscription(1, "d", "g", PARENT, Action.PARTIAL_REMOVE, ["a"]), second) == [Done(1)]
+    assert place.ask(SyncSubscription(1, "d", "g", PARENT, LiteAction.PARTIAL_REMOVE, ["a"]), second) == [Done(1)]
     subscribe(place, second, "d", "a")
     assert told(place.ask(poll("d"), second)) == ["1", "2"]
 
@@ -115,8 +115,8 @@ def test_members_of_a_wildcard_group_have_everything(place: Bench) -> None:
     ears = {name: Ear() for name in ("c", "d")}
     send(place, "a", "a1")
     for name, ear in ears.items():
-        assert place.ask(SyncSubscription(1, name, "g", PARENT, Action.COMPLETE_ADD), ear) == [Done(1)]
-        single = SyncSubscription(1, name, "g", PARENT, Action.PARTIAL_ADD, ["a"])
+        assert place.ask(SyncSubscription(1, name, "g", PARENT, LiteAction.COMPLETE_ADD), ear) == [Done(1)]
+        single = SyncSubscription(1, name, "g", PARENT, LiteAction.PARTIAL_ADD, ["a"])
         assert refused(place.ask(single, ear)) is ErrorCode.NOT_ALLOWED
     assert told(place.ask(poll("c"), ears["c"])) == ["a1"]
     assert place.ask(poll("d", wait_ms=5_000), ears["d"]) == []
@@ -132,10 +132,10 @@ def test_quotas(place: Bench) -> None:
     attributes(place, lite_sub_client_quota="3")
     ear = Ear()
     subscribe(place, ear, "c", "a", "b", "c")
-    add = SyncSubscription(1, "c", "g", PARENT, Action.PARTIAL_ADD, ["d"])
+    add = SyncSubscription(1, "c", "g", PARENT, LiteAction.PARTIAL_ADD, ["d"])
     assert refused(place.ask(add, ear)) is ErrorCode.QUOTA
     subscribe(place, ear, "c", "a")
-    whole = SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["a", "d", "e", "f"])
+    whole = SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "d", "e", "f"])
     assert refused(place.ask(whole, ear)) is ErrorCode.QUOTA
     attributes(place, lite_sub_client_quota="-1")
     subscribe(place, ear, "c", *(f"n{at}" for at in range(47)))
@@ -145,12 +145,12 @@ def test_quotas(place: Bench) -> None:
 def test_no_more_than_a_rate_of_requests_adds_lite_topics(bench: Bench) -> None:
     place_with(bench, NodePolicy(lite_syncs_per_s=3))
     ear = Ear()
-    add = SyncSubscription(1, "c", "g", PARENT, Action.PARTIAL_ADD, ["a"])
-    other = SyncSubscription(1, "d", "g", PARENT, Action.PARTIAL_ADD, ["b"])
+    add = SyncSubscription(1, "c", "g", PARENT, LiteAction.PARTIAL_ADD, ["a"])
+    other = SyncSubscription(1, "d", "g", PARENT, LiteAction.PARTIAL_ADD, ["b"])
     assert [bench.ask(each, ear) for each in (add, other, add)] == [[Done(1)]] * 3
     assert refused(bench.ask(other, ear)) is ErrorCode.RATE
-    whole = SyncSubscription(1, "c", "g", PARENT, Action.COMPLETE_ADD, ["a"])
-    gone = SyncSubscription(1, "c", "g", PARENT, Action.PARTIAL_REMOVE, ["a"])
+    whole = SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a"])
+    gone = SyncSubscription(1, "c", "g", PARENT, LiteAction.PARTIAL_REMOVE, ["a"])
     assert [bench.ask(each, ear) for each in (whole, gone)] == [[Done(1)]] * 2
     bench.clock.run_for(334)
     assert bench.ask(other, ear) == [Done(1)]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.admin.broker import ChangePolicy, PolicyFound, QueryPolicy
+from domain.admin.broker import ChangeNodePolicy, NodePolicyFound, QueryNodePolicy
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
-from domain.admin.group import Consumed, PutGroup, QueryConsumed
+from domain.admin.group import ConsumedTopics, PutGroup, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
-from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QuerySpans, Span, Spans
+from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import PutTopic, QueryTopicState, TopicState
 from domain.command import Acknowledge, CommitOffsets, Disconnected, Heartbeat, Membership, Pull, Receive, Subscription
 from domain.errors import ErrorCode
@@ -61,10 +61,10 @@ def test_members_and_producers_with_their_addresses(bench: Bench) -> None:
 
 
 def test_what_a_group_consumes(place: Bench) -> None:
-    assert place.ask(QueryConsumed(1, "g")) == [Consumed(1, ["T"])]
+    assert place.ask(QueryConsumedTopics(1, "g")) == [ConsumedTopics(1, ["T"])]
     place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("U")])]), Ear())
-    assert place.ask(QueryConsumed(1, "g")) == [Consumed(1, ["T", "U"])]
-    assert code(place.ask(QueryConsumed(1, "nobody"))) is ErrorCode.GROUP_NOT_FOUND
+    assert place.ask(QueryConsumedTopics(1, "g")) == [ConsumedTopics(1, ["T", "U"])]
+    assert code(place.ask(QueryConsumedTopics(1, "nobody"))) is ErrorCode.GROUP_NOT_FOUND
 
 
 def test_progress_with_times_and_backlogs(place: Bench) -> None:
@@ -121,9 +121,11 @@ def given(place: Bench) -> Mapping[tuple[str, int], int]:
 def test_times_of_a_queue_as_a_group_sees_it(place: Bench) -> None:
     times = stored_ms(place)
     assert times == sorted(set(times))
-    assert place.ask(QuerySpans(1, "T", "g")) == [Spans(1, [Span(0, times[0], times[3], times[2], times[3]), Span(1)])]
-    assert code(place.ask(QuerySpans(1, "nothing", "g"))) is ErrorCode.TOPIC_NOT_FOUND
-    assert code(place.ask(QuerySpans(1, "T", "nobody"))) is ErrorCode.GROUP_NOT_FOUND
+    assert place.ask(QueryTimeSpans(1, "T", "g")) == [
+        TimeSpans(1, [QueueTimeSpan(0, times[0], times[3], times[2], times[3]), QueueTimeSpan(1)])
+    ]
+    assert code(place.ask(QueryTimeSpans(1, "nothing", "g"))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(place.ask(QueryTimeSpans(1, "T", "nobody"))) is ErrorCode.GROUP_NOT_FOUND
 
 
 def test_when_queues_were_written_last(place: Bench) -> None:
@@ -148,25 +150,25 @@ def test_peeking_takes_nothing(place: Bench) -> None:
 
 
 def test_the_policy_is_changed_whole_or_not_at_all(place: Bench) -> None:
-    assert code(place.ask(ChangePolicy(1, {"queues": "3", "create_topics": "maybe"}))) is ErrorCode.ARGUMENT_ILLEGAL
-    assert code(place.ask(ChangePolicy(1, {"queues": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
-    assert code(place.ask(ChangePolicy(1, {"durability": "page"}))) is ErrorCode.ARGUMENT_ILLEGAL
-    assert place.ask(ChangePolicy(1, {"queues": "3"})) == [Done(1)]
-    (found_policy,) = place.ask(QueryPolicy(1))
-    assert isinstance(found_policy, PolicyFound)
+    assert code(place.ask(ChangeNodePolicy(1, {"queues": "3", "create_topics": "maybe"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert code(place.ask(ChangeNodePolicy(1, {"queues": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert code(place.ask(ChangeNodePolicy(1, {"durability": "page"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert place.ask(ChangeNodePolicy(1, {"queues": "3"})) == [Done(1)]
+    (found_policy,) = place.ask(QueryNodePolicy(1))
+    assert isinstance(found_policy, NodePolicyFound)
     assert {"create_topics": "true", "create_groups": "true", "queues": "3"}.items() <= found_policy.values.items()
     place.send("fresh", "a")
     found = place.store.metadata.topic("fresh")
     assert found is not None
     assert found.write_queues == 3
-    place.ask(ChangePolicy(1, {"create_topics": "false"}))
-    questions = place.store.transactions.questions
+    place.ask(ChangeNodePolicy(1, {"create_topics": "false"}))
+    check_policy = place.store.transactions.check_policy
     changes = {"transaction_timeout_ms": "1000", "transaction_check_ms": "2000", "transaction_checks_max": "3"}
-    assert code(place.ask(ChangePolicy(1, {**changes, "transaction_check_ms": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
-    assert place.ask(ChangePolicy(1, changes)) == [Done(1)]
-    assert (questions.timeout_ms, questions.interval_ms, questions.count_max) == (1_000, 2_000, 3)
-    (found_policy,) = place.ask(QueryPolicy(1))
-    assert isinstance(found_policy, PolicyFound)
+    assert code(place.ask(ChangeNodePolicy(1, {**changes, "transaction_check_ms": "0"}))) is ErrorCode.ARGUMENT_ILLEGAL
+    assert place.ask(ChangeNodePolicy(1, changes)) == [Done(1)]
+    assert (check_policy.timeout_ms, check_policy.interval_ms, check_policy.count_max) == (1_000, 2_000, 3)
+    (found_policy,) = place.ask(QueryNodePolicy(1))
+    assert isinstance(found_policy, NodePolicyFound)
     assert changes.items() <= found_policy.values.items()
     place.handler.sending.submit([Message("other", b"a")], None)
     place.clock.run_for(20)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.command import DeleteLatest, Latest
+from domain.command import DeleteLatest, QueryLatest
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, Refused, Value
+from domain.event import Done, Event, LatestValue, Refused
 from domain.filter.path import matches
 from domain.message import RETAIN_DELETE, RETAIN_SET, Message
 from domain.ports import Timer
@@ -105,16 +105,16 @@ def test_reading_and_deleting_by_path() -> None:
     values = LatestValues(state, At(0))
     heard = Heard()
     connection = ClientConnection("test", heard)
-    values.read(connection, Latest(1, "t/1"))
-    values.read(connection, Latest(2, "t"))
+    values.read(connection, QueryLatest(1, "t/1"))
+    values.read(connection, QueryLatest(2, "t"))
     values.delete(connection, DeleteLatest(3, "t/1"))
-    values.read(connection, Latest(4, "t/1"))
-    values.read(connection, Latest(5, "t/+"))
+    values.read(connection, QueryLatest(4, "t/1"))
+    values.read(connection, QueryLatest(5, "t/+"))
     values.delete(connection, DeleteLatest(6, "#"))
     first = heard.events[0]
-    assert isinstance(first, Value)
+    assert isinstance(first, LatestValue)
     assert first.record is not None
-    assert heard.events[1:4] == [Value(2, None), Done(3), Value(4, None)]
+    assert heard.events[1:4] == [LatestValue(2, None), Done(3), LatestValue(4, None)]
     assert [e.failure.code for e in heard.events[4:] if isinstance(e, Refused)] == [ErrorCode.TOPIC_ILLEGAL] * 2
 
 

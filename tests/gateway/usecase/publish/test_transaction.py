@@ -89,8 +89,8 @@ def test_producers_of_the_group_are_asked_in_turn_while_they_are_there(stage: Be
 
 
 def test_what_was_put_away_is_asked_about_again_when_somebody_wants_it(stage: Bench) -> None:
-    stage.store.transactions.questions.count_max = 1
-    stage.store.transactions.questions.interval_ms = 1_000
+    stage.store.transactions.check_policy.count_max = 1
+    stage.store.transactions.check_policy.interval_ms = 1_000
     producer = Ear()
     stage.ask(Heartbeat(1, "client", producers=["pg"]), producer)
     [half] = prepare(stage, "one")

@@ -7,10 +7,18 @@ import pytest
 from domain import lite
 from domain.admin.broker import NodeCounters, QueryNodeCounters
 from domain.admin.position import Progress, QueryProgress
-from domain.admin.topic import ChangeTopic, Earliest, PutTopic, QueryEarliest, QueryTopic, TopicChange, TopicFound
+from domain.admin.topic import (
+    ChangeTopic,
+    EarliestStoreTime,
+    PutTopic,
+    QueryEarliestStoreTime,
+    QueryTopic,
+    TopicChange,
+    TopicFound,
+)
 from domain.command import Acknowledge, AwaitMessages, CommitOffsets, Disconnected, Receive, Send
 from domain.errors import ErrorCode
-from domain.event import Done, Leased, MessagesWait, Received, Sent
+from domain.event import Done, Leased, MessagesWaiting, Received, Sent
 from domain.message import Message
 from domain.topic import Durability, Topic
 from gateway.usecase.catalog.topic_change import TopicChanging
@@ -41,42 +49,42 @@ def topic(place: Bench, name: str) -> Topic:
 
 
 def test_the_earliest_message_of_a_queue(place: Bench) -> None:
-    assert place.ask(QueryEarliest(1, "T", 0)) == [Earliest(1, -1)]
+    assert place.ask(QueryEarliestStoreTime(1, "T", 0)) == [EarliestStoreTime(1, -1)]
     sent = place.send("T", "first", "second")
     placed = sent.placed[0]
-    assert place.ask(QueryEarliest(1, "T", placed.queue_id)) == [Earliest(1, placed.store_ms)]
-    assert code(place.ask(QueryEarliest(1, "T", 2))) is ErrorCode.QUEUE_ILLEGAL
-    assert code(place.ask(QueryEarliest(1, "nothing", 0))) is ErrorCode.TOPIC_NOT_FOUND
+    assert place.ask(QueryEarliestStoreTime(1, "T", placed.queue_id)) == [EarliestStoreTime(1, placed.store_ms)]
+    assert code(place.ask(QueryEarliestStoreTime(1, "T", 2))) is ErrorCode.QUEUE_ILLEGAL
+    assert code(place.ask(QueryEarliestStoreTime(1, "nothing", 0))) is ErrorCode.TOPIC_NOT_FOUND
 
 
 def test_the_earliest_message_of_a_light_queue(place: Bench) -> None:
     place.ask(PutTopic(1, Topic("P", 2, 2, type="LITE")))
     name = lite.queue_name("P", "a")
-    assert place.ask(QueryEarliest(1, name, 0)) == [Earliest(1, -1)]
+    assert place.ask(QueryEarliestStoreTime(1, name, 0)) == [EarliestStoreTime(1, -1)]
     [other] = place.ask(Send(1, [Message("P", b"other", b"__LITE_TOPIC\x01b\x02")]), ms=2_000)
     [sent] = place.ask(Send(1, [Message("P", b"own", b"__LITE_TOPIC\x01a\x02")]))
     assert isinstance(sent, Sent)
     assert isinstance(other, Sent)
-    assert place.ask(QueryEarliest(1, name, 0)) == [Earliest(1, sent.placed[0].store_ms)]
+    assert place.ask(QueryEarliestStoreTime(1, name, 0)) == [EarliestStoreTime(1, sent.placed[0].store_ms)]
     assert sent.placed[0].store_ms > other.placed[0].store_ms
-    assert code(place.ask(QueryEarliest(1, name, 1))) is ErrorCode.QUEUE_ILLEGAL
-    assert code(place.ask(QueryEarliest(1, lite.queue_name("T", "a"), 0))) is ErrorCode.TOPIC_NOT_FOUND
+    assert code(place.ask(QueryEarliestStoreTime(1, name, 1))) is ErrorCode.QUEUE_ILLEGAL
+    assert code(place.ask(QueryEarliestStoreTime(1, lite.queue_name("T", "a"), 0))) is ErrorCode.TOPIC_NOT_FOUND
 
 
 def test_a_group_hears_whether_it_has_something_to_receive(place: Bench) -> None:
-    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, False)]
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, False)]
     placed = place.send("T", "first").placed[0]
-    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, True)]
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, True)]
     place.ask(CommitOffsets(1, "g", [("T", placed.queue_id, placed.queue_offset + 1)]))
-    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, False)]
-    assert place.ask(AwaitMessages(1, "h", "T", placed.queue_id)) == [MessagesWait(1, True)]
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, False)]
+    assert place.ask(AwaitMessages(1, "h", "T", placed.queue_id)) == [MessagesWaiting(1, True)]
 
 
 def test_it_waits_for_the_next_message_and_no_longer_than_its_time(place: Bench) -> None:
     ear = Ear()
     assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
     place.send("T", "first")
-    assert ear.take() == [MessagesWait(1, True)]
+    assert ear.take() == [MessagesWaiting(1, True)]
     place.clock.run_for(6_000)
     assert ear.take() == []
 
@@ -91,15 +99,15 @@ def test_what_others_hold_is_not_there_to_receive_until_their_leases_end(place: 
     place.send("T", "first")
     assert len(leased(place)) == 1
     ear = Ear()
-    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWait(1, False)]
+    assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, False)]
     assert place.ask(AwaitMessages(1, "g", "T", wait_ms=10_000), ear) == []
     place.clock.run_for(10_100)
-    assert ear.take() == [MessagesWait(1, False)]
+    assert ear.take() == [MessagesWaiting(1, False)]
     assert place.ask(AwaitMessages(2, "g", "T", wait_ms=20_000), ear) == []
     place.clock.run_for(9_000)
     assert ear.take() == []
     place.clock.run_for(1_500)
-    assert ear.take() == [MessagesWait(2, True)]
+    assert ear.take() == [MessagesWaiting(2, True)]
 
 
 def test_what_comes_behind_leases_is_announced(place: Bench) -> None:
@@ -108,28 +116,28 @@ def test_what_comes_behind_leases_is_announced(place: Bench) -> None:
     ear = Ear()
     assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
     place.send("T", "third")
-    assert ear.take() == [MessagesWait(1, True)]
+    assert ear.take() == [MessagesWaiting(1, True)]
 
 
 def test_in_order_what_waits_for_its_message_group_is_not_there_but_for_the_same_attempt_it_is(place: Bench) -> None:
     place.ask(PutTopic(1, Topic("T", 1, 1)))
     place.send("T", "first", "second")
     (first,) = leased(place, limit=1, ordered=True, attempt_id="mine")
-    assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="mine")) == [MessagesWait(1, True)]
-    assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="other")) == [MessagesWait(1, False)]
+    assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="mine")) == [MessagesWaiting(1, True)]
+    assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="other")) == [MessagesWaiting(1, False)]
     ear = Ear()
     assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000, ordered=True), ear) == []
     place.send("T", "third")
     assert ear.take() == []
     place.ask(Acknowledge(1, "g", "T", [first.receipt]))
-    assert ear.take() == [MessagesWait(1, True)]
+    assert ear.take() == [MessagesWaiting(1, True)]
 
 
 def test_it_gives_up_when_its_time_is_over(place: Bench) -> None:
     ear = Ear()
     assert place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), ear) == []
     place.clock.run_for(1_100)
-    assert ear.take() == [MessagesWait(1, False)]
+    assert ear.take() == [MessagesWaiting(1, False)]
 
 
 def test_a_client_that_has_gone_waits_no_longer(place: Bench) -> None:

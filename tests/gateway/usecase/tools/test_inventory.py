@@ -6,10 +6,10 @@ import pytest
 
 from domain.admin.group import (
     CountWaitingMessages,
-    ListModes,
-    ModeList,
+    ListRequestModes,
     QueryRequestMode,
     RequestMode,
+    RequestModeList,
     SetRequestMode,
     WaitingCount,
 )
@@ -45,7 +45,7 @@ def modal(bench: Bench) -> Bench:
 
 
 def test_modes_are_what_was_set(modal: Bench) -> None:
-    assert modal.ask(ListModes(1)) == [ModeList(1, [])]
+    assert modal.ask(ListRequestModes(1)) == [RequestModeList(1, [])]
     assert code(modal.ask(SetRequestMode(1, "g", "a", "POP", 3))) is ErrorCode.TOPIC_NOT_FOUND
     for name in ("a", "b"):
         assert modal.ask(PutTopic(1, Topic(name, 4, 4))) == [Done(1)]
@@ -54,7 +54,7 @@ def test_modes_are_what_was_set(modal: Bench) -> None:
     assert code(modal.ask(SetRequestMode(1, "g", "a", "PUSH", 3))) is ErrorCode.ARGUMENT_ILLEGAL
     for topic, group, mode in (("b", "g", "POP"), ("a", "g", "POP"), ("b", "g", "PULL")):
         assert modal.ask(SetRequestMode(1, group, topic, mode, 3)) == [Done(1)]
-    assert modal.ask(ListModes(1)) == [ModeList(1, [("a", "g", "POP", 3), ("b", "g", "PULL", 3)])]
+    assert modal.ask(ListRequestModes(1)) == [RequestModeList(1, [("a", "g", "POP", 3), ("b", "g", "PULL", 3)])]
 
 
 def test_a_topic_of_another_broker_has_a_mode_too(modal: Bench) -> None:

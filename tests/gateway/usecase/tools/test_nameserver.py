@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from domain.address import host_bytes
-from domain.admin.broker import ChangePolicy
+from domain.admin.broker import ChangeNodePolicy
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Command
@@ -17,8 +17,10 @@ from domain.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
     BrokerAddresses,
-    Changed,
+    BrokerRegistered,
+    BrokerRenewed,
     ClusterFound,
+    DataVersion,
     DropRoute,
     ListRoutes,
     PutSetting,
@@ -26,17 +28,15 @@ from domain.route import (
     QueryRoute,
     QuerySettings,
     RegisterBroker,
-    Registered,
     Registration,
     RenewBroker,
-    Renewed,
     RouteFound,
     RouteNames,
     SettingsFound,
     SetWritable,
     TopicQueues,
     UnregisterBroker,
-    Version,
+    WritableChanged,
 )
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy
@@ -52,7 +52,7 @@ from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
 OUTSIDE = Registration(
-    "c2", "b-x", 0, "x:1", "x:2", 30_000, version=Version(1, 2, 3), topics={"T": TopicQueues("b-x", 4, 4, 6)}
+    "c2", "b-x", 0, "x:1", "x:2", 30_000, version=DataVersion(1, 2, 3), topics={"T": TopicQueues("b-x", 4, 4, 6)}
 )
 OWN = BrokerAddresses("c1", "b-a", {0: ""})
 
@@ -127,7 +127,7 @@ def test_a_retry_topic_of_no_group_has_none(place: Place) -> None:
 
 def test_brokers_outside_stand_beside_our_own(place: Place) -> None:
     place.ask(PutTopic(1, Topic("T", 8, 8)))
-    assert isinstance(place.ask(RegisterBroker(1, OUTSIDE)), Registered)
+    assert isinstance(place.ask(RegisterBroker(1, OUTSIDE)), BrokerRegistered)
     assert [each.broker for each in place.route("T").queues] == ["b-a", "b-x"]
     cluster = place.ask(QueryCluster(1))
     assert isinstance(cluster, ClusterFound)
@@ -141,18 +141,18 @@ def test_brokers_outside_stand_beside_our_own(place: Place) -> None:
 def test_a_silent_broker_is_gone_after_its_lease(place: Place) -> None:
     place.ask(RegisterBroker(1, OUTSIDE))
     place.clock.run_for(25_000)
-    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1")) == Renewed(1, False, Version(1, 2, 3))
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1")) == BrokerRenewed(1, False, DataVersion(1, 2, 3))
     place.clock.run_for(25_000)
     assert [each.broker for each in place.route("T").queues] == ["b-x"]
     place.clock.run_for(10_000)
     assert refused(place.ask(QueryRoute(1, "T"))) is ErrorCode.TOPIC_NOT_FOUND
-    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1")) == Renewed(1, True, None)
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1")) == BrokerRenewed(1, True, None)
 
 
 def test_a_broker_learns_whether_it_has_to_register_again(place: Place) -> None:
     place.ask(RegisterBroker(1, OUTSIDE))
-    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", Version(1, 2, 3))) == Renewed(1, False, Version(1, 2, 3))
-    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", Version(1, 2, 4))) == Renewed(1, True, Version(1, 2, 3))
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", DataVersion(1, 2, 3))) == BrokerRenewed(1, False, DataVersion(1, 2, 3))
+    assert place.ask(RenewBroker(1, "c2", "b-x", "x:1", DataVersion(1, 2, 4))) == BrokerRenewed(1, True, DataVersion(1, 2, 3))
     assert isinstance(place.ask(UnregisterBroker(1, "c2", "b-x", 0, "x:1")), Done)
     assert refused(place.ask(QueryRoute(1, "T"))) is ErrorCode.TOPIC_NOT_FOUND
 
@@ -164,16 +164,16 @@ def test_nobody_takes_this_nodes_own_name(place: Place) -> None:
 
 def test_a_slave_is_told_its_master(place: Place) -> None:
     place.ask(RegisterBroker(1, OUTSIDE))
-    slave = Registration("c2", "b-x", 1, "s:1", version=Version(1, 2, 3))
-    assert place.ask(RegisterBroker(1, slave)) == Registered(1, "x:1", "x:2", {})
+    slave = Registration("c2", "b-x", 1, "s:1", version=DataVersion(1, 2, 3))
+    assert place.ask(RegisterBroker(1, slave)) == BrokerRegistered(1, "x:1", "x:2", {})
 
 
 def test_write_permission(place: Place) -> None:
     place.ask(RegisterBroker(1, OUTSIDE))
-    assert place.ask(SetWritable(1, "b-x", False)) == Changed(1, 1)
+    assert place.ask(SetWritable(1, "b-x", False)) == WritableChanged(1, 1)
     assert place.route("T").queues[0].perm == 4
     own = place.ask(SetWritable(1, "b-a", False))
-    assert isinstance(own, Changed)
+    assert isinstance(own, WritableChanged)
     assert own.count >= 1
     assert place.route("TBW102").queues[0].perm == 5
     place.ask(SetWritable(1, "b-a", True))
@@ -200,15 +200,15 @@ def test_keys_survive_a_restart_and_order_reaches_routes(place: Place) -> None:
 def test_routes_have_no_more_rights_than_the_broker_and_its_change_ends_what_was_wiped(place: Place) -> None:
     place.ask(PutTopic(1, Topic("T", 1, 1)))
     for permission, ordinary, template in (("4", 4, 4), ("2", 2, 2), ("6", 6, 7)):
-        assert isinstance(place.ask(ChangePolicy(1, {"permission": permission})), Done)
+        assert isinstance(place.ask(ChangeNodePolicy(1, {"permission": permission})), Done)
         assert (place.route("T").queues[0].perm, place.route("TBW102").queues[0].perm) == (ordinary, template)
     place.ask(SetWritable(1, "b-a", False))
     assert place.route("T").queues[0].perm == 4
-    place.ask(ChangePolicy(1, {"permission": "4"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "4"}))
     place.ask(SetWritable(1, "b-a", True))
     assert place.route("T").queues[0].perm == 4
-    place.ask(ChangePolicy(1, {"permission": "6"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "6"}))
     assert place.route("T").queues[0].perm == 6
     place.ask(SetWritable(1, "b-a", False))
-    place.ask(ChangePolicy(1, {"permission": "2"}))
+    place.ask(ChangeNodePolicy(1, {"permission": "2"}))
     assert place.route("T").queues[0].perm == 2

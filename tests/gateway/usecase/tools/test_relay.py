@@ -5,13 +5,28 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from domain.admin.client import AskConsumption, AskPositions, AskRunningInfo, Consumption, Positions, RunningInfo
+from domain.admin.client import (
+    ClientPositions,
+    ConsumeDirectly,
+    ConsumptionResult,
+    QueryClientPositions,
+    QueryRunningInfo,
+    RunningInfo,
+)
 from domain.admin.topic import PutTopic
 from domain.command import Disconnected, Heartbeat, Membership
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
 from domain.message import Message
-from domain.relay import ClientAnswered, Inquiry, SendReply, TakeReply, WantConsumption, WantPositions, WantRunningInfo
+from domain.relay import (
+    ClientAnswered,
+    ConsumptionRequest,
+    Inquiry,
+    PositionsRequest,
+    ReplyDelivery,
+    RunningInfoRequest,
+    SendReply,
+)
 from domain.topic import Topic
 from gateway.usecase.tools import relay
 from tests.gateway.usecase.bench import Bench, bench, code
@@ -33,9 +48,9 @@ def asked(ear: Ear) -> Inquiry:
 
 def test_running_info_goes_to_the_client_and_back(bench: Bench) -> None:
     client, tool = member(bench, "c"), Ear()
-    assert bench.ask(AskRunningInfo(7, "g", "c", stacks=True), tool) == []
+    assert bench.ask(QueryRunningInfo(7, "g", "c", stacks=True), tool) == []
     question = asked(client)
-    assert (question.client_id, question.about) == ("c", WantRunningInfo("g", True))
+    assert (question.client_id, question.about) == ("c", RunningInfoRequest("g", True))
     bench.ask(ClientAnswered(question.serial, b"{}"), client)
     assert tool.take() == [RunningInfo(7, b"{}")]
     bench.ask(ClientAnswered(question.serial, b"again"), client)
@@ -44,7 +59,7 @@ def test_running_info_goes_to_the_client_and_back(bench: Bench) -> None:
 
 def test_somebody_else_cannot_answer(bench: Bench) -> None:
     client, tool, other = member(bench, "c"), Ear(), member(bench, "other")
-    bench.ask(AskRunningInfo(7, "g", "c"), tool)
+    bench.ask(QueryRunningInfo(7, "g", "c"), tool)
     question = asked(client)
     bench.ask(ClientAnswered(question.serial, b"forged"), other)
     assert tool.take() == []
@@ -53,11 +68,11 @@ def test_somebody_else_cannot_answer(bench: Bench) -> None:
 
 
 def test_a_client_that_is_silent_goes_away_or_is_not_there(bench: Bench) -> None:
-    assert code(bench.ask(AskRunningInfo(7, "g", "c"))) is ErrorCode.GROUP_OFFLINE
+    assert code(bench.ask(QueryRunningInfo(7, "g", "c"))) is ErrorCode.GROUP_OFFLINE
     client, tool = member(bench, "c"), Ear()
-    bench.ask(AskRunningInfo(7, "g", "c"), tool)
-    assert code(bench.ask(AskRunningInfo(8, "g", "c"), tool, ms=11_000)[:1]) is ErrorCode.CLIENT_UNKNOWN
-    bench.ask(AskRunningInfo(9, "g", "c"), tool)
+    bench.ask(QueryRunningInfo(7, "g", "c"), tool)
+    assert code(bench.ask(QueryRunningInfo(8, "g", "c"), tool, ms=11_000)[:1]) is ErrorCode.CLIENT_UNKNOWN
+    bench.ask(QueryRunningInfo(9, "g", "c"), tool)
     bench.handler.handle(client.connection, Disconnected("end-of-stream"))
     assert code(tool.take()) is ErrorCode.CLIENT_UNKNOWN
 
@@ -65,35 +80,35 @@ def test_a_client_that_is_silent_goes_away_or_is_not_there(bench: Bench) -> None
 def test_what_waits_is_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay, "PENDING_MAX", 1)
     member(bench, "c")
-    bench.ask(AskRunningInfo(7, "g", "c"))
-    assert code(bench.ask(AskRunningInfo(8, "g", "c"))) is ErrorCode.OVERLOADED
+    bench.ask(QueryRunningInfo(7, "g", "c"))
+    assert code(bench.ask(QueryRunningInfo(8, "g", "c"))) is ErrorCode.OVERLOADED
 
 
 def test_a_stored_message_is_consumed_by_any_member(bench: Bench) -> None:
     placed = bench.send("T", "hello").placed[0]
     client, tool = member(bench, "c"), Ear()
-    bench.ask(AskConsumption(7, "g", "", placed.physical_offset, "ID"), tool)
+    bench.ask(ConsumeDirectly(7, "g", "", placed.physical_offset, "ID"), tool)
     question = asked(client)
-    assert isinstance(question.about, WantConsumption)
+    assert isinstance(question.about, ConsumptionRequest)
     assert b"hello" in question.about.record
     assert (question.client_id, question.about.message_id) == ("c", "ID")
     bench.ask(ClientAnswered(question.serial, b'{"consumeResult":"CR_SUCCESS"}'), client)
-    assert tool.take() == [Consumption(7, b'{"consumeResult":"CR_SUCCESS"}')]
-    assert code(bench.ask(AskConsumption(7, "g", "c", 1 << 40), tool)) is ErrorCode.MESSAGE_NOT_FOUND
+    assert tool.take() == [ConsumptionResult(7, b'{"consumeResult":"CR_SUCCESS"}')]
+    assert code(bench.ask(ConsumeDirectly(7, "g", "c", 1 << 40), tool)) is ErrorCode.MESSAGE_NOT_FOUND
 
 
 def test_positions_of_members_without_the_silent_ones(bench: Bench) -> None:
     one, _two, tool = member(bench, "one"), member(bench, "two"), Ear()
-    bench.ask(AskPositions(7, "T", "g"), tool)
+    bench.ask(QueryClientPositions(7, "T", "g"), tool)
     question = asked(one)
-    assert question.about == WantPositions("g", "T")
+    assert question.about == PositionsRequest("g", "T")
     place = ("broker-a", "T", 0, 5)
     bench.ask(ClientAnswered(question.serial, [place]), one)
     assert tool.take() == []
     bench.clock.run_for(6_000)
-    assert tool.take() == [Positions(7, {"one": [place]})]
-    assert code(bench.ask(AskPositions(8, "T", "g", "two"), tool, ms=6_000)) is ErrorCode.CLIENT_UNKNOWN
-    assert code(bench.ask(AskPositions(9, "T", "nobody"), tool)) is ErrorCode.GROUP_OFFLINE
+    assert tool.take() == [ClientPositions(7, {"one": [place]})]
+    assert code(bench.ask(QueryClientPositions(8, "T", "g", "two"), tool, ms=6_000)) is ErrorCode.CLIENT_UNKNOWN
+    assert code(bench.ask(QueryClientPositions(9, "T", "nobody"), tool)) is ErrorCode.GROUP_OFFLINE
 
 
 def reply(topic: str = "DefaultCluster_REPLY_TOPIC", to: str = "c") -> Message:
@@ -104,7 +119,7 @@ def heard(place: Bench, client: Ear, answer: bytes | Failure) -> list[Event]:
     replier = Ear()
     assert place.ask(SendReply(7, reply()), replier) == []
     question = asked(client)
-    assert isinstance(question.about, TakeReply)
+    assert isinstance(question.about, ReplyDelivery)
     assert question.about.message.body == b"answer"
     place.ask(ClientAnswered(question.serial, answer), client)
     return replier.take()
