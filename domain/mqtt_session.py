@@ -1,8 +1,8 @@
-"""Sessions: a client that comes and goes, what it has subscribed to, and what is on its way to it.
+"""MQTT sessions as the gateway sees them: commands of the protocol, events that answer them, and what both carry.
 
-A session is a reader of the log with a memory: filters, positions, and a window of messages that the client has not
-confirmed yet, each in a numbered slot. One that outlives its connection is kept in the store; messages that come while it
-is away are not copied anywhere, they are read from the log when it returns. Made for MQTT, but nothing here is on its wire.
+A session has subscriptions, a position in each queue of the log, and an in-flight window: deliveries that the client has not
+confirmed, each in a numbered slot. A session that outlives its connection is stored. Messages that arrive while the client is
+disconnected are not copied: the gateway reads them from the log when the client reconnects. See MQTT 5, 4.1.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ SLOT_MAX: Final = 65_535
 
 @final
 class MqttSubscription:
-    """One filter of a session.
+    """One subscription of a session (MQTT 5, 3.8.3.1): a topic filter and its options.
 
-    group         "": each session with such a filter gets every message. Else the session is a member of this consumer group,
-                  whose members share its messages out: leases of the group's ledger, settled by Confirm
-    level         the highest promise that deliveries are made with: AT_MOST_ONCE, AT_LEAST_ONCE or EXACTLY_ONCE
-    no_local      not what this client itself has sent; as_published: deliveries tell whether the sender had it retained
-    retain_handling  when the latest values are delivered on subscribing: RETAINED_ALWAYS, _IF_NEW, _NEVER
-    identifier    a number of the client's own that comes with each delivery, 0: none
-    since         physical offset: older records are not for this filter (the gateway sets it)
-    refused       why access to it is not granted; None: nothing says so
+    pattern          the topic filter, without `$share/GROUP/`
+    group            consumer group of a shared subscription: its members share the messages, which are leased to the group and
+                     settled by ConfirmDeliveries; "": not shared, the session gets every message
+    level            maximum QoS of deliveries: AT_MOST_ONCE, AT_LEAST_ONCE or EXACTLY_ONCE
+    no_local         True: messages that this client published itself are not delivered
+    as_published     True: deliveries carry the RETAIN flag that the publisher set
+    retain_handling  when retained messages are delivered on SUBSCRIBE: RETAINED_ALWAYS, _IF_NEW, _NEVER
+    identifier       Subscription Identifier, sent with each delivery; 0: none
+    since            physical log offset: earlier records are not delivered (the gateway sets it)
+    refused          why access control refuses this subscription (the gateway sets it); None: it does not
     """
 
     __slots__ = ("as_published", "group", "identifier", "level", "no_local", "pattern", "refused", "retain_handling", "since")
@@ -68,18 +70,23 @@ class MqttSubscription:
 
     @property
     def name(self) -> str:
-        """What tells the filters of one session apart: the pattern, for a member of a group with the group before it."""
+        """The key within a session: the pattern, or `$share/GROUP/PATTERN` for a shared subscription."""
         return shared_name(self.group, self.pattern) if self.group else self.pattern
 
 
 def shared_name(group: str, pattern: str) -> str:
-    """The name of a filter that the members of `group` share."""
+    """The filter of a shared subscription as MQTT writes it (MQTT 5, 4.8.2)."""
     return f"{SHARED}{group}/{pattern}"
 
 
 @dataclass(slots=True)
 class Will:
-    """What is published on the client's behalf when it is lost. `expiry_s` is the message's own life, -1: no end."""
+    """A will message (MQTT 5, 3.1.2.5).
+
+    message    what the gateway publishes when the connection ends without a DISCONNECT
+    delay_s    Will Delay Interval in seconds
+    expiry_s   Message Expiry Interval of the will in seconds; -1: none
+    """
 
     message: Message
     delay_s: int = 0
@@ -88,15 +95,17 @@ class Will:
 
 @dataclass(slots=True)
 class Attach(Command):
-    """The client `client_id` is here -> Attached; Refused when the store cannot take it.
+    """Start or resume the session of a client on this connection -> Attached; Refused when the store cannot write.
 
-    A connection of the same client that is still there hears SessionTakenOver and has no session from then on.
+    An older connection of the same client receives SessionTakenOver and has no session any more (MQTT 5, 3.1.4).
 
-    clean_start  forget what is known of the client
-    expiry_s     how long the session outlives its connection; 0: not at all, EXPIRY_NEVER
-    window       slots: how many deliveries above AT_MOST_ONCE may be unconfirmed, 1 to SLOT_MAX
-    packet_bytes_max  the largest delivery, as the client counts it, that the client takes; 0: any
-    address      "host:port" of the client, "" when it is not known; tools show it
+    client_id         Client Identifier
+    clean_start       True: discard the stored session of the client
+    expiry_s          Session Expiry Interval in seconds; 0: the session ends with the connection; EXPIRY_NEVER
+    window            Receive Maximum: deliveries above AT_MOST_ONCE that may be unconfirmed, 1 to SLOT_MAX
+    will              will message; None: none
+    packet_bytes_max  Maximum Packet Size of the client in bytes; 0: no limit
+    address           "host:port" of the client, for tools; "": unknown
     """
 
     ticket: object
@@ -111,9 +120,10 @@ class Attach(Command):
 
 @dataclass(slots=True)
 class Detach(Command):
-    """The client says goodbye. No answer; the connection ends after it.
+    """DISCONNECT from the client. No answer; the connection ends after it.
 
-    publish_will: publish the will all the same. expiry_s: replaces that of Attach, -1: does not.
+    publish_will   True: the will is published although the client has disconnected (reason code 0x04)
+    expiry_s       replaces the Session Expiry Interval of Attach, in seconds; -1: it stays
     """
 
     publish_will: bool = False
@@ -122,7 +132,7 @@ class Detach(Command):
 
 @dataclass(slots=True)
 class Subscribe(Command):
-    """Add filters, or replace those with an equal name -> Subscribed, then their latest values as Deliveries."""
+    """Add subscriptions, or replace those of the same name -> Subscribed, then their retained messages as Deliveries."""
 
     ticket: object
     subscriptions: list[MqttSubscription]
@@ -130,7 +140,7 @@ class Subscribe(Command):
 
 @dataclass(slots=True)
 class Unsubscribe(Command):
-    """Take filters out, by their names -> Unsubscribed."""
+    """Remove subscriptions by name -> Unsubscribed."""
 
     ticket: object
     patterns: list[str]
@@ -138,10 +148,11 @@ class Unsubscribe(Command):
 
 @dataclass(slots=True)
 class SendOnce(Command):
-    """Append `messages` unless they are known -> Done, or Refused and then none of the new ones was stored.
+    """Store EXACTLY_ONCE messages of the client, each once -> Done, or Refused when no new message was stored.
 
-    `packet_ids[i]` is the client's number for `messages[i]`; a number that is marked already stands for a repetition. Marks
-    are kept with the session, in the same commit as the messages, until Release.
+    `packet_ids[i]` is the packet identifier of `messages[i]`. A packet identifier that the session already has marks a
+    retransmission, which is not stored again. The session keeps packet identifiers, written in the same commit as their
+    messages, until ReleasePacketIds (MQTT 5, 4.3.3).
     """
 
     ticket: object
@@ -151,7 +162,7 @@ class SendOnce(Command):
 
 @dataclass(slots=True)
 class ReleasePacketIds(Command):
-    """The client will not repeat these packet_ids -> PacketIdsReleased, once that is as durable as the packet_ids were."""
+    """PUBREL: forget these packet identifiers -> PacketIdsReleased, when the removal is as durable as they were."""
 
     ticket: object
     packet_ids: list[int]
@@ -159,23 +170,23 @@ class ReleasePacketIds(Command):
 
 @dataclass(slots=True)
 class ConfirmDeliveries(Command):
-    """Deliveries in these slots have done their duty: the slots are free. Unknown slots are passed over. No answer."""
+    """The client has acknowledged these deliveries (PUBACK, PUBCOMP): free their slots. Ignores unknown slots. No answer."""
 
     slots: list[int]
 
 
 @dataclass(slots=True)
 class AcceptDeliveries(Command):
-    """The client owns these EXACTLY_ONCE deliveries: they are not sent again -> DeliveriesAccepted. The slots stay occupied."""
+    """PUBREC for these EXACTLY_ONCE deliveries: do not send them again -> DeliveriesAccepted. The slots stay occupied."""
 
     slots: list[int]
 
 
 @dataclass(slots=True)
 class RejectDeliveries(Command):
-    """These deliveries, above AT_MOST_ONCE, cannot be given to this client: they are too large for it. No answer.
+    """These deliveries, above AT_MOST_ONCE, exceed the Maximum Packet Size of the client. No answer.
 
-    One that came to the session as a member of a group goes to another member; the others count as confirmed.
+    Messages of a shared subscription go to another member of the group; the others count as confirmed (MQTT 5, 3.1.2.11.4).
     """
 
     items: list[Delivery]
@@ -183,11 +194,13 @@ class RejectDeliveries(Command):
 
 @final
 class RoutedRecord:
-    """One record on its way to many sessions.
+    """One record that is delivered to sessions. All receivers of a record share one instance.
 
-    level    the promise that its sender made (AT_LEAST_ONCE for what did not come by MQTT)
-    stored   the record's properties; forms: what adapters have encoded of it so far, by a key of their own. All receivers
-             of one record share one parcel
+    record   the stored record
+    stored   its encoded properties
+    path     topic name that the message was published to
+    level    QoS of the publisher; AT_LEAST_ONCE for messages that did not arrive by MQTT
+    forms    encodings made so far, by a key that the adapter chooses
     """
 
     __slots__ = ("forms", "level", "path", "record", "stored")
@@ -202,7 +215,15 @@ class RoutedRecord:
 
 @final
 class Delivery:
-    """One parcel for one session. `slot` is 0 at AT_MOST_ONCE. `duplicate`: it may have been delivered before."""
+    """One record for one session.
+
+    routed       the record
+    level        QoS of this delivery
+    slot         number in the in-flight window, 1 to SLOT_MAX; 0 at AT_MOST_ONCE
+    retained     RETAIN flag
+    duplicate    DUP flag: the message may have been delivered before
+    identifiers  Subscription Identifiers of the subscriptions that match
+    """
 
     __slots__ = ("duplicate", "identifiers", "level", "retained", "routed", "slot")
 
@@ -219,7 +240,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class Attached(Event):
-    """The session is there; `session_present`: it was known before."""
+    """The session has started. `session_present`: it was resumed (Session Present of CONNACK)."""
 
     ticket: object
     session_present: bool
@@ -227,7 +248,7 @@ class Attached(Event):
 
 @dataclass(slots=True)
 class Subscribed(Event):
-    """One outcome a filter, in order; None is success."""
+    """Answers Subscribe: one outcome for each subscription, in order; None is success."""
 
     ticket: object
     outcomes: list[Failure | None]
@@ -235,7 +256,7 @@ class Subscribed(Event):
 
 @dataclass(slots=True)
 class Unsubscribed(Event):
-    """Whether each filter was there, in order."""
+    """Answers Unsubscribe: whether each subscription existed, in order."""
 
     ticket: object
     found: list[bool]
@@ -243,7 +264,7 @@ class Unsubscribed(Event):
 
 @dataclass(slots=True)
 class PacketIdsReleased(Event):
-    """Whether each mark was known, in order."""
+    """Answers ReleasePacketIds: whether the session had each packet identifier, in order."""
 
     ticket: object
     known: list[bool]
@@ -251,7 +272,7 @@ class PacketIdsReleased(Event):
 
 @dataclass(slots=True)
 class Deliveries(Event):
-    """Messages for the session, in the order in which they are to be sent. Unasked."""
+    """Messages for the session, in the order in which the adapter sends them. Not an answer to a command."""
 
     items: list[Delivery] = field(default_factory=list)
     ticket: object = None
@@ -259,7 +280,7 @@ class Deliveries(Event):
 
 @dataclass(slots=True)
 class DeliveriesAccepted(Event):
-    """Take has been made durable for these slots; also unasked, after a return, for those that await their Confirm."""
+    """Answers AcceptDeliveries when it is durable. Also sent after a reconnect, for slots that await ConfirmDeliveries."""
 
     slots: list[int]
     ticket: object = None
@@ -267,14 +288,14 @@ class DeliveriesAccepted(Event):
 
 @dataclass(slots=True)
 class SessionTakenOver(Event):
-    """Unasked: the client has attached by another connection; this one has no session any more."""
+    """The client has attached by another connection: this connection has no session any more. Not an answer to a command."""
 
     ticket: object = None
 
 
 @dataclass(slots=True)
 class AccessRevoked(Event):
-    """Unasked: whoever this connection belongs to may not have it any more. The gateway closes it behind what is said now."""
+    """The principal of this connection has lost its access. The gateway closes the connection after the adapter's answer."""
 
     failure: Failure
     ticket: object = None
@@ -282,6 +303,6 @@ class AccessRevoked(Event):
 
 @dataclass(slots=True)
 class ReadingResumed(Event):
-    """Unasked: the gateway has not listened until now, so the peer's silence is not the peer's."""
+    """The gateway reads from this connection again after a pause: the adapter restarts its keep-alive timer."""
 
     ticket: object = None

@@ -1,4 +1,4 @@
-"""What a session has not had: deliveries that were under way when it lost its connection, and queues that it lags in."""
+"""Reads from the log for sessions that reconnect or are slow: retransmissions, retained messages, lagging queues."""
 
 from __future__ import annotations
 
@@ -25,19 +25,23 @@ from gateway.usecase.sessions.sys_topics import SysTopics
 
 READ_BYTES_MAX: Final = 1024 * 1024
 READ_RECORDS_MAX: Final = 256
+"""Records of one read of the log."""
 QUEUES_PER_TURN_MAX: Final = 512
-
+"""Queues of one session that are checked for lag in one turn of the loop."""
 
 EXPIRED: Final = "expired"
 GONE: Final = "gone"
 TOO_LARGE: Final = "too-large"
-"""Why a message above QoS 0 is not sent to its session: it has expired, is stored no more, or is too large for the client."""
+"""Why a message above QoS 0 is lost to a session: it has expired, is no longer stored, or is too large for the client."""
 
 
 class CatchUp:
-    """Reads the log on behalf of sessions that have just returned, or that are slower than what comes for them.
+    """Brings a session up to date, with one read of the log at a time.
 
-    `lost` counts messages that are not sent any more, by EXPIRED, GONE and TOO_LARGE.
+    The order is: retransmission of in-flight messages, retained messages of new subscriptions, lagging queues.
+
+    lost                number of messages lost to their sessions, by EXPIRED, GONE and TOO_LARGE
+    retained_delivery   delivery of retained messages
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class CatchUp:
         self._outbound = outbound
 
     def resume(self, session: MqttSession) -> None:
-        """A session has got a connection: everything under way once more, then whatever it missed, then live."""
+        """The client has connected: send in-flight messages again, then missed messages, then new messages as they arrive."""
         session.finding_lag = True
         taken = [slot for slot, flight in session.in_flight.items() if flight.taken]
         session.to_resend.extend(slot for slot, flight in session.in_flight.items() if not flight.taken)
@@ -71,7 +75,7 @@ class CatchUp:
         self._find_lag(session, session.epoch, self._queues_of(session))
 
     def _queues_of(self, session: MqttSession) -> Iterator[QueueKey]:
-        """Every queue that may hold something for the session."""
+        """Every queue that may hold messages for the session above AT_MOST_ONCE."""
         subscriptions = [subscription for subscription in session.subscriptions.values() if subscription.level > AT_MOST_ONCE]
         names = {topic_of_filter(subscription.pattern) for subscription in subscriptions}
         topics = (
@@ -82,7 +86,7 @@ class CatchUp:
         return ((topic.name, at) for topic in topics for at in range(max(topic.read_queues, topic.write_queues)))
 
     def _find_lag(self, session: MqttSession, epoch: int, queues: Iterator[QueueKey]) -> None:
-        """Find out which queues lag, a slice of them a turn."""
+        """Check all queues for lag, QUEUES_PER_TURN_MAX in each turn of the loop."""
         if session.epoch != epoch:
             return
         more = False
@@ -98,7 +102,7 @@ class CatchUp:
         self.catch_up(session)
 
     def _find_lag_of(self, session: MqttSession, epoch: int, queue: QueueKey) -> None:
-        """Let `place` lag from where the session has got to in it."""
+        """Enter `queue` in the session's lag, from the session's position in it."""
 
         def found(result: int | Failure) -> None:
             if session.epoch == epoch and not isinstance(result, Failure):
@@ -112,11 +116,11 @@ class CatchUp:
         elif session.baseline_ms:
             self._log.search(queue[0], queue[1], session.baseline_ms, False, found)
         else:
-            # The topic, or this queue of it, was made after the session subscribed.
+            # The topic, or this queue of it, was created after the session subscribed.
             found(0)
 
     def catch_up(self, session: MqttSession) -> None:
-        """Go on with what the session has not had: deliveries under way, latest values, lagging queues. One read at a time."""
+        """Continue with retransmissions, retained messages and lagging queues, as far as the in-flight window allows."""
         if session.connection is None or session.catching_up or session.finding_lag:
             return
         if session.to_resend:
@@ -153,7 +157,7 @@ class CatchUp:
                 self._clock.call_at(self._clock.monotonic_ns() + SECOND_NS, lambda: self.catch_up(session))
                 return
             then(session, queue, result)
-            # By way of a timer: however much there is to read, others have their turn in between.
+            # By a timer, so that other work of the loop runs between two reads.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self.catch_up(session))
 
         self._log.read(ReadRequest(queue[0], queue[1], offset, limit, most), done)
@@ -169,16 +173,16 @@ class CatchUp:
         session.lag.pop(queue, None)
         end = result.status == "EMPTY" or result.next_offset >= result.max_offset
         if result.status == "TOO_LARGE":
-            # The topic was deleted and made anew.
+            # The position lies behind the end: the topic was deleted and created again.
             session.positions[queue] = result.next_offset
         if end and session.missed.get(queue, -1) < result.next_offset:
             session.missed.pop(queue, None)
         else:
-            # Back in as the last: the queues take turns.
+            # Entered last, so that lagging queues take turns.
             session.lag[queue] = result.next_offset
 
     def _deliver_record(self, session: MqttSession, data: bytes, queue: QueueKey, offset: int) -> None:
-        """Deliver one record read from the log if it is for this session, and is still for anybody."""
+        """Deliver one record read from the log if a subscription matches it and it has not expired."""
         record = Record(data)
         stored = record.properties
         origin = properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START)
@@ -197,7 +201,7 @@ class CatchUp:
             self._outbound.deliver(session, flight, RoutedRecord(record, stored, path, level))
 
     def _resend(self, session: MqttSession) -> None:
-        """The oldest of the deliveries that were under way when the connection was lost."""
+        """Send the oldest in-flight message that this connection has not been sent yet."""
         slot = session.to_resend[0]
         flight = session.in_flight.get(slot)
         if flight is None:
@@ -222,13 +226,13 @@ class CatchUp:
                 return
             else:
                 stored = Record(data).properties
-                # A member of a group may have got it from the group's retry topic.
+                # A member of a shared subscription may have got the message from the group's retry topic.
                 topic = properties.text(stored, properties.RETRY_TOPIC) if is_derived_topic(queue[0]) else queue[0]
                 path = path_in(topic, properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
         self._resend_record(session, path, data)
 
     def _resend_record(self, session: MqttSession, path: str, data: bytes | None) -> None:
-        """Send it as a repetition; a record that is no longer there frees its slot."""
+        """Send the message with the DUP flag. Without `data` the record is no longer stored: free its slot."""
         flight = session.in_flight.get(session.to_resend[0])
         if flight is None or data is None:
             self._abandon_resend(session, GONE)
@@ -242,7 +246,7 @@ class CatchUp:
         self._outbound.schedule(session)
 
     def _abandon_resend(self, session: MqttSession, reason: str) -> None:
-        """It cannot be sent again, for this reason: its slot is free."""
+        """Free the slot of a message that cannot be sent again, and count it as lost."""
         slot = session.to_resend.pop(0)
         if slot in session.in_flight:
             self.lost[reason] += 1

@@ -1,4 +1,4 @@
-"""Leases that stand behind deliveries to members of groups: renewed while the client is there, settled, given back."""
+"""Leases of messages that are delivered by shared subscriptions: renewed while the client is connected, then ended."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.sessions.mqtt_session import DEAD_LETTERED, HELD, RETURNED, SETTLED, DeliveryLease
 
 LEASE_MS: Final = 60_000
-"""How long a lease runs: what a node that is killed keeps from the other members. A client that is there has no such limit."""
+"""Length of a lease: for so long a crash of the node delays redelivery. Leases of connected clients are renewed."""
 RENEW_BEFORE_END_MS: Final = 40_000
-"""Leases that end within this are renewed."""
+"""A lease is renewed when it ends within this time."""
 RENEWAL_CHECK_NS: Final = 15_000 * MILLISECOND_NS
+"""Time between two checks for leases to renew."""
 
 
 class DeliveryLeases:
-    """All leases of sessions.
+    """The leases of all sessions.
 
-    A lease that is being renewed has no valid receipt until the store has answered: what becomes of it meanwhile is noted
-    as its fate, and done then.
+    A lease that is being renewed has no valid receipt until the store has answered. An outcome that is decided in between is
+    carried out after the answer.
     """
 
     def __init__(self, leases: Leases, clock: Clock, dead_letters: DeadLetters) -> None:
@@ -39,14 +40,14 @@ class DeliveryLeases:
         return len(self._held)
 
     def track(self, lease: DeliveryLease) -> None:
-        """Renew this one from now on."""
+        """Renew `lease` from now on, until it is settled, given back or dead-lettered."""
         self._held[lease] = None
         if not self._renewal_scheduled:
             self._renewal_scheduled = True
             self._clock.call_at(self._clock.monotonic_ns() + RENEWAL_CHECK_NS, self._renew_due)
 
     def settle(self, lease: DeliveryLease) -> None:
-        """Its message has done its duty. All of one turn are one call of the store."""
+        """Settle the message. Settlements of one turn are one call of the store for each group and topic."""
         if not self._ends(lease, SETTLED):
             return
         if not self._to_settle:
@@ -54,7 +55,7 @@ class DeliveryLeases:
         self._to_settle.setdefault((lease.group, lease.topic), []).append(lease.receipt)
 
     def give_back(self, leases: Iterable[DeliveryLease]) -> None:
-        """Free for whoever comes next, each after its delay."""
+        """Return messages to their groups for redelivery, each after its `delay_ms`."""
         found: dict[tuple[str, str, int], list[Receipt]] = {}
         for lease in leases:
             if self._ends(lease, RETURNED):
@@ -63,12 +64,12 @@ class DeliveryLeases:
             self._leases.extend(group, topic, receipts, delay_ms, _ignore)
 
     def dead_letter(self, lease: DeliveryLease) -> None:
-        """Nobody else may have it, and its client will not come back for it: to the dead-letter topic."""
+        """Move the message to the dead-letter topic of its group."""
         if self._ends(lease, DEAD_LETTERED):
             self._dead_letters.move_leased(lease.group, lease.topic, lease.receipt, _ignore)
 
     def _ends(self, lease: DeliveryLease, outcome: int) -> bool:
-        """Note what becomes of it; True when that can be done now."""
+        """Record the outcome. True when it can be carried out now, False when a renewal is under way."""
         self._held.pop(lease, None)
         lease.outcome = outcome
         return not lease.renewing
@@ -105,14 +106,14 @@ class DeliveryLeases:
                     lease.receipt = outcome
                     lease.end_ms = end_ms
                 else:
-                    # It is another's by now, or the store takes no writes: there is nothing left to renew.
+                    # The lease has ended, or the store takes no writes: do not renew again.
                     self._held.pop(lease, None)
                 self._carry_out(lease)
 
         self._leases.extend(group, topic, [lease.receipt for lease in leases], LEASE_MS, renewed)
 
     def _carry_out(self, lease: DeliveryLease) -> None:
-        """Do what has been decided while the lease was being renewed."""
+        """Carry out the outcome that was decided while the renewal was under way."""
         if lease.outcome == SETTLED:
             self.settle(lease)
         elif lease.outcome == RETURNED:
@@ -124,4 +125,4 @@ class DeliveryLeases:
 
 
 def _ignore(_: object) -> None:
-    """Where the store does not take it, the lease ends in its own time and the message comes again."""
+    """Ignores the result: if the store refuses, the lease expires and the message is redelivered."""

@@ -1,8 +1,8 @@
-"""Light queues: for every filter of a session that is away, where in the queues of its topic the matching messages are.
+"""An index over the log for disconnected sessions: for each topic filter, the queue offsets of the messages that match it.
 
-All sessions with one filter share one light queue. Entries are offsets, derived from what becomes readable: they are on no
-disk, and a start reads the log once, behind what else it does, to have them again (`replay`). Whoever finds no complete
-light queue for a filter reads the log itself: they make returning cheap, and nothing depends on them.
+A session that reconnects reads only matching messages from the log instead of all. Sessions with the same filter share one
+entry. The index is in memory only: after a start `replay` rebuilds it from the log in the background. Where it is incomplete,
+sessions read the log itself, so that delivery never depends on it. See docs/decisions/0018-filter-index.md.
 """
 
 from __future__ import annotations
@@ -22,22 +22,26 @@ from gateway.routing.routes import SubscriberRoutes, topic_of_filter
 from gateway.usecase.sessions.mqtt_session import QueueKey
 
 ENTRIES_MAX: Final = 16 * 1024 * 1024
-"""Entries in all, 8 bytes each; beyond that the fullest light queues are given up."""
+"""Offsets in the whole index, 8 bytes each; beyond that the filter with the most offsets is dropped from the index."""
 DENSE_MIN: Final = 4_096
-"""From so many entries on a light queue is looked at: one that has a quarter of its topic is worth nothing."""
+"""A filter with at least so many offsets is dropped from the index when it matches more than a quarter of its topic."""
 GRACE_NS: Final = 600 * SECOND_NS
-"""How long a light queue stays after the last session that it was for has returned or ended."""
+"""How long a filter stays in the index after its last session has reconnected or ended."""
 RUN_GAP: Final = 32
-"""Matches as near as this are read in one go, with what is between them."""
+"""Matches that are at most so many offsets apart are read together, with the messages between them."""
 
 
 @final
 class FilterMatches:
-    """The matches of one filter.
+    """The offsets of the messages that one filter matches.
 
-    users    sessions away that have it
-    since    where it is complete from, in queues that had messages before it; others: from their first message on
-    dense    given up: reading the log is as good
+    pattern       the topic filter
+    users         number of disconnected sessions with the filter
+    since         first offset from which the offsets of a queue are complete; queues not in it: from their first message
+    seen_before   messages of the topic that the index had seen when the filter was added
+    entries       ascending offsets, by queue
+    count         number of offsets in `entries`
+    dense         True: the filter matches so much that reading the log is as good; `entries` stays empty
     """
 
     __slots__ = ("count", "dense", "entries", "pattern", "seen_before", "since", "users")
@@ -54,7 +58,12 @@ class FilterMatches:
 
 @final
 class FilterIndex:
-    """All of them, by filter. Filters that begin with a wildcard have none."""
+    """The matches of all filters. Filters that begin with a wildcard are not indexed.
+
+    firsts    first indexed offset, by queue
+    ends      offset behind the last indexed message, by queue
+    entries   number of offsets in the whole index
+    """
 
     __slots__ = (
         "_begin", "_by_pattern", "_clock", "_releases", "_routes", "_seen", "_timer", "_topics", "ends", "entries", "firsts",
@@ -76,10 +85,10 @@ class FilterIndex:
     def __len__(self) -> int:
         return len(self._by_pattern)
 
-    # Which there are
+    # Filters
 
     def acquire(self, subscriptions: Iterable[MqttSubscription]) -> None:
-        """A session with these filters is away from now on."""
+        """A session with these subscriptions has disconnected: index their filters."""
         for pattern in _patterns(subscriptions):
             matches = self._by_pattern.get(pattern)
             if matches is None:
@@ -91,14 +100,14 @@ class FilterIndex:
             matches.users += 1
 
     def _ends_of(self, name: str) -> dict[QueueKey, int]:
-        """Where the queues of a topic end; one dictionary for all who ask before something comes."""
+        """Ends of a topic's queues. Callers share one dictionary until the next message arrives."""
         found = self._begin.get(name)
         if found is None:
             found = self._begin[name] = {queue: end for queue, end in self.ends.items() if queue[0] == name}
         return found
 
     def release(self, subscriptions: Iterable[MqttSubscription]) -> None:
-        """It has returned, or ended: its light queues stay for a while, and then go unless somebody else needs them."""
+        """The session has reconnected or ended: drop its filters after GRACE_NS unless other sessions have them."""
         patterns = _patterns(subscriptions)
         if patterns:
             self._releases.append((self._clock.monotonic_ns() + GRACE_NS, patterns))
@@ -135,14 +144,14 @@ class FilterIndex:
         matches.count = 0
         matches.dense = True
 
-    # What comes
+    # New messages
 
     def follows(self, topic: str) -> bool:
-        """True when some filter has matches in `topic`."""
+        """True when a filter for `topic` is indexed."""
         return topic in self._topics
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """These have become readable."""
+        """Index records of one queue that have become readable, in the order of their offsets."""
         if not records or topic not in self._topics:
             return
         queue = (topic, queue_id)
@@ -150,7 +159,7 @@ class FilterIndex:
         end = self.ends.get(queue)
         if end != first:
             if end is not None:
-                # It has begun anew: nothing is known of what was before.
+                # The topic was created again, or records were skipped: forget the offsets before.
                 self._forget(queue)
             self.firsts[queue] = first
         self._begin.pop(topic, None)
@@ -162,7 +171,7 @@ class FilterIndex:
                     self._add(matches, queue, offset)
 
     def wanting(self, topic: str, data: bytes) -> list[FilterMatches]:
-        """Light queues that a record of `topic` belongs to."""
+        """The filters that match a record of `topic`."""
         return self._routes.of(topic, properties.find(Record(data).properties, properties.ORIGIN_MQTT_TOPIC_START))[1]
 
     def _forget(self, queue: QueueKey) -> None:
@@ -188,20 +197,20 @@ class FilterIndex:
             self._check_size(matches, queue[0])
 
     def _check_size(self, matches: FilterMatches, topic: str) -> None:
-        """Give it up when it has too much of its topic; when there is too much in all, give up the fullest."""
+        """Drop the offsets of a filter that matches too much of its topic, and of the largest filter when the index is full."""
         if matches.count >= DENSE_MIN and 4 * matches.count > self._seen.get(topic, 0) - matches.seen_before:
             self._give_up(matches)
         if self.entries > ENTRIES_MAX:
             self._give_up(max(self._by_pattern.values(), key=lambda each: each.count))
 
-    # What was there before
+    # Older messages, read by `replay`
 
     def of(self, topic: str) -> list[FilterMatches]:
-        """Those that have matches in `topic`."""
+        """The indexed filters for `topic`."""
         return list(self._topics.get(topic, ()))
 
     def begin_here(self, topic: str) -> None:
-        """The log is about to be read up to here: what has come to `topic` in this run is found once more by that."""
+        """Restart the index of `topic` at the present ends: the replay reads everything before them from the log."""
         begun = [(queue, end) for queue, end in self.ends.items() if queue[0] == topic]
         if not begun:
             return
@@ -221,7 +230,11 @@ class FilterIndex:
     def complete(
         self, queue: QueueKey, begin: int, end: int, wanted: dict[FilterMatches, None], found: dict[FilterMatches, array[int]]
     ) -> None:
-        """The log was read from `begin` to `end`, where the arrivals of this run begin; what it looked for, and found."""
+        """Add what a replay of `queue` from `begin` to `end` found.
+
+        wanted   the filters that the replay looked for
+        found    ascending offsets, by filter
+        """
         first = self.firsts.get(queue)
         if first is None:
             self.ends[queue] = end
@@ -232,7 +245,7 @@ class FilterIndex:
         self._begin.pop(topic, None)
         self._seen[topic] = self._seen.get(topic, 0) + end - begin
         for matches in reversed(self._topics.get(topic, {})):
-            # The youngest stand last.
+            # Filters that were added after the replay had started stand last.
             if matches in wanted:
                 break
             if queue not in matches.since:
@@ -245,18 +258,18 @@ class FilterIndex:
                 self._check_size(matches, topic)
 
     def trim(self, subscriptions: Iterable[MqttSubscription], queue: QueueKey, first: int) -> None:
-        """The log has nothing of `place` below `first` any more."""
+        """Drop offsets of `queue` below `first`: the log has deleted their messages."""
         for subscription in subscriptions:
             matches = self._by_pattern.get(subscription.pattern)
             if matches is not None and queue in matches.entries and matches.entries[queue][:1] < array("Q", (first,)):
                 self._shrink(matches, queue, bisect_left(matches.entries[queue], first))
 
-    # What is asked
+    # Queries
 
     def following(self, subscriptions: Iterable[MqttSubscription], queue: QueueKey, offset: int, most: int) -> tuple[int, int]:
-        """(where the next match for any of `interests` is from `offset` on, how many messages to read from there).
+        """(offset of the next match of any subscription from `offset` on, number of messages to read from there).
 
-        (offset, 0): this is not known, and the log has to be read.
+        (offset, 0): the index is incomplete there, and the caller reads the log.
         """
         end = self.ends.get(queue)
         if end is None or offset >= end:
@@ -285,5 +298,5 @@ class FilterIndex:
 
 
 def _patterns(subscriptions: Iterable[MqttSubscription]) -> list[str]:
-    """Filters that a light queue can be for."""
+    """The filters that are indexed: above AT_MOST_ONCE, without a wildcard at the first level."""
     return [each.pattern for each in subscriptions if each.level > AT_MOST_ONCE and topic_of_filter(each.pattern)]

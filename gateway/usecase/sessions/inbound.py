@@ -1,4 +1,4 @@
-"""What a client sends exactly once: each message is stored with its mark, and a marked one is not stored again."""
+"""EXACTLY_ONCE messages from clients: each is stored with its packet identifier, and a retransmission is not stored again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 
 
 class InboundDeduplication:
-    """SendOnce and Release of attached sessions."""
+    """SendOnce and ReleasePacketIds of connected sessions (MQTT 5, 4.3.3, method B)."""
 
     def __init__(self, state: State, sending: Sending) -> None:
         self._state = state
         self._sending = sending
 
     def send_once(self, session: MqttSession, connection: ClientConnection, command: SendOnce) -> None:
-        """Append what is not marked yet, and the marks with it."""
+        """Append messages with new packet identifiers, and store the identifiers in the same commit."""
         received = session.received
         waiting = [0]
         failed: list[Failure] = []
@@ -45,7 +45,7 @@ class InboundDeduplication:
                 continue
             pending = received[number]
             if pending is not None:
-                # The first copy is on its way to the log: this one shares its fate.
+                # The first copy is being appended: the retransmission gets the same answer.
                 waiting[0] += 1
                 pending.append(settle)
         waiting[0] += 1
@@ -59,7 +59,7 @@ class InboundDeduplication:
     ) -> None:
         def done(result: list[Placed] | Failure) -> None:
             failure = result if isinstance(result, Failure) else None
-            # A flush that was not confirmed in time: the messages are stored, and must not be stored again.
+            # FLUSH_TIMEOUT: the messages are in the log, so that a retransmission must not be stored.
             stored = failure is None or failure.code is ErrorCode.FLUSH_TIMEOUT
             for number in packet_ids:
                 waiters = session.received.get(number)
@@ -77,7 +77,7 @@ class InboundDeduplication:
         self._sending.submit(messages, done, changes)
 
     def release(self, session: MqttSession, connection: ClientConnection, command: ReleasePacketIds) -> None:
-        """Drop marks. The answer waits for it: the client may use the numbers again as soon as it hears of it."""
+        """Forget packet identifiers. Answers when the store has removed them: the client may reuse them from then on."""
         known = [number in session.received for number in command.packet_ids]
         for number in command.packet_ids:
             session.received.pop(number, None)

@@ -1,4 +1,7 @@
-"""One session as it stands in memory: filters, window, positions, marks. Pure state; `sessions` decides, `snapshot` keeps."""
+"""The state of one session in memory: subscriptions, in-flight window, positions, packet identifiers.
+
+`sessions` carries out the commands on it, `snapshot` encodes it for the store.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from gateway.routing.routes import path_in
 from gateway.usecase.publish.latest import LatestScan
 
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Record bytes that may be on their way to one client unconfirmed; one message always may."""
+"""Bytes of records that may be in flight to one client; a single message may always be."""
 MATCH_CACHE_MAX: Final = 1_024
+"""Paths whose matching subscriptions one session remembers while it catches up."""
 
 HELD: Final = 0
 SETTLED: Final = 1
@@ -23,18 +27,21 @@ RETURNED: Final = 2
 DEAD_LETTERED: Final = 3
 
 QueueKey = tuple[str, int]
-"""A queue: topic and queue id."""
+"""(topic, queue id)."""
 
 
 @final
 class DeliveryLease:
-    """A lease of a consumer group's ledger that stands behind a flight.
+    """The lease of a consumer group on a message that is delivered to a member of a shared subscription.
 
-    topic      whose queue the receipt speaks of: the group's retry topic, perhaps
-    end_ms     wall clock at which the lease ends, unless it is renewed
-    attempt    the how manieth delivery it is
-    renewing   it is being moved, and gets another receipt
-    fate       what becomes of it: HELD, SETTLED, RETURNED to the group after `delay_ms`, or BURIED as a dead letter
+    group      the consumer group
+    topic      topic of the receipt: the subscribed topic or the group's retry topic
+    receipt    proof of the lease; a renewal replaces it
+    end_ms     wall clock in milliseconds at which the lease ends unless it is renewed
+    attempt    number of this delivery, from 1
+    renewing   True: a renewal is under way, and `receipt` is not valid until the store has answered
+    outcome    HELD, SETTLED, RETURNED to the group after `delay_ms`, or DEAD_LETTERED
+    delay_ms   time in milliseconds before a returned message is delivered again
     """
 
     __slots__ = ("attempt", "delay_ms", "end_ms", "group", "outcome", "receipt", "renewing", "topic")
@@ -52,9 +59,17 @@ class DeliveryLease:
 
 @final
 class InFlightMessage:
-    """What occupies a slot: where its record is (by `path` for a latest value, which has no offset), and how it was sent.
+    """An unconfirmed delivery above AT_MOST_ONCE. It occupies one slot of the in-flight window.
 
-    claim   the lease behind it, for a member of a group as long as the ledger has it
+    level        QoS of the delivery
+    queue        queue of the record
+    offset       queue offset of the record
+    path         topic name of a retained message, which has no offset; "" for others
+    retained     RETAIN flag of the delivery
+    identifiers  Subscription Identifiers of the delivery
+    size         bytes of the record that count towards WINDOW_BYTES_MAX; 0 while the client is disconnected
+    taken        True: the client has sent PUBREC, and the message must not be sent again
+    lease        lease of a shared subscription; None: not shared, or settled
     """
 
     __slots__ = ("identifiers", "lease", "level", "offset", "path", "queue", "retained", "size", "taken")
@@ -84,9 +99,14 @@ class InFlightMessage:
 
 @final
 class MergedSubscription:
-    """How one path reaches one subscriber: its matching filters merged (MQTT 5, 3.3.4: one delivery, the highest QoS, all ids).
+    """The subscriptions of one session that match one path, merged into one delivery (MQTT 5, 3.3.4).
 
-    `own` is the same for what the subscriber itself has sent, which filters with `no_local` do not match; None: not at all.
+    session           the subscriber
+    level             highest QoS among the subscriptions
+    as_published      True: one of them keeps the RETAIN flag
+    identifiers       all Subscription Identifiers
+    excludes_own      True: one of them has No Local
+    for_own_messages  the same without No Local subscriptions, for messages that the subscriber published; None: no delivery
     """
 
     __slots__ = ("as_published", "excludes_own", "for_own_messages", "identifiers", "level", "session")
@@ -105,7 +125,12 @@ class MergedSubscription:
 
 @final
 class RetainedScan:
-    """Latest values that a filter is still to be shown: paths that were found, the next one last, and the walk for more."""
+    """Delivery of retained messages for one new subscription.
+
+    subscription   the new subscription
+    walk           scan of the store for more paths
+    ready          paths found and not sent yet, in reverse order: the next one is the last item
+    """
 
     __slots__ = ("ready", "subscription", "walk")
 
@@ -117,23 +142,43 @@ class RetainedScan:
 
 @final
 class MqttSession:
-    """One session.
+    """One session of one client.
 
-    Invariant: of every queue, what matched below `positions[queue]` has been confirmed or occupies a slot; what matched
-    from `lag[queue]` on is still to be read from the log. A queue that is not in `lag` is followed live.
+    Invariant: in every queue, each matching message below `positions[queue]` is confirmed or occupies a slot. A queue in `lag`
+    is read from the log, from offset `lag[queue]` on. Messages of any other queue are delivered as they arrive.
 
-    missed          the last offset that came to a lagging queue
-    window          slots that may be occupied at once
-    packet_bytes_max  the largest delivery that the connection takes, 0: any; address  its peer, "host:port"
-    expiry_s        0: the session ends with its connection and lives in memory only
-    baseline_ms     wall clock since when filters that begin with a wildcard count, 0: there are none
-    lost_ms         wall clock when the connection ended, 0: it has not, or the session has never been without
-    received        the client's marks -> who waits for their append, None once it is durable
-    shares          filters as a member of a group, by name
-    claims          flights with a lease behind them
-    again           slots whose deliveries this connection has not had yet, oldest first
-    sorting         it is being found out which queues lag: until then each of them counts as lagging
-    catching_up     a read of the log is under way
+    client_id             Client Identifier
+    connection            the client's connection; None: disconnected
+    epoch                 rises with every connect and disconnect: callbacks of an earlier connection compare it and stop
+    window                Receive Maximum: slots that may be occupied at once
+    packet_bytes_max      Maximum Packet Size of the client in bytes; 0: no limit
+    address               peer of the connection, "host:port"
+    expiry_s              Session Expiry Interval in seconds; 0: the session ends with its connection and is in memory only
+    will                  will message; None: none, or published
+    disconnected_ms       wall clock in milliseconds at the end of the connection; 0: connected
+    subscriptions         subscriptions that are not shared, by pattern
+    shared_subscriptions  shared subscriptions, by name
+    leases                number of in-flight messages with a lease
+    baseline_ms           wall clock in milliseconds: subscriptions that begin with a wildcard get messages stored since;
+                          0: there are none
+    positions             next offset to deliver, by queue
+    lag                   queues that are read from the log, with the next offset to read
+    missed                last offset that arrived in each lagging queue
+    retained_scans        retained messages still to be delivered, by subscription
+    in_flight             the in-flight window, by slot
+    in_flight_bytes       bytes of the records in `in_flight`
+    next_slot             where the search for a free slot starts
+    received              packet identifiers of inbound EXACTLY_ONCE messages, with the callbacks that wait for the append;
+                          None: the message is stored
+    outbox                deliveries that are sent at the end of the turn
+    unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
+    unstored_takes        slots whose DeliveriesAccepted is sent once the store has recorded it
+    dirty                 True: progress is newer in memory than in the store
+    changed_topics        topics with positions that the store does not have
+    to_resend             slots that this connection has not been sent yet, oldest first
+    finding_lag           True: the session is finding out which queues lag, and treats every queue as lagging
+    catching_up           True: a read of the log is under way
+    match_cache           (topic, origin) -> path and matching subscriptions
     """
 
     __slots__ = (
@@ -177,20 +222,20 @@ class MqttSession:
 
     @property
     def durable(self) -> bool:
-        """The session outlives its connection, and is kept in the store."""
+        """True when the session outlives its connection and is kept in the store."""
         return self.expiry_s > 0
 
     @property
     def full(self) -> bool:
-        """No delivery above AT_MOST_ONCE may be added now."""
+        """True when the in-flight window takes no further message."""
         return len(self.in_flight) >= self.window or self.in_flight_bytes >= WINDOW_BYTES_MAX
 
     def expires_ms(self) -> int:
-        """Wall clock at which the session, being without a connection, is over; -1: never, or it has one."""
+        """Wall clock in milliseconds at which the disconnected session expires; -1: never, or it is connected."""
         return -1 if self.expiry_s == EXPIRY_NEVER or self.disconnected_ms == 0 else self.disconnected_ms + 1000 * self.expiry_s
 
     def occupy_slot(self, flight: InFlightMessage, routed: RoutedRecord) -> Delivery:
-        """Give `parcel` a slot. The caller has looked at `full`."""
+        """Put a message into a free slot and return its delivery. The caller has checked `full`."""
         slot = self.next_slot
         in_flight = self.in_flight
         while slot in in_flight:
@@ -204,7 +249,7 @@ class MqttSession:
         return Delivery(routed, flight.level, slot, flight.retained, False, flight.identifiers)
 
     def free_slot(self, slot: int) -> DeliveryLease | None:
-        """Free a slot, harmless when it is free; the lease behind it, which is the caller's to end."""
+        """Free a slot and return its lease, which the caller must end. None: no lease, or the slot was free."""
         flight = self.in_flight.pop(slot, None)
         if flight is None:
             return None
@@ -214,7 +259,7 @@ class MqttSession:
         return flight.lease
 
     def matching(self, topic: str, origin: bytes, physical_offset: int) -> tuple[str, list[MqttSubscription]]:
-        """(path, filters) that a record read from the log is for: those that are not younger than it."""
+        """(path, subscriptions) of a record read from the log. Leaves out subscriptions that are newer than the record."""
         key = (topic, origin)
         found = self.match_cache.get(key)
         if found is None:
@@ -229,7 +274,7 @@ class MqttSession:
         return found[0], [subscription for subscription in found[1] if subscription.since <= physical_offset]
 
     def disconnect(self) -> None:
-        """Drop what only a connection needs."""
+        """Drop the state that belongs to the connection."""
         self.connection = None
         self.epoch += 1
         self.outbox.clear()
@@ -248,7 +293,7 @@ class MqttSession:
 
 
 def merge_by_session(values: list[tuple[MqttSession, MqttSubscription]]) -> list[MergedSubscription]:
-    """Merge what matched one path, by subscriber, in the order of their subscriptions."""
+    """Merge the subscriptions that match one path by session, in the order of subscribing."""
     grouped: dict[MqttSession, list[MqttSubscription]] = {}
     for session, subscription in values:
         grouped.setdefault(session, []).append(subscription)

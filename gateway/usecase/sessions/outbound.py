@@ -1,4 +1,4 @@
-"""From the log to the sessions that keep up, and what each of them has confirmed."""
+"""Delivery of new messages to connected sessions, their acknowledgements, and storage of their progress."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from gateway.usecase.sessions.mqtt_session import (
 )
 
 CHECKPOINT_NS: Final = 200 * MILLISECOND_NS
-"""How long the progress of a durable session may be younger in memory than in the store."""
+"""Longest time for which progress of a durable session is newer in memory than in the store."""
 
 CHECKPOINT_SESSIONS: Final = 256
-"""Of so many sessions the progress is put on record in one turn; the others follow a millisecond later."""
+"""Sessions whose progress is stored in one turn; the others follow a millisecond later."""
 
 
 def level_of(stored: bytes) -> int:
-    """The promise that the sender of a message made: its `qosLevel`; AT_LEAST_ONCE for what did not come by MQTT."""
+    """QoS of the publisher, from property `qosLevel`; AT_LEAST_ONCE for messages that did not arrive by MQTT."""
     value = properties.find(stored, properties.QOS_LEVEL_START)
     if value == b"0":
         return AT_MOST_ONCE
@@ -49,7 +49,7 @@ def level_of(stored: bytes) -> int:
 
 
 def is_from(stored: bytes, client_id: str) -> bool:
-    """True when the message was sent by the MQTT client `client_id`."""
+    """True when the MQTT client `client_id` published the message."""
     return (
         properties.find(stored, properties.HG_CLIENT_START) == client_id.encode()
         and properties.find(stored, properties.HG_PROTOCOL_START) == b"mqtt"
@@ -57,11 +57,13 @@ def is_from(stored: bytes, client_id: str) -> bool:
 
 
 class OutboundDelivery:
-    """Delivery to all attached sessions. One Deliveries event a session a loop turn.
+    """Delivers messages to all connected sessions, with one Deliveries event for each session and loop turn.
 
-    A delivery above AT_MOST_ONCE takes a slot of the session's window. When there is none, the queue that it came from
-    begins to lag, and is read from the log as slots become free (`catchup`): a slow client costs a number, not memory.
-    `settle` is told of leases whose messages have done their duty.
+    A delivery above AT_MOST_ONCE occupies a slot of the in-flight window. When the window is full, the message is not kept:
+    its queue enters the session's `lag`, and `catchup` reads it from the log when slots become free. So a slow client costs
+    one offset for each queue. `settle` ends the lease of a confirmed message.
+
+    log_end   physical log offset behind the last record that arrived
     """
 
     def __init__(self, state: State, clock: Clock, settle: Callable[[DeliveryLease], None]) -> None:
@@ -78,23 +80,23 @@ class OutboundDelivery:
 
     @property
     def subscription_count(self) -> int:
-        """How many filters of attached sessions there are."""
+        """Number of subscriptions of connected sessions, shared subscriptions excluded."""
         return self._routes.size
 
-    # Filters
+    # Subscriptions
 
     def listens(self, root: str) -> bool:
-        """True when some filter of an attached session may match paths below `root`, whose first level is no wildcard."""
+        """True when a subscription of a connected session starts with the first level of `root`."""
         return self._roots.get(root.partition("/")[0], 0) > 0
 
     def connect(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """Deliver by this filter from now on."""
+        """Deliver by this subscription from now on."""
         root = subscription.pattern.partition("/")[0]
         self._roots[root] = self._roots.get(root, 0) + 1
         self._routes.insert(subscription.pattern, (session, subscription))
 
     def disconnect(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """No longer."""
+        """Stop delivering by this subscription."""
         root = subscription.pattern.partition("/")[0]
         left = self._roots.get(root, 0) - 1
         if left > 0:
@@ -103,10 +105,10 @@ class OutboundDelivery:
             self._roots.pop(root, None)
         self._routes.remove(subscription.pattern, (session, subscription))
 
-    # Live
+    # New messages
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """StoreListener: hand each record to those whom its path reaches."""
+        """StoreListener: deliver each record to the sessions whose subscriptions match its path."""
         if not records:
             return
         self.log_end = max(self.log_end, int.from_bytes(records[-1][28:36], "big") + 1)
@@ -140,11 +142,11 @@ class OutboundDelivery:
             session.lag.setdefault(queue, offset)
             session.missed[queue] = offset
         elif offset >= session.positions.get(queue, 0) or offset == 0:
-            # Offset 0 below a position: the topic was deleted and made anew.
+            # Offset 0 below a position: the topic was deleted and created again.
             self.deliver(session, InFlightMessage(level, queue, offset, "", retained, merged.identifiers), routed)
 
     def deliver(self, session: MqttSession, flight: InFlightMessage, routed: RoutedRecord) -> None:
-        """Into a slot and on its way; what must come exactly once waits until the slot is on record."""
+        """Occupy a slot and send the message. An EXACTLY_ONCE delivery of a durable session waits until its slot is stored."""
         delivery = session.occupy_slot(flight, routed)
         moves = not flight.path and flight.lease is None
         if moves:
@@ -159,7 +161,7 @@ class OutboundDelivery:
         self.schedule(session)
 
     def schedule(self, session: MqttSession) -> None:
-        """See to it that what waits for this session is handed out at the end of this turn."""
+        """Send the session's waiting deliveries at the end of this turn."""
         if not self._busy:
             self._clock.call_soon(self._finish_turn)
         self._busy[session] = None
@@ -176,10 +178,10 @@ class OutboundDelivery:
             if session.unstored_deliveries or session.unstored_takes:
                 self._record(session)
 
-    # What the client says
+    # Acknowledgements
 
     def confirm(self, session: MqttSession, slots: list[int]) -> None:
-        """Free slots."""
+        """Free slots and settle their leases."""
         for slot in slots:
             lease = session.free_slot(slot)
             if lease is not None:
@@ -188,7 +190,7 @@ class OutboundDelivery:
             self.mark_dirty(session)
 
     def take(self, session: MqttSession, slots: list[int]) -> None:
-        """Note that these must not be delivered again; Taken when that is on record. Slots that are free count as taken."""
+        """Never send these deliveries again; answer when the store has recorded that. Free slots count as accepted."""
         for slot in slots:
             flight = session.in_flight.get(slot)
             if flight is not None:
@@ -197,9 +199,9 @@ class OutboundDelivery:
         self.schedule(session)
 
     def _record(self, session: MqttSession) -> None:
-        """Keep the session's progress, then send what waits for that."""
-        held, session.unstored_deliveries = session.unstored_deliveries, []
-        taking, session.unstored_takes = session.unstored_takes, []
+        """Store the session's progress, then send the deliveries and DeliveriesAccepted events that wait for the record."""
+        deliveries, session.unstored_deliveries = session.unstored_deliveries, []
+        takes, session.unstored_takes = session.unstored_takes, []
         epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
@@ -209,11 +211,11 @@ class OutboundDelivery:
             if failure is not None:
                 connection.driver.close()
                 return
-            self._take_over(session, held)
-            if held:
-                connection.answer(Deliveries(held))
-            if taking:
-                connection.answer(DeliveriesAccepted(taking))
+            self._take_over(session, deliveries)
+            if deliveries:
+                connection.answer(Deliveries(deliveries))
+            if takes:
+                connection.answer(DeliveriesAccepted(takes))
 
         if session.durable:
             self._dirty.pop(session, None)
@@ -221,9 +223,9 @@ class OutboundDelivery:
         else:
             done(None)
 
-    def _take_over(self, session: MqttSession, held: list[Delivery]) -> None:
-        """What a session that is kept delivers exactly once is on record with it: it is this member's from now on."""
-        for delivery in held:
+    def _take_over(self, session: MqttSession, deliveries: list[Delivery]) -> None:
+        """Settle the leases of EXACTLY_ONCE deliveries: they are stored with the session and no longer go to other members."""
+        for delivery in deliveries:
             flight = session.in_flight.get(delivery.slot)
             if flight is not None and flight.lease is not None:
                 lease, flight.lease = flight.lease, None
@@ -231,10 +233,10 @@ class OutboundDelivery:
                 self._settle(lease)
                 self.mark_dirty(session)
 
-    # Progress on record
+    # Storage of progress
 
     def mark_dirty(self, session: MqttSession) -> None:
-        """Progress of a durable session is to be kept, within CHECKPOINT_NS."""
+        """Store the session's progress within CHECKPOINT_NS."""
         if session.dirty:
             return
         session.dirty = True
@@ -243,7 +245,7 @@ class OutboundDelivery:
         self._dirty[session] = None
 
     def forget(self, session: MqttSession) -> None:
-        """Its progress is being kept, or dropped, by someone else."""
+        """Do not store the session's progress: the caller stores or removes it."""
         self._dirty.pop(session, None)
         session.dirty = False
 

@@ -1,4 +1,4 @@
-"""Sessions that were on record when the node started: each is looked at once, in slices, while the node serves already."""
+"""Recovery of stored sessions after a start: each session once, in slices, while the node already serves clients."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from gateway.usecase.sessions import snapshot
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
 KEYS_PER_SLICE: Final = 512
-"""State keys looked at before others have their turn; a session has two to four."""
+"""State keys read in one slice; a session has two to four."""
 
 PAUSE_NS: Final = MILLISECOND_NS
-"""Between two slices: those who are there come first."""
+"""Pause between two slices, so that connected clients are served first."""
 
 
 @final
 class SessionRecovery:
-    """`take` is called with the definition of every session that was on record, before anything else is done with it.
+    """Calls `recover` once with the definition of each stored session, before anything else uses the session.
 
-    A client that connects before its turn calls for it (`first`); so does one that is new, and it is not met again.
-    `over` is called when all of them have had their turn, and have taken what they keep of what their groups had given them.
+    Each callback of `when_done` is called after the last session.
+
+    under_way   True: not all stored sessions have been recovered
     """
 
     __slots__ = ("_clock", "_next", "_recover", "_recovered_early", "_state", "_when_done", "under_way")
@@ -41,7 +42,7 @@ class SessionRecovery:
         clock.call_soon(self._slice)
 
     def recover_now(self, client_id: str) -> None:
-        """This session's turn is now, unless it has been."""
+        """Recover the session of a client that connects, unless it has been recovered."""
         if not self.under_way or client_id in self._recovered_early or snapshot.key(client_id, b"d") < self._next:
             return
         self._recovered_early.add(client_id)

@@ -1,4 +1,4 @@
-"""After a start: light queues learn what was in the log already, from where the session that is furthest behind has got to."""
+"""Rebuilds the filter index after a start: reads each topic from the lowest position of its disconnected sessions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,19 @@ from gateway.usecase.sessions.mqtt_session import QueueKey
 SLICE_BYTES: Final = 512 * 1024
 SLICE_RECORDS: Final = 512
 PAUSE_NS: Final = 5 * MILLISECOND_NS
-"""Between two slices: replaying is behind what the node does for those who are there."""
+"""Pause between two reads, so that connected clients are served first."""
 
 
 @final
 class ReplayTask:
-    """One queue to read: from `begin`, now at `at`, for `wanted`, which all queues of a topic share."""
+    """The replay of one queue.
+
+    queue    the queue
+    begin    first offset to read
+    at       next offset to read
+    wanted   filters to look for; shared by the queues of a topic
+    found    ascending offsets of the matches so far, by filter
+    """
 
     __slots__ = ("at", "begin", "found", "queue", "wanted")
 
@@ -39,7 +46,7 @@ class ReplayTask:
 
 @final
 class Replay:
-    """Reads one queue after another, a slice at a time."""
+    """Replays one queue after another, SLICE_RECORDS in one read."""
 
     def __init__(self, log: MessageLog, metadata: Metadata, state: State, clock: Clock, filter_index: FilterIndex) -> None:
         self._log = log
@@ -52,11 +59,11 @@ class Replay:
 
     @property
     def done(self) -> bool:
-        """There is nothing left to read."""
+        """True when nothing is left to read."""
         return not self._tasks
 
     def add_session(self, client_id: str, subscriptions: Iterable[MqttSubscription]) -> None:
-        """A session without a connection: read from where it has got to. Its light queues are held already."""
+        """Include the positions of a disconnected session, whose filters the index has already."""
         begins = self._begins
         for name in snapshot.topics_of(subscriptions):
             topic = self._metadata.topic(name)
@@ -68,12 +75,12 @@ class Replay:
                 begins[queue] = min(positions.get(queue_id, 0), begins.get(queue, 1 << 62))
 
     def start(self) -> None:
-        """All have been considered."""
+        """Start reading: all stored sessions have been added."""
         begins, self._begins = self._begins, {}
         wanted_by_topic: dict[str, dict[FilterMatches, None]] = {}
         for queue, begin in begins.items():
             if queue[0] not in wanted_by_topic:
-                # They came one after another, while messages came: what each has so far begins elsewhere.
+                # Filters were added while messages arrived, each at another offset: all start again at the same one.
                 self._filter_index.begin_here(queue[0])
                 wanted_by_topic[queue[0]] = dict.fromkeys(self._filter_index.of(queue[0]))
             self._tasks.append(ReplayTask(queue, begin, wanted_by_topic[queue[0]]))
@@ -95,11 +102,11 @@ class Replay:
         self._clock.call_at(self._clock.monotonic_ns() + pause_ns, self._next)
 
     def _take(self, task: ReplayTask, result: ReadResult) -> bool:
-        """True when the queue has been read up to where the arrivals of this run begin."""
+        """True when the queue has been read up to the first message that the index saw arrive."""
         topic = task.queue[0]
         stop = self._filter_index.firsts.get(task.queue, result.max_offset)
         if task.at < result.min_offset:
-            # Gone from the log in the meantime, or before.
+            # The log has deleted the oldest messages.
             task.begin = min(result.min_offset, stop)
         for data in result.records:
             offset = int.from_bytes(data[20:28], "big")

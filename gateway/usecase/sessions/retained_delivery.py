@@ -1,4 +1,4 @@
-"""Latest values for a filter that is new: found in slices, delivered as fast as the client takes them."""
+"""Retained messages for new subscriptions (MQTT 5, 3.8.4): found in slices, delivered as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from gateway.usecase.sessions.sys_topics import SysTopics
 
 VALUES_PER_TURN: Final = 256
 PATHS_PER_TURN: Final = 2_048
-"""Of a million paths that a filter with leading wildcards looks at, a turn of the loop sees so many."""
+"""Paths that a scan compares with a wildcard filter in one turn of the loop."""
 STALLED_NS: Final = 20 * MILLISECOND_NS
-"""How often a client is looked at that does not read."""
+"""Time before delivery to a client that does not read is tried again."""
 
 
 @final
 class RetainedDelivery:
-    """Goes on, by way of `again`, whenever there is more to do; a window that is full goes on when the client confirms."""
+    """Delivers retained messages in turns of the loop.
+
+    `again` schedules the next turn of a session. When the in-flight window is full, the next acknowledgement does.
+    """
 
     __slots__ = ("_clock", "_continue", "_outbound", "_state", "_sys_topics")
 
@@ -43,13 +46,13 @@ class RetainedDelivery:
         self._continue = again
 
     def begin(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """Show it what `interest` matches."""
+        """Start delivering the retained messages that `subscription` matches."""
         ready = list(self._sys_topics.paths_under(subscription.pattern))
         ready.reverse()
         session.retained_scans.append(RetainedScan(subscription, LatestScan(self._state, subscription.pattern), ready))
 
     def step(self, session: MqttSession) -> None:
-        """One turn's worth, as far as the window and the connection let it."""
+        """Send the messages of one turn, as far as the in-flight window and the connection allow."""
         connection = session.connection
         if connection is not None and connection.stalled:
             self._clock.call_at(self._clock.monotonic_ns() + STALLED_NS, lambda: self._continue(session))
@@ -72,11 +75,11 @@ class RetainedDelivery:
                 scan.ready.reverse()
                 break
         if session.retained_scans:
-            # By way of a timer: whoever has arrived meanwhile is read in between.
+            # By a timer, so that the loop reads its sockets in between.
             self._clock.call_at(self._clock.monotonic_ns(), lambda: self._continue(session))
 
     def _send(self, session: MqttSession, scan: RetainedScan, data: bytes) -> bool:
-        """False when there is no room for it."""
+        """Send one retained message; False when the in-flight window is full."""
         subscription, path = scan.subscription, scan.ready[-1]
         record = Record(data)
         stored = record.properties

@@ -1,4 +1,4 @@
-"""Sessions without a connection: when each of them ends, and when its will is due."""
+"""When each disconnected session expires, and when its will is to be published."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from domain.ports import Clock, Timer
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
 DUE_PER_TURN: Final = 256
-"""Of many that were lost together many are due together: others have their turn between them."""
+"""Sessions handled in one turn of the loop: many sessions that disconnected together are due together."""
 
 STALE_MAX: Final = 64
-"""Entries that something earlier has taken the place of, besides as many as are in force: beyond that all of them go."""
+"""Replaced heap entries that are kept besides as many as there are sessions; beyond that all replaced entries are removed."""
 
 
 @final
 class SessionDeadlines:
-    """One timer over all sessions that are away. `due` is called with a client id whose session may have something due.
+    """One timer for all disconnected sessions. Calls `due` with the client id of a session at its deadline.
 
-    An entry of a client that has returned in the meantime stays until its time, and `due` finds that nothing is to be done.
-    However often a client comes and goes, it has one entry: another one only for what is due earlier.
+    The entry of a client that has reconnected stays until its deadline: `due` checks whether something is to be done. A client
+    has one entry however often it disconnects, and a second one only when an earlier deadline comes up.
     """
 
     __slots__ = ("_clock", "_due", "_heap", "_next", "_timer", "_timer_ms")
@@ -39,7 +39,7 @@ class SessionDeadlines:
         return len(self._heap)
 
     def add(self, session: MqttSession) -> None:
-        """The session is away from now on, or was when the node started: note what comes next for it."""
+        """Add the next deadline of a session that is disconnected."""
         moments = [moment for moment in (will_ms(session), session.expires_ms()) if moment >= 0]
         if not moments:
             return
@@ -78,7 +78,10 @@ class SessionDeadlines:
 
 
 def will_ms(session: MqttSession) -> int:
-    """Wall clock at which the will of a session that is away is published: its delay, or the session's end; -1: no will."""
+    """Wall clock in milliseconds at which the will of a disconnected session is published; -1: no will.
+
+    That is the end of the Will Delay Interval or of the session, whichever comes first (MQTT 5, 3.1.3.2.2).
+    """
     if session.will is None:
         return -1
     moment = session.disconnected_ms + 1000 * session.will.delay_s

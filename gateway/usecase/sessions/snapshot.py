@@ -1,11 +1,13 @@
-"""A durable session as state records, in the space `session`. Keys are the client id (which holds no U+0000), 0, and a letter:
+"""Encoding of a durable session as state records in the space `session`.
 
-    d           definition: expiry, when it was lost, baseline, will, filters (changes with SUBSCRIBE, CONNECT and the like)
-    f           flights: what occupies slots
-    m + mark    one mark of the client, 2 bytes (written in the same commit as its message)
-    p + topic   positions in the queues of one topic
+A key is the client id (which holds no U+0000), a zero byte and one of:
 
-One snapshot is one commit, so that what is read after a crash is the session as it once stood.
+    d               definition: expiry, time of disconnection, baseline, will, subscriptions (changes with CONNECT, SUBSCRIBE)
+    f               in-flight window
+    m + identifier  one inbound packet identifier, 2 bytes, written in the same commit as its message
+    p + topic       positions in the queues of one topic
+
+The records of a session are written in one commit, so that a crash leaves a state that the session once had.
 """
 
 from __future__ import annotations
@@ -31,16 +33,16 @@ _POSITION = struct.Struct(">iq")
 _CLAIMED = 16
 _FORMAT = 1
 _LONG = 0x40
-"""Set in the first byte of a will whose message lives for longer than the signed field can say: then it is unsigned."""
+"""Flag in the first byte of a will whose Message Expiry Interval exceeds 31 bits: the field is unsigned then."""
 
 
 def key(client_id: str, kind: bytes) -> bytes:
-    """The key of one part."""
+    """The key of one part of a session."""
     return client_id.encode() + b"\x00" + kind
 
 
 def definition(session: MqttSession) -> StateChange:
-    """Everything that changes seldom. A filter stands there by its name, which tells the group too."""
+    """The definition record. Subscriptions are stored by name, which contains the group of a shared subscription."""
     subscriptions = [*session.subscriptions.values(), *session.shared_subscriptions.values()]
     out = [
         _DEFINITION.pack(_FORMAT, session.expiry_s, session.disconnected_ms, session.baseline_ms, len(subscriptions)),
@@ -56,7 +58,7 @@ def definition(session: MqttSession) -> StateChange:
 
 
 def progress(session: MqttSession) -> list[StateChange]:
-    """Flights, and positions of the topics touched since the last call."""
+    """The in-flight window, and the positions in `changed_topics`. Marks the session as stored."""
     flights: list[bytes] = []
     for slot, flight in session.in_flight.items():
         lease = flight.lease
@@ -77,12 +79,12 @@ def progress(session: MqttSession) -> list[StateChange]:
 
 
 def packet_id_change(client_id: str, packet_id: int, known: bool) -> StateChange:
-    """One mark of the client, set or gone."""
+    """Add or remove one inbound packet identifier."""
     return StateChange(SPACE, key(client_id, b"m" + packet_id.to_bytes(2, "big")), b"\x01" if known else None)
 
 
 def removal(state: State, client_id: str, session: MqttSession | None) -> list[StateChange]:
-    """Everything that is kept of one session, gone; also what `subscriber` may have asked to be kept a moment ago."""
+    """Remove all records of a session, those of `session` included that are not written yet."""
     keys = {found for found, _ in state.scan(SPACE, key(client_id, b""))}
     if session is not None:
         keys |= {key(client_id, b"d"), key(client_id, b"f")}
@@ -92,7 +94,7 @@ def removal(state: State, client_id: str, session: MqttSession | None) -> list[S
 
 
 def load(state: State, client_id: str) -> MqttSession | None:
-    """A session as last kept; None when there is none."""
+    """A session as last stored; None when there is none."""
     session = outline(state, client_id)
     if session is None:
         return None
@@ -111,7 +113,7 @@ def load(state: State, client_id: str) -> MqttSession | None:
 
 
 def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
-    """The topics that filters are for, those left out that begin with a wildcard."""
+    """The topics of subscriptions above AT_MOST_ONCE, without subscriptions that begin with a wildcard."""
     names = dict.fromkeys(
         topic_of_filter(subscription.pattern) for subscription in subscriptions if subscription.level > AT_MOST_ONCE
     )
@@ -119,13 +121,13 @@ def topics_of(subscriptions: Iterable[MqttSubscription]) -> list[str]:
 
 
 def positions(state: State, client_id: str, topic: str) -> dict[int, int]:
-    """Where a session has got to in the queues of one topic, as last kept."""
+    """Next offset to deliver, by queue id of one topic, as last stored."""
     value = state.get(SPACE, key(client_id, b"p" + topic.encode()))
     return {} if value is None else dict(_POSITION.iter_unpack(value))
 
 
 def outline(state: State, client_id: str) -> MqttSession | None:
-    """A session by its definition, without its progress; None when there is none."""
+    """A session with its definition only: no positions and no in-flight window. None when there is none."""
     data = state.get(SPACE, key(client_id, b"d"))
     if data is None:
         return None
@@ -195,7 +197,7 @@ def _put_text(text: str) -> bytes:
 
 @final
 class Cursor:
-    """Reads a value from front to back. The value is our own: it is whole."""
+    """Reads a value from front to back, without checks: the gateway has written the value itself."""
 
     __slots__ = ("at", "data")
 
@@ -204,15 +206,15 @@ class Cursor:
         self.at = at
 
     def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Numbers."""
+        """The numbers of `layout` at the cursor."""
         self.at += layout.size
         return layout.unpack_from(self.data, self.at - layout.size)
 
     def take(self, size: int) -> bytes:
-        """Bytes."""
+        """The next `size` bytes."""
         self.at += size
         return self.data[self.at - size : self.at]
 
     def text(self) -> str:
-        """A string with two bytes of length before it."""
+        """The next string: a length of 2 bytes, then UTF-8."""
         return self.take(int.from_bytes(self.take(2), "big")).decode()

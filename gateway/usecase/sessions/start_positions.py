@@ -1,10 +1,10 @@
-"""Where a consumer group begins that a session makes by subscribing: at the end of topics that are there.
+"""Start positions of a consumer group that a shared subscription creates: the end of each existing topic.
 
-In topics that come later it begins at the first message, as any group does that has no position. That they have come later
-has to be known when another member subscribes, over a restart too; this is kept as positions:
+In topics that are created later the group starts at the first message, as any group without a position does. To tell these
+topics apart when another member subscribes, even after a restart, two kinds of markers are stored as positions:
 
-    of a topic that does not exist   its queue 0, at 0: whoever asks later finds that the group has begun
-    of ANY_TOPIC                     the wall clock, in ms, of the first filter that begins with a wildcard
+    a topic that does not exist   position 0 in its queue 0: the group has subscribed before the topic existed
+    ANY_TOPIC                     wall clock in milliseconds of the first subscription that begins with a wildcard
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ends = list[tuple[str, int, int]]
 
 @final
 class StartPositions:
-    """Puts groups at the end of topics that are older than their subscription, and in which they have no position at all."""
+    """Sets a group's positions to the end of topics that are older than its subscription and where it has no position."""
 
     __slots__ = ("_clock", "_log", "_metadata", "_positions")
 
@@ -35,10 +35,14 @@ class StartPositions:
         self._clock = clock
 
     def begin(self, group: str, name: str, names: Iterable[str], done: Then) -> None:
-        """All of `names`, which exist; `name` is the topic of the filter, "" for any. Tells what the store refused."""
+        """Set the start positions in `names`, which are existing topics.
+
+        name   topic of the filter; "": the filter begins with a wildcard
+        done   called with None, or with the store's failure
+        """
 
         def since(result: int | Failure) -> None:
-            """From when on every new topic has been the group's."""
+            """`result`: since when the group has subscribed to every new topic, in milliseconds; a Failure: it has not."""
             ends: Ends = []
             if name == "" and isinstance(result, Failure):
                 ends.append((ANY_TOPIC, 0, self._clock.wall_ms()))
@@ -77,7 +81,7 @@ class StartPositions:
         one_less()
 
     def _ends(self, group: str, topic: str, queues: int, done: Callable[[Ends | None], None]) -> None:
-        """(topic, queue, end) of every queue of a topic; None when the group has a position there already."""
+        """Call `done` with (topic, queue, end) of each queue of a topic; with None when the group has a position there."""
         ends: Ends = []
         left = [queues]
         known = [False]

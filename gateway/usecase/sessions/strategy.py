@@ -1,7 +1,7 @@
-"""Which member of a group gets the next message: the strategies of shared subscriptions, each over those who have room.
+"""Which member of a shared subscription gets the next message, among those who can take one.
 
-A group says its own by the attribute `share.strategy`; the policy's `share_strategy` is for those that say nothing. It is
-looked at whenever messages are handed out, so that a change counts from the next message on.
+The attribute `share.strategy` of a group names its strategy; the policy's `share_strategy` is the default. The strategy is
+read whenever messages are delivered, so that a change takes effect with the next message.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from gateway.usecase.catalog.policy import ROUND_ROBIN, STICKY, STRATEGIES, STRA
 from gateway.usecase.sessions.mqtt_session import MqttSession
 
 LEASES_MAX: Final = 64
-"""Messages of groups that one session may have unconfirmed: what a member holds is what the others do not get."""
+"""Messages of shared subscriptions that one session may have in flight: other members do not get these messages."""
 KEYS_MAX: Final = 16_384
-"""Message groups that one line remembers the members of."""
+"""Ordering keys whose member one dispatcher remembers."""
 
 Member = tuple[MqttSession, MqttSubscription]
 
 
 def strategy_of(attributes: Mapping[str, str], default: str) -> str:
-    """The strategy that a group's attributes ask for; `default` where they ask for none that there is."""
+    """The strategy that a group's attributes name; `default` when they name none or an unknown one."""
     named = attributes.get(STRATEGY, "")
     return named if named in STRATEGIES else default
 
 
 def is_free(session: MqttSession, subscription: MqttSubscription) -> bool:
-    """True when the member can be handed one more. Who does not read is passed over: at QoS 0 it would be lost on the way."""
+    """True when the member can take a message. A client that does not read cannot: at QoS 0 the message would be lost."""
     connection = session.connection
     if connection is None or connection.stalled:
         return False
@@ -38,7 +38,7 @@ def is_free(session: MqttSession, subscription: MqttSubscription) -> bool:
 
 
 def room_of(session: MqttSession, subscriptions: Mapping[str, MqttSubscription], most: int) -> int:
-    """How many messages the member can be handed, at most `most`."""
+    """Number of messages that the member can take, at most `most`."""
     connection = session.connection
     if connection is None or connection.stalled:
         return 0
@@ -51,10 +51,11 @@ def room_of(session: MqttSession, subscriptions: Mapping[str, MqttSubscription],
 
 
 def fits(member: Member, record: Record) -> bool:
-    """True unless the message is known to be too large for the member's Maximum Packet Size.
+    """True when the message may fit into the member's Maximum Packet Size.
 
-    The packet holds the body at least, and hardly more than the record and three bytes a property. Between the two only the
-    connection knows. At AT_LEAST_ONCE it may say so afterwards; what cannot be taken back by then needs certainty before.
+    A packet is at least as large as the body, and at most as large as the record plus 3 bytes for each property and 8 bytes.
+    At AT_LEAST_ONCE the lower bound decides: the connection can decline the delivery afterwards. At other levels the upper
+    bound decides, since a delivery cannot be withdrawn.
     """
     session, subscription = member
     most = session.packet_bytes_max
@@ -67,7 +68,10 @@ def fits(member: Member, record: Record) -> bool:
 
 @final
 class KeyOwners:
-    """Sticky: message group -> the member that has it for as long as it lives. At most KEYS_MAX; the oldest are forgotten."""
+    """Sticky strategy: the member that gets the messages of an ordering key while it is connected.
+
+    Remembers at most KEYS_MAX keys and forgets the oldest.
+    """
 
     __slots__ = ("_counts", "_owners")
 
@@ -76,7 +80,7 @@ class KeyOwners:
         self._counts: dict[MqttSession, int] = {}
 
     def choose(self, key: bytes, candidates: list[Member]) -> Member | None:
-        """The owner of `key`, made now when there is none: the candidate that owns the fewest. None: it has no room."""
+        """The owner of `key`; a new key goes to the candidate with the fewest keys. None: the owner cannot take one now."""
         owner = self._owners.get(key)
         for member in candidates:
             if member[0] is owner:
@@ -101,13 +105,13 @@ class KeyOwners:
             del self._counts[owner]
 
     def disconnect(self, session: MqttSession) -> None:
-        """The member is gone: what it had goes to whoever is next."""
+        """The member has left: its keys get new owners."""
         if self._counts.pop(session, 0):
             self._owners = {key: owner for key, owner in self._owners.items() if owner is not session}
 
 
 def choose(strategy: str, owners: KeyOwners, candidates: list[Member], stored: bytes) -> Member | None:
-    """One of `candidates`, who then stands last among them; None: nobody who may have it has room now."""
+    """The member that gets the message, moved to the end of `candidates`; None: no suitable member can take it now."""
     key = properties.find(stored, properties.SHARDING_KEY_START) if strategy == STICKY else b""
     if key:
         return owners.choose(key, candidates)

@@ -1,7 +1,7 @@
-"""What the node says of itself under `$SYS/broker/`: values that nobody can publish, and that are in no log.
+"""Status of the node under `$SYS/broker/`. The values are not in the log, and clients cannot publish to these topics.
 
-They are like latest values to whoever subscribes, and come again every INTERVAL_NS when they have changed. Filters that begin
-with a wildcard do not match them (MQTT 5, 4.7.2).
+Subscribers get them as retained messages, and again every INTERVAL_NS when they have changed. Filters that begin with a
+wildcard do not match them (MQTT 5, 4.7.2).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ INTERVAL_NS: Final = 10 * SECOND_NS
 _RETAINED: Final = properties.entry(properties.QOS_LEVEL, "0") + properties.entry(properties.MQTT_RETAIN, "true")
 
 Source = Callable[[], Mapping[str, str]]
-"""Facts by their path below ROOT, as they are now."""
+"""Returns the present values by path below ROOT."""
 
 
 class SysTopics:
-    """`source` is set by whoever knows; until then there are no facts."""
+    """Sends changed values to subscribers. The node sets `source` when it is ready; until then there are no values."""
 
     def __init__(self, clock: Clock, outbound: OutboundDelivery) -> None:
         self._clock = clock
@@ -37,12 +37,12 @@ class SysTopics:
         clock.call_at(clock.monotonic_ns() + INTERVAL_NS, self._send_changes)
 
     def paths_under(self, pattern: str) -> Iterator[str]:
-        """Paths of facts that `pattern` matches."""
+        """Paths of values that `pattern` matches, sorted."""
         if pattern.startswith("$SYS"):
             yield from (ROOT + name for name in sorted(self.source()) if matches(pattern, ROOT + name))
 
     def value(self, path: str) -> bytes | None:
-        """A fact as a record."""
+        """A value as a record; None when the path has none."""
         text = self.source().get(path.removeprefix(ROOT)) if path.startswith(ROOT) else None
         return None if text is None else self._record(path, text)
 
