@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
 from domain import limits
 from domain.errors import ErrorCode, Failure
@@ -12,6 +12,7 @@ from domain.message import SYS_PREPARED, Message
 from domain.outlook import Outlook
 from domain.ports import Clock, Disk
 from domain.receipt import Receipt
+from domain.storage_engine import StorageEngine
 from domain.store_ports import LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
 from domain.store_request import KeyQuery, LeaseRequest, ReadRequest
 from domain.transaction import Timers, Transactions
@@ -208,3 +209,7 @@ def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
     It reads the log from the last checkpoint on before it returns. Reads and leases wait until what was found is durable.
     """
     return LogStore(Core(disk, clock, config), clock)
+
+
+LOG: Final = StorageEngine(StoreConfig, open_store)
+"""The entry point `log` of the group `gateway.stores`."""

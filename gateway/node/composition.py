@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from domain.address import host_bytes
 from domain.errors import ConfigError
+from domain.message_store import MessageStore
 from domain.ports import Clock, Disk, Entropy
+from domain.storage_engine import GIVEN_FIELDS
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
 from gateway.access.bootstrap import open_access
@@ -27,6 +29,7 @@ from gateway.guard.config import LimitsConfig
 from gateway.guard.proxies import Proxies
 from gateway.guard.throttle import Throttle
 from gateway.node.config import Config, nearest
+from gateway.node.storage import DEFAULT_ENGINE, ENGINE, engine_named, settings_of
 from gateway.observe.counters import CounterRegistry
 from gateway.usecase.catalog.modes import Modes
 from gateway.usecase.catalog.policy import PERMISSIONS, SHARES, STRATEGIES, NodePolicy
@@ -51,8 +54,6 @@ from protocols.registry import MQTT, WEBSOCKET
 from protocols.remoting.config import read as read_remoting
 from protocols.websocket.adapter import WebSocketAdapter
 from protocols.websocket.config import read as read_websocket
-from store.config import StoreConfig
-from store.engine import LogStore, open_store
 
 PROTOCOLS: Final = "gateway.protocols"
 APPLICATIONS: Final = "gateway.applications"
@@ -70,7 +71,7 @@ class Parts:
     gate      who takes commands: the throttle, the gate of access, or the dispatcher itself where there is neither
     """
 
-    store: LogStore
+    store: MessageStore
     handler: Dispatcher
     access: Access | None
     gate: Handler
@@ -98,7 +99,7 @@ def compose(
 
     `ports`: those really in use; `host`: what routes carry; `hot_bytes`: StoreConfig's default. Raises ConfigError, StoreError.
     """
-    store = open_store(disk, clock, _storing(config, host_bytes(host, ports.get("remoting", 0)), hot_bytes))
+    store = _open_store(config, disk, clock, host_bytes(host, ports.get("remoting", 0)), hot_bytes)
     policy = _policy(config)
     handler = Dispatcher(
         store=store,
@@ -148,13 +149,15 @@ def compose(
     return Parts(store, handler, access, entry, *adapters, watches, sessions, limits, throttle, access_records, counters)
 
 
-def _figures(store: LogStore, handler: Dispatcher) -> Callable[[], dict[str, float]]:
+def _figures(store: MessageStore, handler: Dispatcher) -> Callable[[], dict[str, float]]:
     return lambda: {**store.figures(), **handler.counters.figures()}
 
 
-def _storing(config: Config, store_host: bytes, hot_bytes: int) -> StoreConfig:
-    settings = {"hot_bytes": hot_bytes, **_table(StoreConfig, config, "store", ("broker", "store_host", "durability"))}
-    return StoreConfig(broker=config.broker, store_host=store_host, durability=config.durability, **settings)
+def _open_store(config: Config, disk: Disk, clock: Clock, store_host: bytes, hot_bytes: int) -> MessageStore:
+    engine = engine_named(config.table("store").get(ENGINE, DEFAULT_ENGINE))
+    given = {"broker": config.broker, "store_host": store_host, "durability": config.durability}
+    table = _table(engine.settings, config, "store", GIVEN_FIELDS)
+    return engine.open(disk, clock, settings_of(engine, table, given, hot_bytes))
 
 
 def _policy(config: Config) -> NodePolicy:
@@ -175,7 +178,7 @@ def _gate(
     handler: Dispatcher,
     access: Access | None,
     sessions: Sessions,
-    store: LogStore,
+    store: MessageStore,
     clock: Clock,
 ) -> tuple[Handler, LimitsConfig, Throttle | None]:
     """What stands before the dispatcher: nothing, where nothing is controlled and nothing limited."""
@@ -200,8 +203,12 @@ def defaults(config: Config, hot_bytes: int) -> list[tuple[str, str, str]]:
     """(setting, value, "default") of the parts' settings that nothing has been said about. Raises ConfigError."""
     rows: list[tuple[str, str, str]] = []
     _policy(config)
-    for name, kind in (("store", StoreConfig), ("policy", NodePolicy), ("limits", LimitsConfig)):
-        apart = ("broker", "store_host", "durability") if kind is StoreConfig else ()
+    engine = config.table("store").get(ENGINE, DEFAULT_ENGINE)
+    stored = engine_named(engine).settings
+    if ENGINE not in config.table("store"):
+        rows.append((f"store.{ENGINE}", DEFAULT_ENGINE, "default"))
+    for name, kind in (("store", stored), ("policy", NodePolicy), ("limits", LimitsConfig)):
+        apart = GIVEN_FIELDS if name == "store" else ()
         given = kind(**_table(kind, config, name, apart))
         for field in dataclasses.fields(kind):
             if field.name not in apart and field.name not in config.table(name):
@@ -288,6 +295,8 @@ def _table(kind: type, config: Config, name: str, apart: Sequence[str]) -> dict[
     known = {field.name: field.default for field in dataclasses.fields(kind) if field.name not in apart}
     found: dict[str, Any] = {}
     for key, value in config.table(name).items():
+        if name == "store" and key == ENGINE:
+            continue
         where = f"{config.sources.get(f'{name}.{key}', '')}: {name}.{key}"
         if key not in known:
             raise ConfigError(f"{where} is unknown{nearest(key, known)}")

@@ -1,4 +1,4 @@
-"""What any MessageStore must do. A test class inherits `MessageStoreContract` and says how to make a `Driver`."""
+"""What every storage engine must do. A test class inherits `MessageStoreContract` and says how to make a `Driver`."""
 
 from __future__ import annotations
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from domain.errors import Failure
 from domain.event import Leased
 from domain.filter.tag import TagFilter
 from domain.message import Message, Placed
 from domain.record import Record
+from domain.storage_engine import StorageEngine
 from domain.store_ports import LeaseResult, ReadResult, StateChange
 from domain.store_request import LeaseRequest, ReadRequest
 from domain.topic import Durability, Topic
-from store.config import StoreConfig
-from store.engine import LogStore, open_store
+from store.engine import LOG, LogStore
 from tests.store.clock import START_MS, VirtualClock
 from tests.store.disk import Keep, MemoryDisk
 
@@ -31,12 +31,19 @@ class Driver:
     """One store and its world. `restart` and its like give the store that comes after, on what the disk then holds."""
 
     def __init__(
-        self, config: StoreConfig | None = None, disk: MemoryDisk | None = None, clock: VirtualClock | None = None
+        self,
+        config: Any = None,
+        disk: MemoryDisk | None = None,
+        clock: VirtualClock | None = None,
+        engine: StorageEngine = LOG,
     ) -> None:
-        self.config = config if config is not None else StoreConfig()
+        """`config`: the engine's settings, None for its defaults."""
+        self.engine = engine
+        self.config = config if config is not None else engine.settings()
         self.clock = clock if clock is not None else VirtualClock(START_MS)
         self.disk = disk if disk is not None else MemoryDisk(self.clock)
-        self.store: LogStore = open_store(self.disk, self.clock, self.config)
+        # Tests of the bundled engine look at its parts; those of the contract use the ports alone.
+        self.store = cast(LogStore, engine.open(self.disk, self.clock, self.config))
 
     def call(self, function: Callable[..., None], *arguments: Any) -> Any:
         """Call a port's method whose last argument is `done`; its answer."""
@@ -114,12 +121,12 @@ class Driver:
     def killed(self) -> Driver:
         """kill -9, and a new start."""
         clock = VirtualClock(self.clock.wall_ms())
-        return Driver(self.config, self.disk.killed(clock), clock)
+        return Driver(self.config, self.disk.killed(clock), clock, self.engine)
 
     def powered_off(self, keep: Keep | None = None) -> Driver:
         """Power failure, and a new start."""
         clock = VirtualClock(self.clock.wall_ms())
-        return Driver(self.config, self.disk.powered_off(clock, keep), clock)
+        return Driver(self.config, self.disk.powered_off(clock, keep), clock, self.engine)
 
     def restarted(self) -> Driver:
         """A clean stop, and a new start."""

@@ -1,20 +1,26 @@
-"""LogStore keeps the contract: fresh, and again on what restarts leave."""
+"""Every installed storage engine keeps the contract; the bundled one with small segments too."""
 
 from __future__ import annotations
 
 import pytest
 
+from gateway.node.storage import engine_named
 from store.config import StoreConfig
 from tests.store.contract import MessageStoreContract
 from tests.store.driver import Driver
+from tests.store.outside_engine import OUTSIDE, installed, outside_engine
+
+__all__ = ["outside_engine"]
 
 
-class TestLogStore(MessageStoreContract):
-    """A fresh store."""
+@pytest.mark.parametrize("name", [*installed(), OUTSIDE])
+class TestEveryEngine(MessageStoreContract):
+    """A fresh store of each engine, the one installed from outside the tree included."""
 
     @pytest.fixture
-    def driver(self) -> Driver:
-        return Driver()
+    def driver(self, name: str, outside_engine: str) -> Driver:
+        assert name in installed()
+        return Driver(engine=engine_named(name))
 
 
 class TestSmallSegments(MessageStoreContract):

@@ -19,6 +19,7 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ("domain", "gateway.access", "gateway.connection.context", "gateway.guard", "gateway.node.config"),
     ),
     ("gateway.node.config", ("domain",)),
+    ("gateway.node.storage", ("domain",)),
     ("gateway.node.listeners", ()),
     ("gateway.node.cli", ("gateway", "domain")),
     ("gateway.__main__", ("gateway.node.cli",)),

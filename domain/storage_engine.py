@@ -1,0 +1,34 @@
+"""What a storage engine is: the contract of the entry-point group `gateway.stores`.
+
+An entry point of that group names one `StorageEngine`; its name is what `[store] engine` selects. The node does the rest:
+it reads the table `[store]` into the engine's settings class, opens the store and works through the ports of
+`MessageStore`. The contract suite in the folder tests/store says what each port has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from domain.message_store import MessageStore
+from domain.ports import Clock, Disk
+
+GIVEN_FIELDS = ("broker", "store_host", "durability")
+"""Fields of a settings class that the node sets: they are no settings of the table `[store]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageEngine:
+    """One storage engine.
+
+    settings   frozen dataclass in which every field has a default. The node sets the fields `broker` (name that receipts
+               carry), `store_host` (address bytes that records carry) and `durability` (domain.topic.Durability of new
+               topics); every other field is a setting of the table `[store]`. Where there is a field `hot_bytes`, its
+               default is what the machine's memory allows
+    open       opens the store on the data directory and the clock, with the settings: (disk, clock, settings). It returns
+               when metadata and state can be read; other calls may wait. Raises StoreError when the files need repair
+    """
+
+    settings: type[Any]
+    open: Callable[[Disk, Clock, Any], MessageStore]
