@@ -140,9 +140,11 @@ def test_every_message_once_through_kills_of_the_driver(tmp_path: Path) -> None:
         with Producer(nameserver) as producer:
             for batches, rest_s in ((2, 0.0), (3, 0.07)):
                 driver = Driver(nameserver, tmp_path / "query")
-                driver.wait_for_batches(batches)
-                time.sleep(rest_s)
-                driver.kill()
+                try:
+                    driver.wait_for_batches(batches)
+                    time.sleep(rest_s)
+                finally:
+                    driver.kill()
         rows = delivered(nameserver, tmp_path / "query")
         assert rows == stored(nameserver)
         assert len(rows) == len(set(rows)) == 1 + len(producer.acknowledged)
