@@ -67,13 +67,13 @@ class Leased:
 
 @dataclass(slots=True)
 class Received(Event):
-    """The answer to Receive; `messages` may be empty. `rest`: about how many more could be leased now."""
+    """The answer to Receive; `messages` may be empty. `remaining`: about how many more could be leased now."""
 
     ticket: object
     messages: list[Leased]
     pop_ms: int
     invisible_ms: int
-    rest: int = 0
+    remaining: int = 0
 
 
 @dataclass(slots=True)

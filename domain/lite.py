@@ -1,6 +1,6 @@
 """Lite topics: names under a topic of type LITE, each with an ordered queue of its own, subscribed one by one.
 
-RocketMQ's LiteUtil, LiteSubscriptionDTO, OffsetOption and the headers PopLiteMessage…, GetLite…Info. A light queue is named
+RocketMQ's LiteUtil, LiteSubscriptionDTO, OffsetOption and the headers PopLiteMessage…, GetLite…Info. A lite queue is named
 `%LMQ%$parent$lite`, which no topic can be; by that name MessageStore reads it, settles in it and keeps positions on it, with
 queue id 0.
 """
@@ -23,7 +23,7 @@ PREFIX: Final = "%LMQ%$"
 SEPARATOR: Final = "$"
 NAME_CHARS_MAX: Final = 64
 MARKS: Final = (properties.INNER_MULTI_DISPATCH, properties.INNER_MULTI_QUEUE_OFFSET)
-"""Properties of a stored message that is in a light queue: its name, and the offset there."""
+"""Properties of a stored message that is in a lite queue: its name, and the offset there."""
 CLIENT_QUOTA: Final = 2_000
 """Lite topics that one client may subscribe to where its group says nothing."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -37,18 +37,18 @@ def is_name(lite: str) -> bool:
 
 
 def queue_name(parent: str, lite: str) -> str:
-    """The name of a light queue."""
+    """The name of a lite queue."""
     return f"{PREFIX}{parent}{SEPARATOR}{lite}"
 
 
 def split(name: str) -> tuple[str, str]:
-    """A light queue's name -> (parent, lite); two empty texts for what is none."""
+    """A lite queue's name -> (parent, lite); two empty texts for what is none."""
     parent, separator, lite = name[len(PREFIX) :].partition(SEPARATOR)
     return (parent, lite) if separator and parent and name.startswith(PREFIX) else ("", "")
 
 
 def topic_of(name: str) -> str:
-    """The topic that a queue's name belongs to: a light queue's parent, any other name itself."""
+    """The topic that a queue's name belongs to: a lite queue's parent, any other name itself."""
     return split(name)[0] if name.startswith(PREFIX) else name
 
 
@@ -58,7 +58,7 @@ def name_in(stored: bytes) -> str:
 
 
 def offset_in(stored: bytes) -> int:
-    """The offset in its light queue of a message with these properties, -1 for one that is in none."""
+    """The offset in its lite queue of a message with these properties, -1 for one that is in none."""
     digits = properties.find(stored, properties.INNER_MULTI_QUEUE_OFFSET_START)
     return int(digits) if digits.isdigit() else -1
 
@@ -85,7 +85,7 @@ class OffsetOptionType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetOption:
-    """Where a group goes on in a light queue. LAST leaves its position as it is; TIME is in epoch milliseconds."""
+    """Where a group goes on in a lite queue. LAST leaves its position as it is; TIME is in epoch milliseconds."""
 
     kind: OffsetOptionType
     value: int = 0
@@ -114,7 +114,7 @@ class ReceiveLite(Command):
     """Lease up to `limit` messages of what the client has subscribed to -> Received; an empty one when `wait_ms` ran out.
 
     A lite topic is handed out in order: nothing of it while an earlier message is not settled, except to the same `attempt_id`.
-    All receipts have one pop time, queue id 0, and the offset in the light queue.
+    All receipts have one pop time, queue id 0, and the offset in the lite queue.
     """
 
     ticket: object
@@ -151,7 +151,7 @@ class LiteTaken(Event):
 
 @dataclass(slots=True)
 class LiteLeaseResult:
-    """What a lease of light queues got. `looked`: how many of the queues, from the first on, were looked at."""
+    """What a lease of lite queues got. `looked`: how many of the queues, from the first on, were looked at."""
 
     messages: list[Leased]
     pop_ms: int
@@ -161,15 +161,15 @@ class LiteLeaseResult:
 class LiteListener(Protocol):
     """Told by the store, on the loop's thread, after the fact."""
 
-    def light_arrived(self, parent: str, lite: str) -> None:
-        """There is a new message in a light queue."""
+    def lite_arrived(self, parent: str, lite: str) -> None:
+        """There is a new message in a lite queue."""
 
-    def light_freed(self, group: str, parent: str, lite: str) -> None:
-        """What `group` had of a light queue is settled, or has ended: more of it can be leased."""
+    def lite_freed(self, group: str, parent: str, lite: str) -> None:
+        """What `group` had of a lite queue is settled, or has ended: more of it can be leased."""
 
 
 class LiteQueues(Protocol):
-    """Light queues where they differ from others. Everything else is MessageStore with the queue's name as the topic."""
+    """Lite queues where they differ from others. Everything else is MessageStore with the queue's name as the topic."""
 
     def listen(self, listener: LiteListener) -> None:
         """Add a listener."""

@@ -48,7 +48,7 @@ class MessageStore(Protocol):
         """Delayed messages."""
 
     @property
-    def lights(self) -> LiteQueues:
+    def lite_queues(self) -> LiteQueues:
         """Queues of lite topics."""
 
     @property

@@ -10,10 +10,10 @@ class Outlook(Protocol):
     """Asked of the leases in memory; answers at once."""
 
     def places(self) -> Sequence[tuple[str, str, int]]:
-        """(group, topic, queue id) of every queue on which a group has a position, light queues left out."""
+        """(group, topic, queue id) of every queue on which a group has a position, lite queues left out."""
 
-    def waits(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+    def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
         """Whether a Receive would find something, with the fields as in AwaitMessages. A filter may not want what there is."""
 
-    def given(self, group: str, topic: str, queue_id: int) -> int:
+    def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
         """The offset below which all has been given to the group, or 0: what lies behind its position is being worked on."""

@@ -60,13 +60,13 @@ class LeaseResult:
 
     messages     in the order in which they were leased
     pop_ms       pop time of these leases, epoch milliseconds; rises strictly per (group, queue)
-    rest         about how many more messages are free now
+    remaining    about how many more messages are free now
     unfinished   the call has looked at as many unwanted messages as one call may; the next call goes on behind them
     """
 
     messages: list[Leased]
     pop_ms: int
-    rest: int
+    remaining: int
     unfinished: bool = False
 
 
@@ -183,8 +183,8 @@ class MemberPulls(Protocol):
     ) -> None:
         """Commit for a member that pulls. Where others lease, it settles the member's leases below, and never goes back."""
 
-    def renew(self, group: str, member: str, anew: bool) -> None:
-        """A member is alive. `anew`: it has a new connection, so the last answer on the old one may be lost."""
+    def renew(self, group: str, member: str, reconnected: bool) -> None:
+        """A member is alive. `reconnected`: it has a new connection, so the last answer on the old one may be lost."""
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """A member pulls from the topics `kept` only: its leases in other topics end."""

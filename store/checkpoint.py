@@ -121,7 +121,7 @@ class Checkpointer:
         self._waiters: list[Callable[[], None]] = []
         self._file: File | None = None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Begin a checkpoint when enough has been written, or enough time has passed, since the last one."""
         behind = self._commit.written - self.last.position
         waited = self._clock.monotonic_ns() - self._last_ns

@@ -81,8 +81,8 @@ class Compaction:
         changes.append(StateChange(DROPPED, topic.encode(), b"%d %d" % (self._commit.end, self._index.end)))
         return changes
 
-    def drop_light(self, queue: Queue) -> StateChange:
-        """Forget a light queue; what the log has to know of it, for as long as it has messages of before."""
+    def drop_lite_queue(self, queue: Queue) -> StateChange:
+        """Forget a lite queue; what the log has to know of it, for as long as it has messages of before."""
         key = _empty_key(queue.name, 0)
         item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.end, self._index.end))
         self.queues.forget(queue)

@@ -81,35 +81,36 @@ class Core:
         self.state = StateView()
         self.wheel = Wheel(self.index, clock, self, partial(StateChange, TIMER))
         self.appender = Appender(self.commit, self.index, config, partial(empty_at, self.state), self.wheel.accepted)
-        self.recalling = TimerRecall(self.index, clock, self.wheel, self)
-        self.book = OpenTransactions(self.index, clock, self, check_policy_of(config))
+        self.timer_recall = TimerRecall(self.index, clock, self.wheel, self)
+        self.open_transactions = OpenTransactions(self.index, clock, self, check_policy_of(config))
         self.ledger = LeaseLedger(self.index, clock, self, config.broker)
         self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self, self.held)
-        self.keeping = Compaction(self.commit, self.index, self.state, self.ledger, self.appender)
-        self.lights = StoredLiteQueues(self.index, self.ledger, self.keeping, clock, self, config.broker)
-        self.metadata = Catalogue(config.durability, self.append_changes, self.keeping.drop_topic)
+        self.compaction = Compaction(self.commit, self.index, self.state, self.ledger, self.appender)
+        self.lite_queues = StoredLiteQueues(self.index, self.ledger, self.compaction, clock, self, config.broker)
+        self.metadata = Catalogue(config.durability, self.append_changes, self.compaction.drop_topic)
         self.state.connect(self.append_changes, self.segments.read)
         recovery = LogRecovery(disk, self.segments, self.index, self.state, self._recovered, self.appender.tag_of)
         self.recovered = recovery.run(point)
-        self.look = LeasePeek(self.ledger, self.index, clock, self)
-        self.early = LeaseRelease(self.ledger, clock, self.freed)
+        self.lease_peek = LeasePeek(self.ledger, self.index, clock, self)
+        self.lease_release = LeaseRelease(self.ledger, clock, self.freed)
         self.segments.date_segments(clock.wall_ms())
         self.keys.load(point.position, self.segments)
         self.commit.begin(point.position)
         self.commit.store_ms = self.recovered.store_ms
         self.checkpointer = Checkpointer(disk, clock, config, self.commit, self.index, self.keys, self, point)
         self.retention = Retention(
-            self.segments, self.index, self.commit, self.wheel, self.book, self.checkpointer, clock, config, self.keeping
-        )
+            self.segments, self.index, self.commit, self.wheel, self.open_transactions, self.checkpointer, clock, config,
+            self.compaction,
+        )  # fmt: skip
         self._start()
 
     def _start(self) -> None:
         for base, queue in self.index.newest(self.segments):
-            self.keeping.queues.touch(queue, base)
+            self.compaction.queues.touch(queue, base)
         self._disk.replace(ABORT, b"running\n")
         self.ledger.recovered()
         self.wheel.start()
-        self.book.start()
+        self.open_transactions.start()
         if self.commit.synced < self.commit.written:
             self.commit.when_synced(self._release)
         else:
@@ -150,7 +151,7 @@ class Core:
         base = self.segments.active.base if segment is None else segment.base
         for queue, records in arrivals.items():
             queue.visible += len(records)
-            self.keeping.queues.touch(queue, base)
+            self.compaction.queues.touch(queue, base)
             if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES:
                 self._guarded(partial(self.index.write_out, queue))
         for pending in effects.pending:
@@ -167,7 +168,7 @@ class Core:
         for queue, records in arrivals.items():
             if not parking.is_parking_topic(queue.entry.name) and queue.entry.name != HALF_TOPIC:
                 if queue.lite:
-                    self.lights.arrived(queue)
+                    self.lite_queues.arrived(queue)
                     continue
                 for listener in self.listeners:
                     listener.arrived(queue.entry.name, queue.id, records)
@@ -234,7 +235,7 @@ class Core:
     def freed(self, group: str, topic: str) -> None:
         """Messages of `topic` can be leased again by `group`."""
         if topic.startswith(lite.PREFIX):
-            self.lights.freed(group, topic)
+            self.lite_queues.freed(group, topic)
             return
         for listener in self.listeners:
             listener.freed(group, topic)
@@ -314,8 +315,8 @@ class Core:
         self._look_at_space()
         if not self._spills.busy and self.commit.broken is None:
             self._spills.run(self.index.spill(), lambda: None, partial(self.commit.stop, "a write of the index"))
-        self.checkpointer.look()
-        self.retention.look()
+        self.checkpointer.check()
+        self.retention.check()
         self.keys.drop_before(self.segments.first)
         self._timer = self.clock.call_at(self.clock.monotonic_ns() + _SECOND_NS, self._tick)
 
@@ -344,7 +345,7 @@ class Core:
         self.retention.stop()
         self.ledger.stop()
         self.wheel.stop()
-        self.book.stop()
+        self.open_transactions.stop()
         self.commit.close()
         self.index.close()
         self.keys.close()

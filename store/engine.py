@@ -72,7 +72,7 @@ class StoredLog:
                 out.append(message)
             if len(out[-1].properties) > limits.PROPERTIES_BYTES_MAX:
                 return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed or prepared message has to carry")
-        changes = self._core.book.begin(halves) if halves else []
+        changes = self._core.open_transactions.begin(halves) if halves else []
         return changes if isinstance(changes, Failure) else (out, changes)
 
     def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
@@ -125,7 +125,7 @@ class StoredLeases:
     def __init__(self, core: Core) -> None:
         self._held = core.held
         self._ledger = core.ledger
-        self._early = core.early
+        self._lease_release = core.lease_release
 
     def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
         """Leases.lease."""
@@ -136,14 +136,14 @@ class StoredLeases:
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
         """Leases.withdraw."""
-        self._early.withdraw(group, topic, receipts, wake)
+        self._lease_release.withdraw(group, topic, receipts, wake)
 
     def lapse(self) -> None:
         """Leases.lapse."""
         if self._held.holding:
             self._held.add(self.lapse)
             return
-        self._early.lapse()
+        self._lease_release.lapse()
 
     def settle(
         self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
@@ -175,10 +175,10 @@ class LogStore:
         self.pulls = core.sharing
         self.metadata: Metadata = core.metadata
         self.state: State = core.state
-        self.transactions: Transactions = core.book
-        self.timers: Timers = core.recalling
-        self.lights: LiteQueues = core.lights
-        self.outlook: Outlook = core.look
+        self.transactions: Transactions = core.open_transactions
+        self.timers: Timers = core.timer_recall
+        self.lite_queues: LiteQueues = core.lite_queues
+        self.outlook: Outlook = core.lease_peek
 
     def drain(self, done: Callable[[], None]) -> None:
         """The clean end, first half: refuse what is new, make durable what is there, checkpoint; then `done`."""

@@ -1,4 +1,4 @@
-"""Light queues: the lite topics under a topic, each a row in the index and a row in the log, leased in order."""
+"""Lite queues: the lite topics under a topic, each a row in the index and a row in the log, leased in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DROPS_MAX: Final = 1_024
 
 
 class LiteQueueHost(RecordSource, Protocol):
-    """What light queues need of the store."""
+    """What lite queues need of the store."""
 
     held: HeldCalls
 
@@ -36,33 +36,33 @@ class LiteQueueHost(RecordSource, Protocol):
 
 @final
 class StoredLiteQueues:
-    """`domain.lite.LightQueues` over the index and the ledger."""
+    """`domain.lite.LiteQueues` over the index and the ledger."""
 
     def __init__(
-        self, index: QueueIndex, ledger: LeaseLedger, keeping: Compaction, clock: Clock, host: LiteQueueHost, broker: str
+        self, index: QueueIndex, ledger: LeaseLedger, compaction: Compaction, clock: Clock, host: LiteQueueHost, broker: str
     ) -> None:
         self._index = index
         self._ledger = ledger
-        self._keeping = keeping
+        self._compaction = compaction
         self._clock = clock
         self._host = host
         self._broker = broker
         self._listeners: list[LiteListener] = []
 
     def listen(self, listener: LiteListener) -> None:
-        """LightQueues.listen."""
+        """LiteQueues.listen."""
         self._listeners.append(listener)
 
     def arrived(self, queue: Queue) -> None:
-        """A message of a light queue has become readable."""
+        """A message of a lite queue has become readable."""
         for listener in self._listeners:
-            listener.light_arrived(queue.entry.name, queue.lite)
+            listener.lite_arrived(queue.entry.name, queue.lite)
 
     def freed(self, group: str, name: str) -> None:
-        """Leases of `group` on the light queue `name` have ended."""
+        """Leases of `group` on the lite queue `name` have ended."""
         parent, lite_topic = lite.split(name)
         for listener in self._listeners:
-            listener.light_freed(group, parent, lite_topic)
+            listener.lite_freed(group, parent, lite_topic)
 
     def _queue(self, parent: str, lite_topic: str) -> Queue | None:
         entry = self._index.topics.get(parent)
@@ -81,7 +81,7 @@ class StoredLiteQueues:
         attempt_id: str,
         done: Callable[[LiteLeaseResult | Failure], None],
     ) -> None:
-        """LightQueues.lease."""
+        """LiteQueues.lease."""
         failure = self._ledger.broken()
         if failure is not None:
             done(failure)
@@ -117,7 +117,7 @@ class StoredLiteQueues:
             done(result)
 
     def uncount(self, group: str, name: str, offset: int) -> None:
-        """LightQueues.uncount."""
+        """LiteQueues.uncount."""
         table = self._ledger.tables.get((group, name, 0))
         lease = table.leases.get(offset) if table is not None else None
         if table is not None and lease is not None and lease.attempts > 0:
@@ -126,26 +126,26 @@ class StoredLiteQueues:
             self._ledger.changed(table)
 
     def names(self, parent: str) -> Iterator[str]:
-        """LightQueues.names."""
+        """LiteQueues.names."""
         entry = self._index.topics.get(parent)
         return iter(list((entry.lite_queues if entry is not None else None) or ()))
 
     def count(self, parent: str) -> int:
-        """LightQueues.count."""
+        """LiteQueues.count."""
         entries = self._index.topics.values() if parent == "" else [self._index.entry(parent)]
         return sum(len(entry.lite_queues) for entry in entries if entry.lite_queues is not None)
 
     def positions(self) -> int:
-        """LightQueues.positions."""
+        """LiteQueues.positions."""
         return len(self._ledger.tables)
 
     def newest_ms(self, parent: str, lite_topic: str) -> int:
-        """LightQueues.newest_ms."""
+        """LiteQueues.newest_ms."""
         queue = self._queue(parent, lite_topic)
         return 0 if queue is None else self.time_at(parent, lite_topic, queue.visible - 1)
 
     def time_at(self, parent: str, lite_topic: str, offset: int) -> int:
-        """LightQueues.time_at."""
+        """LiteQueues.time_at."""
         queue = self._queue(parent, lite_topic)
         if queue is None or not queue.first <= offset < queue.visible:
             return 0
@@ -153,13 +153,13 @@ class StoredLiteQueues:
         return rows[0][3] if rows else 0
 
     def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: lite.Done) -> None:
-        """LightQueues.drop."""
+        """LiteQueues.drop."""
         changes: list[StateChange] = []
         for each in names[:DROPS_MAX]:
             queue = self._queue(parent, each)
             if queue is not None and queue.visible == queue.next:
                 changes += self._ledger.drop_places([(group, queue.name, 0) for group in groups])
-                changes.append(self._keeping.drop_light(queue))
+                changes.append(self._compaction.drop_lite_queue(queue))
 
         def dropped(result: list[Placed] | Failure) -> None:
             done(result if isinstance(result, Failure) else None)

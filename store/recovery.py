@@ -127,7 +127,7 @@ class LogRecovery:
         if position < entry.epoch:
             return
         if entry.is_lite:
-            self._light_row(entry, record, position, size)
+            self._add_lite_row(entry, record, position, size)
         offset = record.queue_offset
         queue = entry.queues.get(record.queue_id)
         if queue is None:
@@ -147,8 +147,8 @@ class LogRecovery:
             self._index.forget_tail(queue)
             queue.first = queue.next = queue.tail_first = offset
 
-    def _light_row(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
-        """The row of a message's light queue: its name and its offset are in the record."""
+    def _add_lite_row(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
+        """The row of a message's lite queue: its name and its offset are in the record."""
         stored = record.properties
         offset = lite.offset_in(stored)
         lite_topic = lite.name_in(stored)
@@ -163,8 +163,8 @@ class LogRecovery:
         self._index.add(queue, ROW.pack(position, size, self._tag_of(stored), record.store_ms))
         queue.visible = queue.next
 
-    def _light_end(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
-        """A light queue was dropped at `end`, or lost all of its messages up to there."""
+    def _end_lite_queue(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
+        """A lite queue was dropped at `end`, or lost all of its messages up to there."""
         queue = (entry.lite_queues or {}).get(lite_topic)
         if queue is not None:
             self._index.trim(queue, min(end, queue.next))
@@ -177,7 +177,7 @@ class LogRecovery:
             topic, queue_id = key.decode().split("\x00")
             parent, lite_topic = lite.split(topic)
             if lite_topic:
-                self._light_end(self._index.entry(parent), lite_topic, int(value.split(b" ")[0]))
+                self._end_lite_queue(self._index.entry(parent), lite_topic, int(value.split(b" ")[0]))
                 continue
             entry = self._index.entry(topic)
             if int(queue_id) not in entry.queues:

@@ -45,7 +45,7 @@ class Retention:
         index: QueueIndex,
         commit: GroupCommit,
         wheel: Wheel,
-        book: OpenTransactions,
+        open_transactions: OpenTransactions,
         checkpointer: Checkpointer,
         clock: Clock,
         config: StoreConfig,
@@ -55,7 +55,7 @@ class Retention:
         self._index = index
         self._commit = commit
         self._wheel = wheel
-        self._book = book
+        self._open_transactions = open_transactions
         self._checkpointer = checkpointer
         self._clock = clock
         self._config = config
@@ -67,7 +67,7 @@ class Retention:
         self.deleted = 0
         self.copied = 0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Begin to delete the oldest segment when its time has come."""
         now = self._clock.monotonic_ns()
         early = now - self._last_ns < self._config.retention_check_ms * 1_000_000
@@ -76,7 +76,7 @@ class Retention:
         self._last_ns = now
         wall_ms = self._clock.wall_ms()
         self._running = True
-        self._turns.run(self._trimming.steps(wall_ms), lambda: self._look(wall_ms), self._trimming_failed)
+        self._turns.run(self._trimming.steps(wall_ms), lambda: self._check(wall_ms), self._trimming_failed)
 
     def stop(self) -> None:
         """Begin nothing any more."""
@@ -86,7 +86,7 @@ class Retention:
         self._trimming.forget()
         self._running = False
 
-    def _look(self, wall_ms: int) -> None:
+    def _check(self, wall_ms: int) -> None:
         segment = self._segments.all[0]
         total = self._segments.end - self._segments.first
         age = wall_ms - segment.newest_ms
@@ -156,7 +156,7 @@ class Retention:
     def _copy_halves(self, base: int) -> None:
         """Then half messages that are undecided; at last state."""
         try:
-            messages, changes = self._book.copies(base)
+            messages, changes = self._open_transactions.copies(base)
         except (OSError, StoreError):
             self._end()
             return
@@ -190,7 +190,7 @@ class Retention:
         self._end()
         if self._commit.broken is None:
             self._running = True
-            self._look(self._clock.wall_ms())
+            self._check(self._clock.wall_ms())
 
     def _end(self) -> None:
         self._running = False

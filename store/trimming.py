@@ -66,7 +66,7 @@ class Trimming:
         return bool(rows) and rows[0][0] < end
 
     def _trim_before(self, queue: Queue, oldest_ms: int) -> int:
-        """Messages stored before `oldest_ms` are gone, from light queues too when these are next looked at."""
+        """Messages stored before `oldest_ms` are gone, from lite queues too when these are next looked at."""
         if not self._index.contains(queue) or queue.first == queue.visible:
             return 1
         self._index.refresh(queue)
@@ -82,7 +82,7 @@ class Trimming:
         return _SEARCH_ROWS
 
     def _trim_bytes(self, entry: TopicEntry, bound: int) -> Iterator[int]:
-        """Every queue of the topic keeps its share of `bound`; with light queues all share it, and these are cut by place."""
+        """Every queue of the topic keeps its share of `bound`; with lite queues all share it, and these are cut by place."""
         windows = self._windows.setdefault(entry, {})
         used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
         if entry.is_lite:

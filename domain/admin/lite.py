@@ -17,7 +17,7 @@ class QueryLiteNode(Command):
 
 @dataclass(slots=True)
 class LiteNode(Event):
-    """Light queues, subscriptions, positions; topic -> minutes of expiration; topic -> groups that are bound to it."""
+    """Lite queues, subscriptions, positions; topic -> minutes of expiration; topic -> groups that are bound to it."""
 
     ticket: object
     queues: int
@@ -38,7 +38,7 @@ class QueryLiteParent(Command):
 
 @dataclass(slots=True)
 class LiteParent(Event):
-    """Minutes of expiration, groups that are bound to it, lite topics of it, light queues of all."""
+    """Minutes of expiration, groups that are bound to it, lite topics of it, lite queues of all."""
 
     ticket: object
     topic: str

@@ -73,4 +73,4 @@ class Peeked(Event):
 
     ticket: object
     records: list[bytes]
-    rest: int
+    remaining: int

@@ -96,7 +96,7 @@ def poll(desk: Desk, call: Call, client: Client, asked: Receive) -> Sequence[Com
 
 
 def queue_of(topic: str, leased: Leased) -> str:
-    """The light queue by which a message that was polled is settled."""
+    """The lite queue by which a message that was polled is settled."""
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 

@@ -46,7 +46,7 @@ class _Poll:
         self.lite = client is not None and client.kind == pb.LITE_PUSH_CONSUMER
 
     def queue(self, leased: Leased) -> str:
-        """The topic, or light queue, in which a message is settled."""
+        """The topic, or lite queue, in which a message is settled."""
         return lite.queue_of(self.receive.topic, leased) if self.lite else self.receive.topic
 
 

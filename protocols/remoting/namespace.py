@@ -43,7 +43,7 @@ _TOLD_RECORDS: Final = frozenset({codes.CHECK_TRANSACTION, codes.CONSUME_DIRECTL
 _LITE: Final = frozenset(
     {codes.GET_LITE_NODE, codes.GET_LITE_PARENT, codes.GET_LITE_TOPIC, codes.GET_LITE_CLIENT, codes.GET_LITE_GROUP}
 )  # fmt: skip
-"""Questions whose answers have names in lists, as keys, and in the names of light queues."""
+"""Questions whose answers have names in lists, as keys, and in the names of lite queues."""
 _JSON: Final = re.compile(rb'"(?:topic|topicName|parentTopic|group|groupName|consumerGroup)"\s*:\s*"([^"\\]*)"')
 _ANY: Final = re.compile(rb'"(?:%LMQ%\$)?([^"\\$]*)')
 _BATCH_ACK: Final = re.compile(rb'"[ct]"\s*:\s*"([^"\\]*)"')

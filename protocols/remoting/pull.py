@@ -77,7 +77,7 @@ def read(client: Client, frame: Frame) -> Outcome:
 
 
 def queue_of(args: Arguments) -> str:
-    """The topic, or its light queue where the field liteTopic names one. Raises RequestError."""
+    """The topic, or its lite queue where the field liteTopic names one. Raises RequestError."""
     topic, light = args.text("topic"), args.text("liteTopic", "")
     return lite.queue_name(topic, light) if light.strip() else topic
 

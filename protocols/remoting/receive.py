@@ -65,7 +65,7 @@ def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
         "popTime": str(event.pop_ms),
         "invisibleTime": str(event.invisible_ms),
         "reviveQid": str(first.revive_queue),
-        "restNum": str(event.rest),
+        "restNum": str(event.remaining),
         "startOffsetInfo": start,
         "msgOffsetInfo": listed,
     }

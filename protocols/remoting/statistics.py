@@ -304,6 +304,6 @@ def _peeked(client: Client, ticket: Ticket, event: Event) -> bytes:
         "popTime": str(client.facts.wall_ms()),
         "invisibleTime": "0",
         "reviveQid": "0",
-        "restNum": str(event.rest),
+        "restNum": str(event.remaining),
     }
     return ticket.reply(codes.SUCCESS, fields, b"".join(without_origin(each) for each in event.records), "FOUND")

@@ -266,8 +266,8 @@ class LeaseLedger(TurnJournal):
 
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Forget all tables of a topic; the changes that say so."""
-        lights = lite.queue_name(topic, "")
-        return self._drop([key for key in self.tables.places() if key[1] == topic or key[1].startswith(lights)])
+        lite_queues = lite.queue_name(topic, "")
+        return self._drop([key for key in self.tables.places() if key[1] == topic or key[1].startswith(lite_queues)])
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
         """Forget those of these tables that there are; the changes that say so."""

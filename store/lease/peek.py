@@ -27,8 +27,8 @@ class LeasePeek:
         self._clock = clock
         self._source = source
 
-    def waits(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
-        """Outlook.waits."""
+    def can_lease(self, group: str, topic: str, queue_id: int, ordered: bool, attempt_id: str) -> bool:
+        """Outlook.can_lease."""
         entry = self._index.topics.get(topic)
         if entry is None:
             return False
@@ -37,14 +37,14 @@ class LeasePeek:
         kind = OrderedCall if ordered else LeaseCall
         call = kind(self._index, self._source, "", now, request)
         queues = entry.queues.values() if queue_id < 0 else [entry.queues.get(queue_id)]
-        return any(queue is not None and self._waits(group, queue, call) for queue in queues)
+        return any(queue is not None and self._can_lease(group, queue, call) for queue in queues)
 
     def places(self) -> Sequence[tuple[str, str, int]]:
         """Outlook.places."""
         return [place for place in self._ledger.tables.live if not place[1].startswith(lite.PREFIX)]
 
-    def given(self, group: str, topic: str, queue_id: int) -> int:
-        """Outlook.given."""
+    def delivered_below(self, group: str, topic: str, queue_id: int) -> int:
+        """Outlook.delivered_below."""
         place = (group, topic, queue_id)
         table = self._ledger.tables.live.get(place)
         progress = self._ledger.pull_progress.get(place)
@@ -53,7 +53,7 @@ class LeasePeek:
             return 0
         return min(max(0 if table is None else table.head, 0 if progress is None else progress.end), queue.visible)
 
-    def _waits(self, group: str, queue: Queue, call: LeaseCall) -> bool:
+    def _can_lease(self, group: str, queue: Queue, call: LeaseCall) -> bool:
         self._index.refresh(queue)
         table = self._ledger.tables.live.get((group, queue.name, queue.id))
         if table is None:

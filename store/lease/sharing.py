@@ -146,14 +146,14 @@ class Sharing:
                 self._ledger.pull_progress.put(place, progress)
         self._ledger.changed(table)
 
-    def renew(self, group: str, member: str, anew: bool) -> None:
+    def renew(self, group: str, member: str, reconnected: bool) -> None:
         """MemberPulls.renew."""
         now = self._clock.wall_ms()
         for place in self._ledger.pull_progress.queues_of(group, member):
             table = self._ledger.tables.get(place)
             if table is None or not table.shared or table.puller != member:
                 continue
-            freed = anew and late_returns.release_leased(table, now)
+            freed = reconnected and late_returns.release_leased(table, now)
             due = now - table.renewed_ms >= RENEW_MS
             if due:
                 table.renew(now, now + PULL_LEASE_MS)

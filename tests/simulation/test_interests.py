@@ -72,7 +72,7 @@ def up(seed: int, topic: dict[str, str], group: dict[str, str]) -> World:
 def names(world: World) -> list[str]:
     """Lite topics that there are."""
     assert world.parts is not None
-    return sorted(world.parts.store.lights.names(PARENT))
+    return sorted(world.parts.store.lite_queues.names(PARENT))
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])

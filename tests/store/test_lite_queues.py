@@ -1,4 +1,4 @@
-"""Light queues: rows of a second queue over the same records, made again from the log, leased in order, dropped one by one."""
+"""Lite queues: rows of a second queue over the same records, made again from the log, leased in order, dropped one by one."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ SMALL = StoreConfig(
 )
 
 
-class LightEar:
+class LiteEar:
     """A LightListener that remembers."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, str]] = []
         self.frees: list[tuple[str, str, str]] = []
 
-    def light_arrived(self, parent: str, lite_topic: str) -> None:
+    def lite_arrived(self, parent: str, lite_topic: str) -> None:
         self.heard.append((parent, lite_topic))
 
-    def light_freed(self, group: str, parent: str, lite_topic: str) -> None:
+    def lite_freed(self, group: str, parent: str, lite_topic: str) -> None:
         self.frees.append((group, parent, lite_topic))
 
 
@@ -52,7 +52,7 @@ def bodies(driver: Driver, lite_topic: str, parent: str = "p") -> list[str]:
 def lease(
     driver: Driver, *names: str, limit: int = 32, group: str = "g", attempt: str = "", ms: int = 10_000
 ) -> LiteLeaseResult:
-    result: LiteLeaseResult | Failure = driver.call(driver.store.lights.lease, group, "p", names, limit, ms, attempt)
+    result: LiteLeaseResult | Failure = driver.call(driver.store.lite_queues.lease, group, "p", names, limit, ms, attempt)
     return sure(result)
 
 
@@ -73,10 +73,10 @@ def driver() -> Driver:
     return made
 
 
-def test_a_message_is_in_its_topic_and_in_its_light_queue(driver: Driver) -> None:
-    ear, light_ear = Ear(), LightEar()
+def test_a_message_is_in_its_topic_and_in_its_lite_queue(driver: Driver) -> None:
+    ear, lite_ear = Ear(), LiteEar()
     driver.store.log.listen(ear)
-    driver.store.lights.listen(light_ear)
+    driver.store.lite_queues.listen(lite_ear)
     send(driver, "a", "1")
     sure(driver.append([message("b", b"2"), message("a", b"3", queue_id=1)]))
     assert (bodies(driver, "a"), bodies(driver, "b"), driver.bodies("p")) == (["1", "3"], ["2"], [b"1", b"2"])
@@ -84,11 +84,11 @@ def test_a_message_is_in_its_topic_and_in_its_light_queue(driver: Driver) -> Non
     assert (record.topic, record.queue_offset, lite.offset_in(record.properties)) == ("p", 0, 1)
     assert properties.text(record.properties, "INNER_MULTI_DISPATCH") == "%LMQ%$p$a"
     assert ear.heard == [("p", 0, 0), ("p", 0, 1), ("p", 1, 0)]
-    assert light_ear.heard == [("p", "a"), ("p", "b"), ("p", "a")]
-    assert (sorted(driver.store.lights.names("p")), driver.store.lights.count("")) == (["a", "b"], 2)
+    assert lite_ear.heard == [("p", "a"), ("p", "b"), ("p", "a")]
+    assert (sorted(driver.store.lite_queues.names("p")), driver.store.lite_queues.count("")) == (["a", "b"], 2)
 
 
-def test_only_topics_of_type_lite_have_light_queues(driver: Driver) -> None:
+def test_only_topics_of_type_lite_have_lite_queues(driver: Driver) -> None:
     forged = properties.encode([("__LITE_TOPIC", "a"), ("INNER_MULTI_DISPATCH", "%LMQ%$plain$a")])
     driver.send("plain", b"x", properties=forged)
     assert driver.bounds("%LMQ%$plain$a") == (0, 0)
@@ -131,8 +131,8 @@ def test_the_same_attempt_gets_the_same_again_and_it_does_not_count(driver: Driv
 
 
 def test_listeners_hear_that_a_lite_topic_is_free_again(driver: Driver) -> None:
-    ear = LightEar()
-    driver.store.lights.listen(ear)
+    ear = LiteEar()
+    driver.store.lite_queues.listen(ear)
     send(driver, "a", "1")
     settle(driver, "a", lease(driver, "a"))
     assert ear.frees == [("g", "p", "a")]
@@ -145,7 +145,7 @@ def test_listeners_hear_that_a_lite_topic_is_free_again(driver: Driver) -> None:
 def test_an_uncounted_lease_was_no_attempt(driver: Driver) -> None:
     send(driver, "a", "1")
     leases = lease(driver, "a", ms=100)
-    driver.store.lights.uncount("g", "%LMQ%$p$a", leases.messages[0].receipt.queue_offset)
+    driver.store.lite_queues.uncount("g", "%LMQ%$p$a", leases.messages[0].receipt.queue_offset)
     driver.clock.run_for(200)
     assert [each.attempt for each in lease(driver, "a").messages] == [1]
 
@@ -183,8 +183,8 @@ def test_a_dropped_lite_topic_is_gone_and_stays_gone_and_may_come_again(driver: 
     send(driver, "a", "1", "2")
     send(driver, "b", "1")
     settle(driver, "a", lease(driver, "a"))
-    assert driver.call(driver.store.lights.drop, "p", ["a", "none"], ["g", "h"]) is None
-    assert (bodies(driver, "a"), list(driver.store.lights.names("p"))) == ([], ["b"])
+    assert driver.call(driver.store.lite_queues.drop, "p", ["a", "none"], ["g", "h"]) is None
+    assert (bodies(driver, "a"), list(driver.store.lite_queues.names("p"))) == ([], ["b"])
     for again in (driver.killed, driver.restarted):
         after = again()
         assert (bodies(after, "a"), bodies(after, "b"), driver.bodies("p")) == ([], ["1"], [b"1", b"2", b"1"])
@@ -200,7 +200,7 @@ def test_deleting_the_topic_takes_its_lite_topics_along(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     lease(driver, "a")
     assert driver.call(driver.store.metadata.delete_topic, "p") is None
-    assert (bodies(driver, "a"), driver.store.lights.count("p")) == ([], 0)
+    assert (bodies(driver, "a"), driver.store.lite_queues.count("p")) == ([], 0)
     assert isinstance(driver.call(driver.store.positions.offset, "g", "%LMQ%$p$a", 0), Failure)
     driver.topic("p", type="LITE")
     send(driver, "a", "3")
@@ -208,13 +208,13 @@ def test_deleting_the_topic_takes_its_lite_topics_along(driver: Driver) -> None:
         assert bodies(after, "a") == ["3"]
 
 
-def test_a_light_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
+def test_a_lite_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
     driver = Driver(StoreConfig(segment_bytes=8_192, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE")
     driver.topic("plain")
     send(driver, "a", "1", "2", "3")
     send(driver, "b", "1")
-    assert driver.call(driver.store.lights.drop, "p", ["b"], []) is None
+    assert driver.call(driver.store.lite_queues.drop, "p", ["b"], []) is None
     for _ in range(6):
         driver.send("plain", *[bytes(1_000)] * 8)
         driver.clock.run_for(40_000)
@@ -229,7 +229,7 @@ def test_a_light_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> Non
     assert (bodies(last, "a"), bodies(last, "b")) == (["4"], ["2"])
 
 
-def test_what_is_older_than_its_topic_keeps_is_gone_from_light_queues_too() -> None:
+def test_what_is_older_than_its_topic_keeps_is_gone_from_lite_queues_too() -> None:
     driver = Driver(StoreConfig(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_ms=20_000)
     sure(driver.append([message("a", b"1"), message("a", b"2", queue_id=1), message("b", b"1")]))
@@ -247,8 +247,8 @@ def test_what_is_older_than_its_topic_keeps_is_gone_from_light_queues_too() -> N
         assert after.call(after.store.positions.offset, "g", "%LMQ%$p$b", 0) == 1
 
 
-def test_what_is_beyond_the_bytes_that_its_topic_keeps_is_gone_from_light_queues_too() -> None:
-    """The newest bytes stay, whichever queue of the parent they are in: queues and light queues have lost the same messages."""
+def test_what_is_beyond_the_bytes_that_its_topic_keeps_is_gone_from_lite_queues_too() -> None:
+    """The newest bytes stay, whichever queue of the parent they are in: queues and lite queues have lost the same messages."""
     driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_bytes=4_500)
     for number in range(10):

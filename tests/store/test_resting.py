@@ -1,4 +1,4 @@
-"""Lease tables of light queues that have nothing in flight: they rest as one number, and nothing is forgotten by it."""
+"""Lease tables of lite queues that have nothing in flight: they rest as one number, and nothing is forgotten by it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_is_deleted_rests_no_more(driver: Driver) -> None:
     for name in ("a", "b"):
         send(driver, name, "1")
         consume(driver, name)
-    driver.call(driver.store.lights.drop, "p", ["a"], ["g"])
+    driver.call(driver.store.lite_queues.drop, "p", ["a"], ["g"])
     assert len(tables(driver)) == 1
     driver.call(driver.store.positions.drop_group, "g")
     assert len(tables(driver)) == 0

@@ -260,7 +260,7 @@ def expected(sizes: dict[int, list[tuple[int, int]]], before: dict[int, int], bo
     return found
 
 
-def test_light_queues_lose_what_their_topic_has_lost_though_nothing_of_them_is_read() -> None:
+def test_lite_queues_lose_what_their_topic_has_lost_though_nothing_of_them_is_read() -> None:
     driver = Driver(LOOK)
     driver.topic("p", type="LITE", retention_bytes=100_000)
     for number in range(20):

@@ -46,11 +46,11 @@ class Pulling:
         """Wake the pulls of members of `group`: they are given messages whose leases have ended. Readers lease nothing."""
         self._context.parked.wake_members(group, topic)
 
-    def light_arrived(self, parent: str, lite: str) -> None:
+    def lite_arrived(self, parent: str, lite: str) -> None:
         """Wake the pulls that wait at the end of the lite topic's queue."""
         self._context.parked.wake_lite(parent, lite)
 
-    def light_freed(self, group: str, parent: str, lite: str) -> None:
+    def lite_freed(self, group: str, parent: str, lite: str) -> None:
         """Do nothing: readers by offset lease nothing of lite topics."""
 
     def _pull(self, connection: ClientConnection, command: Pull) -> None:

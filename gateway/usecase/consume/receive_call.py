@@ -190,7 +190,7 @@ class ReceiveCall:
             message.receipt.retry = RETRY_V1
         pop_ms = first.pop_ms if first.messages else result.pop_ms
         messages = first.messages + result.messages
-        self._complete(LeaseResult(messages, pop_ms, first.rest + result.rest, first.unfinished))
+        self._complete(LeaseResult(messages, pop_ms, first.remaining + result.remaining, first.unfinished))
 
     def _complete(self, result: LeaseResult) -> None:
         """Deliver what may be delivered of the leased messages: settle expired ones, move exhausted ones to dead letters.
@@ -237,7 +237,7 @@ class ReceiveCall:
         """Answer with `kept`; without messages, try again or park the call."""
         command = self.command
         if kept or (command.wait_ms <= 0 and not result.messages and not result.unfinished):
-            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.rest))
+            self._answer(Received(command.ticket, kept, result.pop_ms, command.invisible_ms, result.remaining))
         elif self._place is not None and not result.messages and not result.unfinished:
             self._poll = self._place
         elif result.messages or result.unfinished or self._wake_count != self._context.long_polls.wake_count:

@@ -38,12 +38,12 @@ class LiteReceiving:
         """Refuse the parked polls that `check` forbids: rights have changed."""
         self._context.parked.review(check)
 
-    def light_arrived(self, parent: str, lite_topic: str) -> None:
+    def lite_arrived(self, parent: str, lite_topic: str) -> None:
         """A message has arrived: the lite topic is ready for every subscriber of it."""
         for subscriber in self._context.subscriptions.of(parent, lite_topic):
             self.ready(subscriber, lite_topic)
 
-    def light_freed(self, group: str, parent: str, lite_topic: str) -> None:
+    def lite_freed(self, group: str, parent: str, lite_topic: str) -> None:
         """Messages can be leased again: the lite topic is ready for its subscribers of `group`."""
         for subscriber in self._context.subscriptions.of(parent, lite_topic, group):
             self.ready(subscriber, lite_topic)

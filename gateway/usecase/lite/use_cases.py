@@ -20,7 +20,7 @@ from gateway.usecase.lite.suspension import LiteSuspension
 
 def lite_use_cases(store: MessageStore, handler: Dispatcher, clock: Clock, policy: NodePolicy) -> Sequence[UseCase]:
     """The use cases whose verbs the dispatcher adds. Starts the sweep that deletes idle lite topics, too."""
-    log, leases, positions, queues, metadata = store.log, store.leases, store.positions, store.lights, store.metadata
+    log, leases, positions, queues, metadata = store.log, store.leases, store.positions, store.lite_queues, store.metadata
     subscriptions = Subscriptions()
     context = LiteReceiveContext(leases, queues, metadata, subscriptions, handler.dead_letters, clock, handler.counters)
     receiving = LiteReceiving(context, log, positions, handler.rights)

@@ -114,7 +114,7 @@ class ProgressQueries:
         """Group -> queue -> offset up to which messages were delivered, where that is beyond the group's position."""
         given: dict[str, dict[Queue, int]] = {}
         for group, topic, queue_id, _, position in found:
-            reached = self._outlook.given(group, topic, queue_id)
+            reached = self._outlook.delivered_below(group, topic, queue_id)
             if reached > position:
                 given.setdefault(group, {})[topic, queue_id] = reached
         return given

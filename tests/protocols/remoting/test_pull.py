@@ -215,7 +215,7 @@ def test_an_offset_below_zero_is_one_that_is_too_small() -> None:
     assert command.offset == -1
 
 
-def test_a_light_queue_by_its_name_or_by_the_field_of_its_lite_topic() -> None:
+def test_a_lite_queue_by_its_name_or_by_the_field_of_its_lite_topic() -> None:
     conn = connection()
     for change in ({"topic": "%LMQ%$T$a"}, {"liteTopic": "a"}):
         assert pull(conn, **change).topic == "%LMQ%$T$a"

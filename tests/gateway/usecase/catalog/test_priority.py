@@ -85,7 +85,7 @@ def test_what_is_left_is_told(ranked: Bench) -> None:
     lost(ranked, 2)
     [event] = ranked.ask(Receive(1, "g", "R", 3, 60_000, from_first=True))
     assert isinstance(event, Received)
-    assert event.rest == 1
+    assert event.remaining == 1
 
 
 def test_the_policy_has_what_comes_again_first_or_as_often_as_it_says(ranked: Bench) -> None:

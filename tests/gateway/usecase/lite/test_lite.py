@@ -69,7 +69,7 @@ def test_messages_name_one_lite_topic_and_no_queue_of_their_own_choice(place: Be
     forged = Message(PARENT, b"x", stored)
     [event] = place.ask(Send(1, [forged]))
     assert isinstance(event, Sent)
-    assert sorted(place.store.lights.names(PARENT)) == ["a"]
+    assert sorted(place.store.lite_queues.names(PARENT)) == ["a"]
     full = Message(PARENT, b"x", b"__LITE_TOPIC\x01a\x02k\x01" + b"v" * 32_700)
     assert refused(place.ask(Send(1, [full]))) is ErrorCode.PROPERTIES_TOO_LARGE
     assert refused(place.ask(Send(1, [Message(PARENT, b"x")], typed=True))) is ErrorCode.TYPE_CONFLICT
@@ -104,7 +104,7 @@ def test_lite_topics_end_when_nobody_sends_to_them(place: Bench) -> None:
     place.clock.run_for(18 * 60_000)
     send(place, "b", "2")
     place.clock.run_for(6 * 60_000)
-    assert list(place.store.lights.names(PARENT)) == ["b"]
+    assert list(place.store.lite_queues.names(PARENT)) == ["b"]
     subscribe(place, ear, "c", "a")
     send(place, "a", "2")
     assert told(place.ask(poll(), ear)) == ["2"]

@@ -141,10 +141,10 @@ def test_peeking_takes_nothing(place: Bench) -> None:
     for _ in range(2):
         [event] = place.ask(Peek(1, "g", "T", -1, 32))
         assert isinstance(event, Peeked)
-        assert ([Record(record).body for record in event.records], event.rest) == ([b"3"], 0)
+        assert ([Record(record).body for record in event.records], event.remaining) == ([b"3"], 0)
     [event] = place.ask(Peek(1, "nobody", "T", 0, 2))
     assert isinstance(event, Peeked)
-    assert ([Record(record).body for record in event.records], event.rest) == ([b"0", b"1"], 2)
+    assert ([Record(record).body for record in event.records], event.remaining) == ([b"0", b"1"], 2)
     assert code(place.ask(Peek(1, "g", "nothing", 0, 1))) is ErrorCode.TOPIC_NOT_FOUND
     assert code(place.ask(Peek(1, "g", "T", 2, 1))) is ErrorCode.QUEUE_ILLEGAL
 

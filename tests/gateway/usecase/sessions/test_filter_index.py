@@ -1,4 +1,4 @@
-"""Light queues: a session that was away finds its messages without reading all that there is."""
+"""Lite queues: a session that was away finds its messages without reading all that there is."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_a_fresh_start_before_its_turn_leaves_nothing(broker: Broker) -> None:
     assert len(broker.sessions.filter_index) == len(NAMES) - 1
 
 
-def test_light_queues_that_came_one_after_another_know_all_that_came(broker: Broker) -> None:
+def test_lite_queues_that_came_one_after_another_know_all_that_came(broker: Broker) -> None:
     """Messages come between two turns: the log is read up to where it ends when all have had theirs."""
     for name in NAMES:
         client = join(broker, name)

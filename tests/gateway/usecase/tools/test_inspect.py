@@ -57,7 +57,7 @@ def test_the_earliest_message_of_a_queue(place: Bench) -> None:
     assert code(place.ask(QueryEarliestStoreTime(1, "nothing", 0))) is ErrorCode.TOPIC_NOT_FOUND
 
 
-def test_the_earliest_message_of_a_light_queue(place: Bench) -> None:
+def test_the_earliest_message_of_a_lite_queue(place: Bench) -> None:
     place.ask(PutTopic(1, Topic("P", 2, 2, type="LITE")))
     name = lite.queue_name("P", "a")
     assert place.ask(QueryEarliestStoreTime(1, name, 0)) == [EarliestStoreTime(1, -1)]

@@ -1,4 +1,4 @@
-"""What reading a light queue by its name needs: rights to its parent topic, as to the topic itself."""
+"""What reading a lite queue by its name needs: rights to its parent topic, as to the topic itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Light queues on a whole node by raw frames: pulling them by name, POP of lite topics, and what their topic keeps of them."""
+"""Lite queues on a whole node by raw frames: pulling them by name, POP of lite topics, and what their topic keeps of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
 PARENT, GROUP = "sessions", "agents"
-LIGHT = f"%LMQ%${PARENT}$a"
+LITE_QUEUE = f"%LMQ%${PARENT}$a"
 PULL = {
     "topic": PARENT, "queueId": "0", "maxMsgNums": "8", "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0",
     "subscription": "*", "subVersion": "0",
@@ -26,8 +26,8 @@ PULL = {
 
 
 def at(group: str = "", **fields: str) -> dict[str, str]:
-    """Fields that name a light queue."""
-    return {"consumerGroup": group, "topic": LIGHT, "queueId": "0", **fields}
+    """Fields that name a lite queue."""
+    return {"consumerGroup": group, "topic": LITE_QUEUE, "queueId": "0", **fields}
 
 
 class LiteMember(Consumer):
@@ -65,7 +65,7 @@ def up(seed: int, **topic: object) -> tuple[World, Tool, Sender]:
 
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
-def test_a_light_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(faults: str) -> None:
+def test_a_lite_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(faults: str) -> None:
     """By its name as Apache's broker does with enableLmq, or by its topic and the field liteTopic (PullMessageProcessor)."""
     world, tool, sender = up(271)
     for number in range(3):
@@ -75,15 +75,15 @@ def test_a_light_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(fau
     world.clock.run_for(100)
     stranger = Consumer(world, "s", "strangers", PARENT, joins=False)
     for client in (member, stranger):
-        assert bodies(client.drain(0, 0, LIGHT)) == ["0", "1", "2"]
-        found = client.pull(0, 1, LIGHT, most=1)
+        assert bodies(client.drain(0, 0, LITE_QUEUE)) == ["0", "1", "2"]
+        found = client.pull(0, 1, LITE_QUEUE, most=1)
         fields = found.fields() or {}
         assert [fields[key] for key in ("nextBeginOffset", "minOffset", "maxOffset")] == ["2", "0", "3"]
         [record] = records(found.body)
         assert lite.offset_in(record.properties) == 1, "clients take their offset from here"
-        beyond = client.pull(0, 9, LIGHT)
+        beyond = client.pull(0, 9, LITE_QUEUE)
         assert (beyond.code, (beyond.fields() or {})["nextBeginOffset"]) == (codes.PULL_OFFSET_MOVED, "3")
-        assert client.pull(1, 0, LIGHT).code != 0, "it is one queue"
+        assert client.pull(1, 0, LITE_QUEUE).code != 0, "it is one queue"
         by_field = client.call(codes.PULL, {**PULL, "consumerGroup": client.group, "liteTopic": "b", "queueOffset": "2"})
         assert bodies(records(by_field.body)) == ["other"]
     assert tool.call(codes.UPDATE_OFFSET, at("strangers", commitOffset="2")).code == 0
@@ -96,11 +96,11 @@ def test_a_light_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(fau
     assert (tool.call(codes.SEARCH_OFFSET, place).fields() or {})["offset"] == "3"
     member.has("a")
     assert member.receive() == ["0", "1", "2"], "in order, and nothing of it was passed"
-    assert world.position(GROUP, LIGHT, 0) == 0
-    assert tool.route(LIGHT) is None
+    assert world.position(GROUP, LITE_QUEUE, 0) == 0
+    assert tool.route(LITE_QUEUE) is None
 
 
-def test_who_waits_at_the_end_of_a_light_queue_is_woken_by_its_message_alone() -> None:
+def test_who_waits_at_the_end_of_a_lite_queue_is_woken_by_its_message_alone() -> None:
     world, _, sender = up(275)
     sender.send(PARENT, b"0", __LITE_TOPIC="a")
     reader = Consumer(world, "r", "readers", PARENT, joins=False)
@@ -112,15 +112,15 @@ def test_who_waits_at_the_end_of_a_light_queue_is_woken_by_its_message_alone() -
 
     clock.call_at(begun + 1_000_000_000, partial(send, b"not mine", "b"))
     clock.call_at(begun + 2_000_000_000, partial(send, b"1", "a"))
-    found = reader.pull(0, 1, LIGHT, wait_ms=10_000)
+    found = reader.pull(0, 1, LITE_QUEUE, wait_ms=10_000)
     assert bodies(records(found.body)) == ["1"]
     assert 2_000_000_000 <= clock.monotonic_ns() - begun < 2_500_000_000
-    assert reader.pull(0, 2, LIGHT, wait_ms=3_000).code == codes.PULL_NOT_FOUND
+    assert reader.pull(0, 2, LITE_QUEUE, wait_ms=3_000).code == codes.PULL_NOT_FOUND
     assert world.parts is not None
     assert world.parts.handler.pulling.waiting() == 0
 
 
-def test_names_of_light_queues_that_nobody_can_have() -> None:
+def test_names_of_lite_queues_that_nobody_can_have() -> None:
     world, tool, sender = up(276)
     tool.topic("plain")
     sender.send("plain", b"x")
@@ -133,7 +133,7 @@ def test_names_of_light_queues_that_nobody_can_have() -> None:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_what_its_topic_no_longer_keeps_is_not_received(faults: str) -> None:
-    """The bound of bytes of a parent topic: queues and light queues have lost the same messages, before and after a kill."""
+    """The bound of bytes of a parent topic: queues and lite queues have lost the same messages, before and after a kill."""
     world, tool, sender = up(272, retention_bytes=8_000)
     member = LiteMember(world, "m", GROUP, PARENT)
     for number in range(12):
