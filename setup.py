@@ -64,7 +64,7 @@ FOLDERS = {
     "gateway/usecase/consume": ("long_polls", "receive", "receive_call", "settle"),
     "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
-        "catchup", "delivery_leases", "group_dispatcher", "inbound", "mqtt_session", "outbound", "sessions",
+        "catchup", "delivery_leases", "group_dispatcher", "group_receive", "inbound", "mqtt_session", "outbound", "sessions",
         "shared_subscriptions", "snapshot", "strategy",
     ),
 }  # fmt: skip

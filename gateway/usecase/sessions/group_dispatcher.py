@@ -1,4 +1,4 @@
-"""One consumer group over one topic, as far as its members are sessions: what it leases, and who of them gets it."""
+"""Dispatch of the messages of one topic to the members of one consumer group that are MQTT sessions."""
 
 from __future__ import annotations
 
@@ -8,93 +8,62 @@ from typing import Final, Protocol, final
 
 from domain import property as properties
 from domain.command import Receive
-from domain.errors import ErrorCode, Failure
-from domain.event import Event, Leased, Received, Refused
+from domain.errors import ErrorCode
+from domain.event import Leased
 from domain.filter.path import matches
-from domain.limits import RECEIVE_MESSAGES_MAX, WAIT_MS_MAX
+from domain.limits import RECEIVE_MESSAGES_MAX
 from domain.mqtt_session import MqttSubscription
 from domain.record import Record
 from gateway.connection.client_connection import ClientConnection
-from gateway.routing.path_filter import path_filter
 from gateway.routing.routes import path_in
 from gateway.usecase.catalog.policy import STICKY
-from gateway.usecase.consume.dead_letters import leased_topic
-from gateway.usecase.sessions.delivery_leases import LEASE_MS
+from gateway.usecase.sessions.group_receive import GroupReceive
 from gateway.usecase.sessions.mqtt_session import DeliveryLease, MqttSession
 from gateway.usecase.sessions.strategy import KeyOwners, Member, choose, fits, room_of
 
 MATCH_CACHE_MAX: Final = 1_024
+"""Paths that one dispatcher remembers."""
 PENDING_MAX: Final = 64
-"""Sticky: messages that may wait for members without room while more is asked for; otherwise one that waits holds up all."""
+"""Sticky strategy: messages that may wait for their members before the dispatcher stops leasing more. Other strategies: 1."""
 
 
 class DispatcherCallbacks(Protocol):
-    """What a line needs of those who keep it."""
+    """What a dispatcher needs of the gateway."""
 
     def receive(self, connection: ClientConnection, command: Receive) -> None:
-        """The Receive verb."""
+        """Carry out a Receive command."""
 
     def strategy(self, group: str) -> str:
-        """How the group's messages are shared out now."""
+        """The group's present strategy, one of `catalog.policy.STRATEGIES`."""
 
     def after_answers(self, then: Callable[[], None]) -> None:
-        """Call `then` when every lease that is being written has been answered."""
+        """Call `then` after the answers to all Receives that the store has under way."""
 
     def track(self, lease: DeliveryLease) -> None:
-        """A lease has come."""
+        """Renew `lease` until it ends."""
 
     def give_back(self, leases: Sequence[DeliveryLease]) -> None:
-        """Nobody here wants these."""
+        """Return messages to the group for redelivery."""
 
     def too_large(self, lease: DeliveryLease) -> None:
-        """No member here can take it: it is too large for each of them."""
+        """The message is too large for every member: return it to the group as a failed attempt."""
 
     def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
-        """Deliver to a member, who has room."""
+        """Deliver the message to a member that can take one."""
 
     def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
-        """Nothing can be leased now."""
-
-
-@final
-class GroupReceive:
-    """One Receive under way: the shell of the session that it is made by. Once `over`, what it still brings is given back."""
-
-    __slots__ = ("connection", "dispatcher", "over")
-
-    def __init__(self, dispatcher: GroupDispatcher) -> None:
-        self.dispatcher = dispatcher
-        self.over = False
-        self.connection = ClientConnection("mqtt", self)
-
-    def answer(self, event: Event) -> None:
-        """Received, or Refused."""
-        self.connection.end()
-        self.dispatcher.answered(self, event)
-
-    def close(self) -> None:
-        """There is no connection behind it."""
-
-    def throttle(self, until_ns: int) -> None:
-        """Nothing is read for it."""
-
-    def revoke_access(self, failure: Failure) -> None:
-        """It has no access of its own: its members have."""
-
-    def end(self) -> None:
-        """Take it out of the queue of those who wait, if it waits."""
-        self.over = True
-        for undo in self.connection.on_close:
-            undo()
-        self.connection.on_close.clear()
+        """The Receive was refused: call `dispatcher.pump` when another one may succeed."""
 
 
 @final
 class UndeliveredMessage:
-    """A message that has been leased and not yet handed out.
+    """A leased message that no member has been sent.
 
-    stored     the record's properties
-    declined   members that it was too large for
+    lease      the group's lease
+    record     the stored record
+    stored     its encoded properties
+    path       topic name that the message was published to
+    declined   members for which the message was too large; None: none
     """
 
     __slots__ = ("declined", "lease", "path", "record", "stored")
@@ -109,15 +78,18 @@ class UndeliveredMessage:
 
 @final
 class GroupDispatcher:
-    """Asks for messages, as any receiver does, while a member has room; hands each to the member that the strategy names.
+    """Leases messages while members can take some, and delivers each to the member that the group's strategy selects.
 
-    Invariant: there is at most one Call that is not over, and none while as many messages wait as may.
-    Sticky keeps the order of a message group: what a member leaves behind, and all that was leased behind it, goes back
-    in one step before anything is asked for again.
+    Invariant: at most one GroupReceive is under way, and none while PENDING_MAX messages wait (sticky) or 1 (other strategies).
+    The sticky strategy keeps the order of each ordering key: when a member leaves, its unconfirmed messages and all messages
+    leased after them return to the group in one step, and nothing is leased before they have returned.
+
+    group   the consumer group
+    topic   the topic
     """
 
     __slots__ = (
-        "_call", "_callbacks", "_match_cache", "_members", "_owners", "_paths", "_pending", "_returns_under_way", "group",
+        "_callbacks", "_match_cache", "_members", "_owners", "_paths", "_pending", "_receive", "_returns_under_way", "group",
         "topic",
     )  # fmt: skip
 
@@ -130,25 +102,25 @@ class GroupDispatcher:
         self._match_cache: dict[str, list[Member]] = {}
         self._paths: dict[bytes, str] = {}
         self._owners = KeyOwners()
-        self._call: GroupReceive | None = None
+        self._receive: GroupReceive | None = None
         self._returns_under_way = 0
 
     @property
     def is_empty(self) -> bool:
-        """Nobody is here any more."""
+        """True when there are no members."""
         return not self._members
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """A member comes, or subscribes by one more filter, or by the same one anew."""
+        """Add a member, or another subscription of a member, or replace one."""
         before = self._patterns()
         self._members.setdefault(session, {})[subscription.pattern] = subscription
         self._match_cache.clear()
         if self._patterns() != before:
-            self._end_call()
+            self._cancel_receive()
         self.pump()
 
     def leave(self, session: MqttSession, pattern: str) -> list[DeliveryLease]:
-        """A member drops a filter; the leases that go back with those of the member. The caller then calls `pump`."""
+        """Remove a subscription of a member. Returns leases that the caller gives back, before it calls `pump`."""
         before = self._patterns()
         patterns = self._members.get(session, {})
         patterns.pop(pattern, None)
@@ -160,22 +132,22 @@ class GroupDispatcher:
             if self.is_empty or self._callbacks.strategy(self.group) == STICKY:
                 back = [waiting.lease for waiting in self._pending]
                 self._pending.clear()
-                self._end_call()
+                self._cancel_receive()
         if self._patterns() != before:
-            self._end_call()
+            self._cancel_receive()
         return back
 
     def _patterns(self) -> dict[str, None]:
         return {pattern: None for patterns in self._members.values() for pattern in patterns}
 
-    def _end_call(self) -> None:
-        """Those who wait with the old filter would settle what the new one wants."""
-        if self._call is None:
+    def _cancel_receive(self) -> None:
+        """Cancel the Receive: its filter is out of date, and it would settle messages that the new filter matches."""
+        if self._receive is None:
             return
-        self._call.end()
-        self._call = None
+        self._receive.cancel()
+        self._receive = None
         if self._callbacks.strategy(self.group) == STICKY and not self.is_empty:
-            # Its lease may be under way, and of the topic's retries after it: both go back before others are taken.
+            # The store may be leasing from the topic, and then from the retry topic: both return before the next Receive.
             self._returns_under_way += 1
             self._callbacks.after_answers(lambda: self._callbacks.after_answers(self._return_done))
 
@@ -184,48 +156,37 @@ class GroupDispatcher:
         self.pump()
 
     def pump(self) -> None:
-        """Something has changed: hand out what waits, and ask for more if there is room."""
+        """Deliver waiting messages, then lease more if members can take some. Called after every change."""
         if self._returns_under_way:
             return
         strategy = self._callbacks.strategy(self.group)
         self._hand_out(strategy)
-        if self._call is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
+        if self._receive is not None or len(self._pending) >= (PENDING_MAX if strategy == STICKY else 1):
             return
         members = self._members
         room = min(
             RECEIVE_MESSAGES_MAX, sum(room_of(member, members[member], RECEIVE_MESSAGES_MAX) for member in members)
         )  # fmt: skip
         if room > 0:
-            call = self._call = GroupReceive(self)
-            self._callbacks.receive(
-                call.connection,
-                Receive(
-                    call, self.group, self.topic, room, LEASE_MS, WAIT_MS_MAX,
-                    filter=path_filter(self.topic, self._patterns()), from_first=True, fleeting=True,
-                ),
-            )  # fmt: skip
+            receive = self._receive = GroupReceive(self._callbacks, self.group, self.topic, self._received, self._refused)
+            receive.start(room, self._patterns())
 
-    def answered(self, call: GroupReceive, event: Event) -> None:
-        """What a Receive has brought."""
-        if self._call is call:
-            self._call = None
-        if isinstance(event, Received):
-            taken = [self._lease(message, event.invisible_ms) for message in event.messages]
-            if call.over:
-                self._callbacks.give_back(taken)
-                return
-            for lease, message in zip(taken, event.messages, strict=True):
-                self._callbacks.track(lease)
-                record = Record(message.record)
-                stored = record.properties
-                path = self._path(properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
-                self._pending.append(UndeliveredMessage(lease, record, stored, path))
-            self.pump()
-        elif isinstance(event, Refused) and not call.over:
-            self._callbacks.refused(self, event.failure.code)
+    def _received(self, leases: list[DeliveryLease], messages: Sequence[Leased]) -> None:
+        """Deliver the messages that a Receive has leased."""
+        self._receive = None
+        for lease, message in zip(leases, messages, strict=True):
+            record = Record(message.record)
+            stored = record.properties
+            path = self._path(properties.find(stored, properties.ORIGIN_MQTT_TOPIC_START))
+            self._pending.append(UndeliveredMessage(lease, record, stored, path))
+        self.pump()
+
+    def _refused(self, code: ErrorCode) -> None:
+        self._receive = None
+        self._callbacks.refused(self, code)
 
     def _path(self, origin: bytes) -> str:
-        """`path_in`, remembered: the messages of a topic have few paths."""
+        """`path_in`, cached."""
         path = self._paths.get(origin)
         if path is None:
             if len(self._paths) >= MATCH_CACHE_MAX:
@@ -233,13 +194,8 @@ class GroupDispatcher:
             path = self._paths[origin] = path_in(self.topic, origin)
         return path
 
-    def _lease(self, message: Leased, invisible_ms: int) -> DeliveryLease:
-        receipt = message.receipt
-        topic = leased_topic(self.group, self.topic, receipt)
-        return DeliveryLease(self.group, topic, receipt, receipt.pop_ms + invisible_ms, message.attempt)
-
     def decline(self, session: MqttSession, lease: DeliveryLease, record: bytes, path: str) -> None:
-        """It turned out to be too large for the member that it was handed to: another one, if there is one."""
+        """The message is too large for the member that it was delivered to: deliver it to another member."""
         view = Record(record)
         waiting = UndeliveredMessage(lease, view, view.properties, path)
         waiting.declined = {session}
@@ -267,13 +223,13 @@ class GroupDispatcher:
 
     @staticmethod
     def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:
-        """Those who can take the message; the list itself where that is everybody, so that its order is remembered."""
+        """Members for which the message is not too large. `wanting` itself when that is all, so that `choose` reorders it."""
         declined = waiting.declined or ()
         able = [member for member in wanting if member[0] not in declined and fits(member, waiting.record)]
         return wanting if len(able) == len(wanting) else able
 
     def _matching(self, path: str) -> list[Member]:
-        """Members that want `path`, each with the filter that promises most."""
+        """Members with a subscription that matches `path`, each with its subscription of the highest QoS."""
         found = self._match_cache.get(path)
         if found is None:
             found = []
