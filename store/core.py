@@ -25,10 +25,10 @@ from store.held import HeldCalls
 from store.keys.index import KeyIndex
 from store.keys.search import KeySearch
 from store.lease.ledger import LeaseLedger
+from store.lease.member_pulls import StoredMemberPulls
 from store.lease.peek import LeasePeek
 from store.lease.release import LeaseRelease
 from store.lease.retry import retry_copy
-from store.lease.sharing import Sharing
 from store.lease.table import LeaseTable
 from store.lite_queues import StoredLiteQueues
 from store.log.cache import TailCache
@@ -84,7 +84,7 @@ class Core:
         self.timer_recall = TimerRecall(self.index, clock, self.wheel, self)
         self.open_transactions = OpenTransactions(self.index, clock, self, check_policy_of(config))
         self.ledger = LeaseLedger(self.index, clock, self, config.broker)
-        self.sharing = Sharing(self.ledger, self.index, self.reading, clock, self, self.held)
+        self.member_pulls = StoredMemberPulls(self.ledger, self.index, self.reading, clock, self, self.held)
         self.compaction = Compaction(self.commit, self.index, self.state, self.ledger, self.appender)
         self.lite_queues = StoredLiteQueues(self.index, self.ledger, self.compaction, clock, self, config.broker)
         self.metadata = Catalogue(config.durability, self.append_changes, self.compaction.drop_topic)
@@ -215,7 +215,7 @@ class Core:
         if flushed is not None:
             self.appender.add((), (), flushed, True)
 
-    def wake(self) -> None:
+    def schedule_journal(self) -> None:
         """See to it that this turn ends with a write."""
         self.commit.wake()
 
@@ -254,7 +254,7 @@ class Core:
         lease = table.leases[offset]
         copy = retry_copy(record, name, table.topic, lease.attempts, lease.first_ms)
         table.skip(offset)
-        self.appender.add((copy,), (self.ledger.change_of(table),), None, False)
+        self.appender.add((copy,), (self.ledger.pending_change(table),), None, False)
 
     def timer_state(self, key: bytes) -> bytes | None:
         """A value of the timers' state space."""

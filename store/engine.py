@@ -172,7 +172,7 @@ class LogStore:
         self.log = StoredLog(core, clock)
         self.leases = StoredLeases(core)
         self.positions = core.ledger
-        self.pulls = core.sharing
+        self.pulls = core.member_pulls
         self.metadata: Metadata = core.metadata
         self.state: State = core.state
         self.transactions: Transactions = core.open_transactions

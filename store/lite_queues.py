@@ -107,7 +107,7 @@ class StoredLiteQueues:
             if len(call.messages) >= limit:
                 looked = at
                 break
-            if call.take_from(table, queue):
+            if call.lease_from(table, queue):
                 changed.append(table)
         result = LiteLeaseResult(call.messages, call.pop_ms, looked)
         for table in changed:

@@ -1,4 +1,4 @@
-"""One lease call while it goes from queue to queue."""
+"""One lease call over one queue or several."""
 
 from __future__ import annotations
 
@@ -19,36 +19,49 @@ from store.queue.row import Row, rows_within
 
 SCAN_ROWS_MAX: Final = 4_096
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
-"""What one call looks at at most, messages that are not wanted included."""
+"""Index rows, and bytes of rejected records, after which a call ends `unfinished`."""
 READ_BYTES_MAX: Final = 512 * 1024
+"""Bytes of records that are read at a time."""
 EVERYTHING: Final = 0
 NEW: Final = 1
 REDELIVERIES: Final = 2
-"""What a call does with a queue: everything, or apart what nobody has had and what comes again."""
+"""What one step leases from each queue: everything, messages that were never leased, or redeliveries."""
 _ONE_STEP: Final = (EVERYTHING,)
 _NEW_FIRST: Final = (NEW, REDELIVERIES)
 _REDELIVERIES_FIRST: Final = (REDELIVERIES, NEW)
 
 
 def steps(queue_id: int) -> tuple[int, ...]:
-    """What is done with all queues, one step after the other; `queue_id` as domain/priority.looking has it, or a queue's."""
+    """The steps of a call, each of which goes through all queues. `queue_id` is LeaseRequest.queue_id."""
     if not by_priority(queue_id):
         return _ONE_STEP
     return _REDELIVERIES_FIRST if again_first(queue_id) else _NEW_FIRST
 
 
 class RecordSource(Protocol):
-    """Where a call gets its messages."""
+    """What a lease call needs of the store."""
 
     def records(self, rows: Sequence[Row]) -> list[bytes]:
         """Records of rows."""
 
     def move_to_retry_topic(self, table: LeaseTable, offset: int, record: bytes, retry_topic: str = "") -> None:
-        """Copy a message to the retry topic of its leases ("") or the one named, and settle it in the same commit."""
+        """Copy a message to `retry_topic`, "" for the retry topic of leases, and settle it in the same commit."""
 
 
 class LeaseCall:
-    """What is asked for, and what has been got so far."""
+    """One lease call: the request, and the messages leased so far.
+
+    limit, invisible_ms, wanted, fleeting   as in LeaseRequest
+    now            wall-clock ms of the call
+    messages       messages leased so far
+    pop_ms         pop time of all leases of the call
+    remaining      about how many more messages are free in the queues that were visited
+    unfinished     True when the call has ended at SCAN_ROWS_MAX or SCAN_BYTES_MAX
+    revive_queue   the revive queue id of receipts: ORDERED_REVIVE_QUEUE in ordered calls
+    _rows          index rows scanned so far
+    _bytes         bytes of rejected records read so far
+    _broker        broker name of receipts
+    """
 
     __slots__ = (
         "_broker", "_bytes", "_index", "_rows", "_source", "fleeting", "invisible_ms", "limit", "messages", "now", "pop_ms",
@@ -73,20 +86,20 @@ class LeaseCall:
         self._broker = broker
 
     def raise_pop_ms(self, table: LeaseTable) -> None:
-        """Choose a pop time that `table` has not used: no queue is passed over for having been leased from this millisecond."""
+        """Raise the pop time above that of `table`, before the first lease: no queue is skipped for a pop time in use."""
         if table.pop_ms >= self.pop_ms:
             self.pop_ms = table.pop_ms + 1
 
     def prepare(self, table: LeaseTable, queue: Queue) -> None:
-        """What NEW and REDELIVERIES want of all tables before the first one is leased from."""
+        """Prepare one table for the steps NEW and REDELIVERIES; call it for all tables before the first step."""
         self.raise_pop_ms(table)
         table.expire(self.now)
         self.remaining += max(queue.visible - table.head + len(table.free_heap), 0)
 
-    def take(self, step: int, table: LeaseTable, queue: Queue) -> bool:
-        """One of `steps` with one queue; True when the table has changed."""
+    def lease_step(self, step: int, table: LeaseTable, queue: Queue) -> bool:
+        """Run one of `steps` on one queue; True when the table has changed."""
         if step == EVERYTHING:
-            return self.take_from(table, queue)
+            return self.lease_from(table, queue)
         if step == NEW:
             before = table.head
             changed = self._lease_new(table, queue)
@@ -96,7 +109,7 @@ class LeaseCall:
         self.remaining -= len(again)
         return self._redeliver(table, queue, again, True, True)
 
-    def take_from(self, table: LeaseTable, queue: Queue) -> bool:
+    def lease_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed."""
         table.expire(self.now)
         visible = queue.visible
@@ -113,12 +126,16 @@ class LeaseCall:
         return changed
 
     def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
-        """Whether `take_from` would find something, wanted or not. Changes nothing."""
+        """Whether `lease_from` would find a message, before filtering. Changes nothing."""
         if max(table.head, queue.first) < queue.visible:
             return True
         return any(lease.free or lease.end_ms <= self.now for lease in table.leases.values())
 
     def _redeliver(self, table: LeaseTable, queue: Queue, offsets: list[int], attempt: bool, may_move: bool) -> bool:
+        """Lease free `offsets` again; True when there were any. `attempt` counts a delivery.
+
+        `may_move` moves messages that block the floor to the retry topic instead.
+        """
         for offset in offsets:
             rows = self._index.rows(queue, offset, 1)
             records = self._source.records(rows)
@@ -132,7 +149,7 @@ class LeaseCall:
         return bool(offsets)
 
     def _lease_again(self, table: LeaseTable, queue: Queue, offset: int, data: bytes, attempt: bool) -> None:
-        """Lease `offset` once more."""
+        """Lease `offset`, which was leased before; the record gets its new reconsume times."""
         lease = table.lease(offset, self.pop_ms, self.pop_ms + self.invisible_ms, attempt)
         lease.fleeting = self.fleeting
         view = Record(data)
@@ -142,7 +159,7 @@ class LeaseCall:
         self._add(data, queue.id, offset, view.physical_offset, times + 1)
 
     def _lease_new(self, table: LeaseTable, queue: Queue) -> bool:
-        """Lease from the head on, and settle in passing what is not wanted; `unfinished` when there is too much of it."""
+        """Lease from the head on, and settle rejected messages without a delivery; True when the head has moved."""
         began = table.head
         while True:
             room = min(self.limit - len(self.messages), limits.LEASES_PER_QUEUE_MAX - len(table.leases))
@@ -165,7 +182,7 @@ class LeaseCall:
         return table.head != began
 
     def _lease_matching(self, table: LeaseTable, queue: Queue, rows: Sequence[Row], room: int, wanted: Filter) -> None:
-        """Lease at most `room` of `rows`, and pass by those before and between them."""
+        """Lease at most `room` of `rows` that match `wanted`, and skip the rows before and between them."""
         offset = table.head
         picked, last = self._rows_to_read(rows, room, wanted.hashes)
         for at, record in zip(picked, self._source.records([rows[at] for at in picked]), strict=True):
@@ -187,7 +204,10 @@ class LeaseCall:
         self._add(record, queue.id, offset, view.physical_offset, view.reconsume_times + 1)
 
     def _rows_to_read(self, rows: Sequence[Row], room: int, hashes: frozenset[int] | None) -> tuple[Sequence[int], int]:
-        """Which rows to read, and how many rows that decides on: by tag hash where the filter has them, else all in turn."""
+        """(indexes of the rows to read, number of rows that this decides on).
+
+        A filter with tag `hashes` reads only rows with such a hash; without, the first READ_BYTES_MAX of records are read.
+        """
         if hashes is None:
             count = len(rows_within(rows, READ_BYTES_MAX))
             return range(count), count
@@ -195,7 +215,7 @@ class LeaseCall:
         return picked, picked[-1] + 1 if len(picked) == room else len(rows)
 
     def _choose_pop_ms(self, table: LeaseTable) -> bool:
-        """Agree on a pop time with `table`; False when what is leased already carries one that it has used."""
+        """Raise the pop time above that of `table`; False when the call has leases already, and their pop time is too low."""
         if table.pop_ms >= self.pop_ms:
             if self.messages:
                 return False

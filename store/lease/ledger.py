@@ -1,4 +1,4 @@
-"""All lease tables of the store: leasing, settling, positions; journaled once a turn, expired by one timer."""
+"""The lease ledger: leases, settlements and positions of all groups, journaled once a turn, expired by one timer."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class LedgerHost(RecordSource, JournalWriter, Protocol):
     """What the ledger needs of the store."""
 
     def broken(self) -> Failure | None:
-        """Why nothing can be written any more."""
+        """Why the store takes no more writes; None while it does."""
 
     def start_of(self, queue: Queue, from_first: bool) -> int:
-        """Where a group without a position begins."""
+        """The offset at which a group without a position begins."""
 
     def freed(self, group: str, topic: str) -> None:
         """Messages of `topic` can be leased again by `group`."""
@@ -40,7 +40,12 @@ class LedgerHost(RecordSource, JournalWriter, Protocol):
 
 @final
 class LeaseLedger(TurnJournal):
-    """Tables by (group, topic, queue id)."""
+    """The ports `Leases` and `GroupPositions` over the lease tables.
+
+    pull_progress   progress of members that pull from queues without receivers
+    _round_robin    (group, topic) -> number of lease calls so far, which chooses the first queue of the next one
+    _expiry         the timer of all leases
+    """
 
     def __init__(self, index: QueueIndex, clock: Clock, host: LedgerHost, broker: str) -> None:
         super().__init__(index, host)
@@ -48,7 +53,7 @@ class LeaseLedger(TurnJournal):
         self._host = host
         self._broker = broker
         self.pull_progress = PullProgressTable()
-        self._turns: dict[tuple[str, str], int] = {}
+        self._round_robin: dict[tuple[str, str], int] = {}
         self._expiry = Expiry(clock, host.freed)
 
     # Leasing
@@ -66,7 +71,7 @@ class LeaseLedger(TurnJournal):
             call = LeaseCall(self._index, self._host, self._broker, now, request)
         wrote = False
         group, queue_id, from_first = request.group, request.queue_id, request.from_first
-        queues = self._order(group, request.topic, queue_id)
+        queues = self._queues_to_lease_from(group, request.topic, queue_id)
         if by_priority(queue_id):
             for queue in queues:
                 call.prepare(self.table(group, queue, from_first), queue)
@@ -76,17 +81,17 @@ class LeaseLedger(TurnJournal):
                 table.last_receive_ms = now
                 if not table.shared:
                     self._share(table, queue, now)
-                if call.take(step, table, queue):
+                if call.lease_step(step, table, queue):
                     wrote = True
-                    self._touch(table)
+                    self._mark_changed(table)
                     self._expiry.schedule(table)
         result = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
         if wrote:
-            self._page.append((done, result))
+            self._when_written.append((done, result))
         else:
             done(result)
 
-    def _order(self, group: str, topic: str, queue_id: int) -> list[Queue]:
+    def _queues_to_lease_from(self, group: str, topic: str, queue_id: int) -> list[Queue]:
         entry = self._index.topics.get(topic)
         if entry is None:
             return []
@@ -98,13 +103,13 @@ class LeaseLedger(TurnJournal):
             return []
         if by_priority(queue_id):
             return [entry.queues[queue] for queue in (ids if lowest_first(queue_id) else reversed(ids))]
-        turn = self._turns.get((group, topic), 0)
-        self._turns[group, topic] = turn + 1
+        turn = self._round_robin.get((group, topic), 0)
+        self._round_robin[group, topic] = turn + 1
         at = turn % len(ids)
         return [entry.queues[queue] for queue in ids[at:] + ids[:at]]
 
     def table(self, group: str, queue: Queue, from_first: bool) -> LeaseTable:
-        """The table of a group on a queue, made when there is none, within what the queue still has."""
+        """The table of a group on a queue, created when it does not exist, and cut to the offsets that the queue has."""
         key = (group, queue.name, queue.id)
         table = self.tables.get(key)
         self._index.refresh(queue)
@@ -112,14 +117,14 @@ class LeaseLedger(TurnJournal):
             progress = self.pull_progress.get(key)
             start = self._host.start_of(queue, from_first) if progress is None else progress.start
             table = self.tables[key] = LeaseTable(*key, start)
-            self._touch(table)
+            self._mark_changed(table)
         if table.floor < queue.first:
             table.commit(queue.first)
-            self._touch(table)
+            self._mark_changed(table)
         elif table.head > queue.next:
             table.commit(min(table.floor, queue.next))
             table.head = min(table.head, queue.next)
-            self._touch(table)
+            self._mark_changed(table)
         return table
 
     # Settling
@@ -141,7 +146,7 @@ class LeaseLedger(TurnJournal):
                 outcomes.append(_unleased(group, topic, receipt, queue))
                 continue
             outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
-            self._touch(table)
+            self._mark_changed(table)
             unblocked = unblocked or receipt.revive_queue == ORDERED_REVIVE_QUEUE
         self.when_durable(topic, done, outcomes)
         if unblocked:
@@ -175,7 +180,7 @@ class LeaseLedger(TurnJournal):
             if moved is not None:
                 outcomes.append(moved)
                 continue
-            self._touch(table)
+            self._mark_changed(table)
             self._expiry.schedule(table)
             outcomes.append(
                 Receipt(
@@ -219,7 +224,7 @@ class LeaseLedger(TurnJournal):
                 table = self.tables[key] = LeaseTable(group, topic, queue_id, max(offset, 0))
             else:
                 table.commit(max(offset, 0))
-            self._touch(table)
+            self._mark_changed(table)
         if done is not None:
             self.when_durable(topic, done, None)
 
@@ -236,23 +241,23 @@ class LeaseLedger(TurnJournal):
     # Members that pull
 
     def _share(self, table: LeaseTable, queue: Queue, now: int) -> None:
-        """A receiver takes part: what a member has pulled is that member's lease from now on."""
+        """Note that a receiver leases from the queue: what a member has pulled and not reported becomes its leases."""
         table.shared = True
         progress = self.pull_progress.drop((table.group, table.topic, table.queue_id))
         if progress is not None:
             progress.become_leases(table, queue.visible, now)
-            self._touch(table)
+            self._mark_changed(table)
             self._expiry.schedule(table)
 
     def changed(self, table: LeaseTable, done: Callable[[Any], None] | None = None, result: object = None) -> None:
-        """`table` has changed; `done` is told `result` when that is written."""
-        self._touch(table)
+        """Journal `table`, which has changed, at the end of this turn; `done(result)` is called when that is written."""
+        self._mark_changed(table)
         self._expiry.schedule(table)
         if done is not None:
-            self._page.append((done, result))
+            self._when_written.append((done, result))
 
     def broken(self) -> Failure | None:
-        """Why nothing can be written any more."""
+        """Why the store takes no more writes; None while it does."""
         return self._host.broken()
 
     def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
@@ -265,12 +270,12 @@ class LeaseLedger(TurnJournal):
         self._host.journaled(changes, None, answer)
 
     def drop_topic(self, topic: str) -> list[StateChange]:
-        """Forget all tables of a topic; the changes that say so."""
+        """Remove all tables of a topic, its lite queues included; the changes for the log."""
         lite_queues = lite.queue_name(topic, "")
         return self._drop([key for key in self.tables.places() if key[1] == topic or key[1].startswith(lite_queues)])
 
     def drop_places(self, keys: Sequence[tuple[str, str, int]]) -> list[StateChange]:
-        """Forget those of these tables that there are; the changes that say so."""
+        """Remove the tables at `keys` that exist; the changes for the log."""
         return self._drop([key for key in keys if key in self.tables])
 
     def _drop(self, keys: list[tuple[str, str, int]]) -> list[StateChange]:
@@ -278,7 +283,7 @@ class LeaseLedger(TurnJournal):
         for key in keys:
             table = self.tables.pop(key)
             self.pull_progress.drop(key)
-            self._turns.pop((key[0], key[1]), None)
+            self._round_robin.pop((key[0], key[1]), None)
             if table is not None:
                 self._dirty.pop(table, None)
                 self.anchors.forget(table)
@@ -289,7 +294,7 @@ class LeaseLedger(TurnJournal):
     # Journal
 
     def apply(self, change: StateChange, base: int) -> None:
-        """A change read from the log or from a snapshot, while the store opens."""
+        """Apply a change that recovery has read from the log, or from a snapshot, in the segment at `base`."""
         key = journal.parse_key(change.key)
         if change.value is None:
             table = self.tables.pop(key)
@@ -298,7 +303,7 @@ class LeaseLedger(TurnJournal):
             return
         table = self.tables.live.get(key)
         if table is None:
-            # Where one rests, this value is all there is to say: after nothing but a floor everything is a change.
+            # An idle table has no offsets between floor and head, so this value holds all that has changed since.
             self.tables.pop(key)
             table = self.tables[key] = LeaseTable(*key, 0)
         journal.apply(table, change.value)
@@ -306,27 +311,27 @@ class LeaseLedger(TurnJournal):
             self._anchor(table, base)
 
     def recovered(self) -> None:
-        """All changes are applied: leases run on."""
+        """Rebuild the heaps and start the timer, when recovery has applied all changes."""
         for table in self.tables.live.values():
             journal.recovered(table)
             self._expiry.schedule(table)
 
     def stop(self) -> None:
-        """The store is closed: leases end without anybody noticing."""
+        """Stop the timer: the store is closed."""
         self._expiry.stop()
 
     @property
     def expired(self) -> int:
-        """Leases that have ended without being settled."""
+        """Leases that have ended without being settled, since the start."""
         return self._expiry.expired
 
     def leased(self) -> int:
-        """Leases now, free ones included."""
+        """Number of offsets between the floors and heads that are not settled: held leases and free ones."""
         return sum(len(table.leases) for table in self.tables.live.values())
 
 
 def _unleased(group: str, topic: str, receipt: Receipt, queue: Queue | None) -> Failure:
-    """Why a receipt beyond all leases is refused: RECEIPT_EXPIRED for one of before a reset, whose message comes again."""
+    """The failure of a receipt at or above the head: RECEIPT_EXPIRED when its message exists, since the group was reset."""
     past = queue is not None and receipt.queue_offset < queue.visible
     text = f"group {group} has no lease on offset {receipt.queue_offset} of {topic} queue {receipt.queue_id}"
     return Failure(ErrorCode.RECEIPT_EXPIRED if past else ErrorCode.RECEIPT_INVALID, text)

@@ -46,7 +46,7 @@ class OrderedCall(LeaseCall):
         legible = len(attempt_id) <= ATTEMPT_CHARS_MAX and "\n" not in attempt_id
         self.attempt_id = attempt_id if legible else ""
 
-    def take_from(self, table: LeaseTable, queue: Queue) -> bool:
+    def lease_from(self, table: LeaseTable, queue: Queue) -> bool:
         """Lease from one queue; True when the table has changed.
 
         `mine` are the leases of the same attempt, `out` the keys that leases of other attempts block.
@@ -85,7 +85,7 @@ class OrderedCall(LeaseCall):
         return changed
 
     def would_lease(self, table: LeaseTable, queue: Queue) -> bool:
-        """Whether `take_from` would lease a message. Counts the leases of the same attempt, not messages with a blocked key.
+        """Whether `lease_from` would lease a message. Counts the leases of the same attempt, not messages with a blocked key.
 
         Changes nothing but the cache of ordering keys.
         """

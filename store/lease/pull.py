@@ -1,4 +1,4 @@
-"""One pull of a queue that receivers share: it leases what it returns."""
+"""One pull of a queue with receivers: it leases what it returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEP: Final = 64
 
 
 class PullSource(call.RecordSource, Protocol):
-    """Where pulls get their messages, and what they need of the store."""
+    """What pulls need of the store."""
 
     def freed(self, group: str, topic: str) -> None:
         """Messages of `topic` can be leased again by `group`."""
@@ -31,7 +31,12 @@ class PullSource(call.RecordSource, Protocol):
 
 @final
 class PullCall:
-    """What is asked for, and what has been got so far. `changed`: the table has to be written."""
+    """One pull: the request, and the records leased so far.
+
+    changed    True when the table has changed and has to be journaled
+    _pop_ms    pop time of the leases
+    _records   records of the answer, `_size` bytes together
+    """
 
     __slots__ = (
         "_index", "_limit", "_max_bytes", "_now", "_pop_ms", "_queue", "_records", "_size", "_source", "_table", "_wanted",
@@ -61,9 +66,9 @@ class PullCall:
         self.changed = False
 
     def run(self, offset: int, backward: bool) -> ReadResult:
-        """Lease from `offset` on what nobody else has; `pop_ms` is that of these leases, 0 when there are none.
+        """Lease from `offset` on what no other member holds; `pop_ms` of the result is 0 when nothing was leased.
 
-        `backward`: first, and on its own, what came back before it (stray.py).
+        With `backward`, late returns come first, in an answer of their own (late_returns.py).
         """
         table, queue = self._table, self._queue
         first, end = queue.first, queue.visible
@@ -78,7 +83,7 @@ class PullCall:
         if table.ordered and any(not (lease.free or lease.pulled) for lease in table.leases.values()):
             return ReadResult("EMPTY", [], offset, first, end)
         while table.head < at:
-            # It was given out before anybody received here, or its reader says that it goes on behind it.
+            # The offset was read before the queue had receivers, or the member skips it: its next report settles it.
             self._hold(table.head, True)
         if backward:
             self._deliver_late_returns(offset)
@@ -93,7 +98,7 @@ class PullCall:
         return ReadResult("EMPTY" if blocked or next_offset == offset else "NO_MATCH", [], next_offset, first, end)
 
     def _deliver_late_returns(self, offset: int) -> None:
-        """What is free before `offset`, under a pop time of its own."""
+        """Lease free messages before `offset`, with a pop time of their own."""
         table = self._table
         late = late_returns.find(table, offset, self._limit)
         if not late:
@@ -111,7 +116,7 @@ class PullCall:
             late_returns.record_leased(table, taken)
 
     def _redeliver(self, at: int) -> int:
-        """What is below the head, and free or the puller's own. Where to go on when that is enough, else -1."""
+        """Lease what is free or held by the puller, from `at` to the head. The next offset when the answer is full, else -1."""
         table = self._table
         if at >= table.head:
             return -1
@@ -124,7 +129,7 @@ class PullCall:
         return -1
 
     def _record_or_skip(self, offset: int) -> bytes | None:
-        """The message at an offset that was leased before; None, and passed by, when it is gone or not wanted."""
+        """The record at an offset that was leased before; None when it is deleted or rejected: the offset is then settled."""
         found = self._source.records(self._index.rows(self._queue, offset, 1))
         if found and self._wants(found[0]):
             return found[0]
@@ -132,7 +137,7 @@ class PullCall:
         return None
 
     def _deliver_new(self, at: int) -> int:
-        """From the head on; where to go on."""
+        """Lease from the head on; the next offset."""
         table, queue = self._table, self._queue
         began = table.head
         while (
@@ -161,7 +166,7 @@ class PullCall:
         self.changed = True
 
     def _add(self, record: bytes, offset: int, attempt: bool) -> bool:
-        """Lease and return one message; False when there is no room for its bytes."""
+        """Lease one message and add its record to the answer; False when it would exceed the bytes of the answer."""
         if self._records and self._size + len(record) > self._max_bytes:
             return False
         attempts = self._hold(offset, attempt)

@@ -62,7 +62,7 @@ class LeaseTable:
         ordered          True when messages of one key are delivered one after the other
         keys             offset -> ordering key, for leased offsets whose key has been read
         attempt_pops     attempt id -> pop time of the leases that this attempt got, oldest first
-    Members that pull (sharing.py)
+    Members that pull (member_pulls.py)
         shared           True when receivers lease from this queue too: a member that pulls then leases what it reads
         puller           client id of the member that pulls, "" when unknown
         pull_offset      offset from which the puller is expected to pull next

@@ -1,4 +1,4 @@
-"""What the tables of one turn write, and who waits for it."""
+"""The journal of lease tables: at the end of a turn, one record for all changed tables, and the answers that wait for it."""
 
 from __future__ import annotations
 
@@ -20,30 +20,37 @@ from store.state.view import LEASE
 
 
 class JournalWriter(Protocol):
-    """Where it is written."""
+    """Writes the journal."""
 
     def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
-        """Write changes that hold in memory; tell when the write is made, and when it is durable."""
+        """Write changes that are made in memory already. `page` is called when they are written, `flushed` when durable."""
 
-    def wake(self) -> None:
-        """See to it that the ledger's `journal` is called at the end of this turn."""
+    def schedule_journal(self) -> None:
+        """Let TurnJournal.journal be called at the end of this turn."""
 
 
 class TurnJournal:
-    """Tables that have changed since the last turn ended. `anchors`: the segments that hold a table's newest whole value."""
+    """Lease tables, and those of them that have changed in this turn.
 
-    def __init__(self, index: QueueIndex, paper: JournalWriter) -> None:
+    tables          all lease tables
+    anchors         the segments that hold the newest whole value of live tables
+    _dirty          tables that have changed since the last turn, in the order of their first change
+    _when_written   (callback, result) to call when the journal of this turn is written
+    _when_synced    (callback, result) to call when it is durable
+    """
+
+    def __init__(self, index: QueueIndex, writer: JournalWriter) -> None:
         self._index = index
-        self._paper = paper
+        self._writer = writer
         self.anchors: Anchors[LeaseTable] = Anchors()
-        self.tables = LeaseTables(self._touch)
+        self.tables = LeaseTables(self._mark_changed)
         self._dirty: dict[LeaseTable, None] = {}
-        self._page: list[tuple[Callable[[Any], None], Any]] = []
-        self._flushed: list[tuple[Callable[[Any], None], Any]] = []
+        self._when_written: list[tuple[Callable[[Any], None], Any]] = []
+        self._when_synced: list[tuple[Callable[[Any], None], Any]] = []
 
     def journal(self, base: int) -> None:
-        """The end of a turn: one record for all tables that have changed, and the answers that wait for it."""
-        if not self._dirty and not self._page and not self._flushed:
+        """Write the changed tables of this turn as one record, into the segment at `base`."""
+        if not self._dirty and not self._when_written and not self._when_synced:
             return
         changes: list[StateChange] = []
         for table in self._dirty:
@@ -52,35 +59,35 @@ class TurnJournal:
             if is_whole:
                 self._anchor(table, base)
         self._dirty.clear()
-        page, self._page = self._page, []
-        flushed, self._flushed = self._flushed, []
-        self._paper.journaled(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
+        page, self._when_written = self._when_written, []
+        flushed, self._when_synced = self._when_synced, []
+        self._writer.journaled(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
 
-    def change_of(self, table: LeaseTable) -> StateChange:
-        """What has changed in `table`, to go into the log with something else; the turn's journal then leaves it out."""
+    def pending_change(self, table: LeaseTable) -> StateChange:
+        """The change of `table`, for the caller to append with another message; the journal of the turn leaves it out."""
         self._dirty.pop(table, None)
         value, _ = journal.changed_value(table)
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
 
     def _anchor(self, table: LeaseTable, base: int) -> None:
-        """The newest value of a table is whole, and in the segment at `base`."""
+        """Note that the segment at `base` holds the newest whole value of `table`; packs the table when it is idle."""
         if self.tables.make_idle(table, base):
             self.anchors.forget(table)
         else:
             self.anchors.touch(table, base)
 
     def needed_below(self, base: int, newest: int) -> list[StateChange]:
-        """What has to be written, into the segment at `newest`, before the segments before `base` may go.
+        """Changes to write into the segment at `newest` before the segments before `base` may be deleted.
 
-        Tables that are live are marked for this turn's journal.
+        Live tables are not among them: they are journaled at the end of this turn.
         """
         for table in self.anchors.below(base):
             table.whole_due = True
-            self._touch(table)
+            self._mark_changed(table)
         return self.tables.rewrite_idle(base, newest)
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
-        """(base of the segment of the newest value, all of the table), oldest first."""
+        """(base of the segment of the newest whole value, whole value) of all tables, oldest first."""
         live = (
             (base, StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), journal.whole_value(table)))
             for base, table in self.anchors.items()
@@ -88,17 +95,19 @@ class TurnJournal:
         yield from merge(live, self.tables.snapshot(), key=itemgetter(0))
 
     def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
-        """Tell `result` when this turn is written, at the level that `topic` promises."""
-        (self._flushed if self._index.flushed(topic) else self._page).append((done, result))
-        self._paper.wake()
+        """Call `done(result)` when the journal of this turn has reached the durability level of `topic`."""
+        (self._when_synced if self._index.flushed(topic) else self._when_written).append((done, result))
+        self._writer.schedule_journal()
 
-    def _touch(self, table: LeaseTable) -> None:
+    def _mark_changed(self, table: LeaseTable) -> None:
         if table not in self._dirty:
             self._dirty[table] = None
-            self._paper.wake()
+            self._writer.schedule_journal()
 
 
 def _answers(waiting: list[tuple[Callable[[Any], None], Any]]) -> Done:
+    """One callback for all (callback, result) of `waiting`; a failure replaces the results."""
+
     def answer(result: list[Placed] | Failure) -> None:
         for done, value in waiting:
             done(result if isinstance(result, Failure) else value)

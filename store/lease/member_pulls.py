@@ -1,9 +1,10 @@
-"""Members that pull, in groups that others receive in: one ledger for both (docs/decisions/0015-one-ledger.md).
+"""Pulls by members of a group, and their reports, with one ledger for members that pull and members that receive
+(docs/decisions/0015-one-ledger.md).
 
-nobody receives        a pull is a read, the group's position one number; who pulls, and how far, is a mark in memory
-somebody receives      what was pulled and not reported becomes leases of the puller; from then on a pull leases what it
+without receivers      a pull is a read, and the group's position is one number; the pull progress is in memory only
+with receivers         what was pulled and not reported becomes leases of the puller; from then on a pull leases what it
                        returns, and a report settles what the puller holds below it
-nobody receives any more, and all that is out is the puller's: one number again
+receivers have left    once all leases are the puller's, the queue has one number again
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ from store.queue.queue import Queue
 from store.reading import Reading
 
 RENEW_MS: Final = 30_000
+"""The leases of a puller are extended at most this often."""
 LATE_RETURN_MS: Final = 30_000
-"""A message behind a puller that reads the group's retry topic goes there when no receiver has taken it for so long."""
+"""A late return moves to the retry topic of its group when no receiver has leased it for this long."""
 LATE_RETURNS_PER_PULL_MAX: Final = 64
-"""How many of those one pull sends there."""
+"""Late returns that one pull moves to the retry topic."""
 NO_RECEIVER_MS: Final = 600_000
-"""A group in which nobody has received for so long is one of pullers."""
+"""A queue counts as one without receivers when none has asked for this long."""
 
 
 @final
-class Sharing:
-    """Pulls of members, their reports, and their end."""
+class StoredMemberPulls:
+    """The `MemberPulls` port over the ledger."""
 
     def __init__(
         self, ledger: LeaseLedger, index: QueueIndex, reading: Reading, clock: Clock, source: PullSource, held: HeldCalls
@@ -99,7 +101,7 @@ class Sharing:
             self._source.freed(group, topic)
 
     def _move_late_returns(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
-        """Messages that came back behind the puller, and that no receiver wants, go on in the group's retry topic."""
+        """Move late returns that no receiver leases to the group's retry topic; True when there were any."""
         table.expire(now)
         if table.last_receive_ms + LATE_RETURN_MS > now or not self._source.has_topic(retry_topic):
             return False
@@ -124,7 +126,7 @@ class Sharing:
         for topic, queue_id, offset in offsets:
             table = ledger.tables.get((group, topic, queue_id))
             if table is None or not table.shared:
-                # Where somebody has received once, a report that goes back is of a message that came back, or of old.
+                # Once a queue has had a receiver, a lower report may be outdated, or of a late return: it is ignored.
                 if table is None or not table.pop_ms or offset > table.floor:
                     plain.append((topic, queue_id, offset))
             elif failure is None:
