@@ -65,7 +65,7 @@ FOLDERS = {
     "gateway/usecase/publish": ("identity", "send"),
     "gateway/usecase/sessions": (
         "catchup", "delivery_leases", "group_dispatcher", "group_receive", "inbound", "mqtt_session", "outbound", "sessions",
-        "shared_subscriptions", "snapshot", "strategy",
+        "shared_subscriptions", "snapshot", "strategy", "will_publisher",
     ),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)

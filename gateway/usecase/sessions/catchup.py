@@ -66,12 +66,12 @@ class CatchUp:
     def resume(self, session: MqttSession) -> None:
         """The client has connected: send in-flight messages again, then missed messages, then new messages as they arrive."""
         session.finding_lag = True
-        taken = [slot for slot, flight in session.in_flight.items() if flight.taken]
-        session.to_resend.extend(slot for slot, flight in session.in_flight.items() if not flight.taken)
+        accepted = [slot for slot, flight in session.in_flight.items() if flight.accepted]
+        session.to_resend.extend(slot for slot, flight in session.in_flight.items() if not flight.accepted)
         for subscription in session.subscriptions.values():
             self._outbound.connect(session, subscription)
-        if taken and session.connection is not None:
-            session.connection.answer(DeliveriesAccepted(taken))
+        if accepted and session.connection is not None:
+            session.connection.answer(DeliveriesAccepted(accepted))
         self._find_lag(session, session.epoch, self._queues_of(session))
 
     def _queues_of(self, session: MqttSession) -> Iterator[QueueKey]:

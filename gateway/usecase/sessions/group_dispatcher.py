@@ -63,17 +63,17 @@ class UndeliveredMessage:
     record     the stored record
     stored     its encoded properties
     path       topic name that the message was published to
-    declined   members for which the message was too large; None: none
+    rejected   members for which the message was too large; None: none
     """
 
-    __slots__ = ("declined", "lease", "path", "record", "stored")
+    __slots__ = ("lease", "path", "record", "rejected", "stored")
 
     def __init__(self, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
         self.lease = lease
         self.record = record
         self.stored = stored
         self.path = path
-        self.declined: set[MqttSession] | None = None
+        self.rejected: set[MqttSession] | None = None
 
 
 @final
@@ -194,11 +194,11 @@ class GroupDispatcher:
             path = self._paths[origin] = path_in(self.topic, origin)
         return path
 
-    def decline(self, session: MqttSession, lease: DeliveryLease, record: bytes, path: str) -> None:
+    def reject(self, session: MqttSession, lease: DeliveryLease, record: bytes, path: str) -> None:
         """The message is too large for the member that it was delivered to: deliver it to another member."""
         view = Record(record)
         waiting = UndeliveredMessage(lease, view, view.properties, path)
-        waiting.declined = {session}
+        waiting.rejected = {session}
         self._callbacks.track(lease)
         self._pending.appendleft(waiting)
         self.pump()
@@ -224,8 +224,8 @@ class GroupDispatcher:
     @staticmethod
     def _able(wanting: list[Member], waiting: UndeliveredMessage) -> list[Member]:
         """Members for which the message is not too large. `wanting` itself when that is all, so that `choose` reorders it."""
-        declined = waiting.declined or ()
-        able = [member for member in wanting if member[0] not in declined and fits(member, waiting.record)]
+        rejected = waiting.rejected or ()
+        able = [member for member in wanting if member[0] not in rejected and fits(member, waiting.record)]
         return wanting if len(able) == len(wanting) else able
 
     def _matching(self, path: str) -> list[Member]:

@@ -68,11 +68,11 @@ class InFlightMessage:
     retained     RETAIN flag of the delivery
     identifiers  Subscription Identifiers of the delivery
     size         bytes of the record that count towards WINDOW_BYTES_MAX; 0 while the client is disconnected
-    taken        True: the client has sent PUBREC, and the message must not be sent again
+    accepted     True: the client has sent PUBREC, and the message must not be sent again
     lease        lease of a shared subscription; None: not shared, or settled
     """
 
-    __slots__ = ("identifiers", "lease", "level", "offset", "path", "queue", "retained", "size", "taken")
+    __slots__ = ("accepted", "identifiers", "lease", "level", "offset", "path", "queue", "retained", "size")
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class InFlightMessage:
         retained: bool,
         identifiers: tuple[int, ...],
         size: int = 0,
-        taken: bool = False,
+        accepted: bool = False,
         lease: DeliveryLease | None = None,
     ) -> None:
         self.lease = lease
@@ -94,7 +94,7 @@ class InFlightMessage:
         self.retained = retained
         self.identifiers = identifiers
         self.size = size
-        self.taken = taken
+        self.accepted = accepted
 
 
 @final
@@ -172,7 +172,7 @@ class MqttSession:
                           None: the message is stored
     outbox                deliveries that are sent at the end of the turn
     unstored_deliveries   EXACTLY_ONCE deliveries that are sent once the store has recorded their slots
-    unstored_takes        slots whose DeliveriesAccepted is sent once the store has recorded it
+    unstored_accepts      slots whose DeliveriesAccepted is sent once the store has recorded it
     dirty                 True: progress is newer in memory than in the store
     changed_topics        topics with positions that the store does not have
     to_resend             slots that this connection has not been sent yet, oldest first
@@ -182,10 +182,36 @@ class MqttSession:
     """
 
     __slots__ = (
-        "address", "baseline_ms", "catching_up", "changed_topics", "client_id", "connection", "dirty", "disconnected_ms",
-        "epoch", "expiry_s", "finding_lag", "in_flight", "in_flight_bytes", "lag", "leases", "match_cache", "missed",
-        "next_slot", "outbox", "packet_bytes_max", "positions", "received", "retained_scans", "shared_subscriptions",
-        "subscriptions", "to_resend", "unstored_deliveries", "unstored_takes", "will", "window",
+        "address",
+        "baseline_ms",
+        "catching_up",
+        "changed_topics",
+        "client_id",
+        "connection",
+        "dirty",
+        "disconnected_ms",
+        "epoch",
+        "expiry_s",
+        "finding_lag",
+        "in_flight",
+        "in_flight_bytes",
+        "lag",
+        "leases",
+        "match_cache",
+        "missed",
+        "next_slot",
+        "outbox",
+        "packet_bytes_max",
+        "positions",
+        "received",
+        "retained_scans",
+        "shared_subscriptions",
+        "subscriptions",
+        "to_resend",
+        "unstored_accepts",
+        "unstored_deliveries",
+        "will",
+        "window",
     )  # fmt: skip
 
     def __init__(self, client_id: str) -> None:
@@ -211,7 +237,7 @@ class MqttSession:
         self.received: dict[int, list[Callable[[Failure | None], None]] | None] = {}
         self.outbox: list[Delivery] = []
         self.unstored_deliveries: list[Delivery] = []
-        self.unstored_takes: list[int] = []
+        self.unstored_accepts: list[int] = []
         self.dirty = False
         self.changed_topics: dict[str, None] = {}
         self.to_resend: list[int] = []
@@ -279,7 +305,7 @@ class MqttSession:
         self.epoch += 1
         self.outbox.clear()
         self.unstored_deliveries.clear()
-        self.unstored_takes.clear()
+        self.unstored_accepts.clear()
         self.lag.clear()
         self.retained_scans.clear()
         self.missed.clear()

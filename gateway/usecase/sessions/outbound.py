@@ -175,7 +175,7 @@ class OutboundDelivery:
             if session.outbox:
                 items, session.outbox = session.outbox, []
                 connection.answer(Deliveries(items))
-            if session.unstored_deliveries or session.unstored_takes:
+            if session.unstored_deliveries or session.unstored_accepts:
                 self._record(session)
 
     # Acknowledgements
@@ -189,19 +189,19 @@ class OutboundDelivery:
         if session.durable:
             self.mark_dirty(session)
 
-    def take(self, session: MqttSession, slots: list[int]) -> None:
+    def accept(self, session: MqttSession, slots: list[int]) -> None:
         """Never send these deliveries again; answer when the store has recorded that. Free slots count as accepted."""
         for slot in slots:
             flight = session.in_flight.get(slot)
             if flight is not None:
-                flight.taken = True
-        session.unstored_takes += slots
+                flight.accepted = True
+        session.unstored_accepts += slots
         self.schedule(session)
 
     def _record(self, session: MqttSession) -> None:
         """Store the session's progress, then send the deliveries and DeliveriesAccepted events that wait for the record."""
         deliveries, session.unstored_deliveries = session.unstored_deliveries, []
-        takes, session.unstored_takes = session.unstored_takes, []
+        accepts, session.unstored_accepts = session.unstored_accepts, []
         epoch = session.epoch
 
         def done(failure: None | Failure) -> None:
@@ -214,8 +214,8 @@ class OutboundDelivery:
             self._take_over(session, deliveries)
             if deliveries:
                 connection.answer(Deliveries(deliveries))
-            if takes:
-                connection.answer(DeliveriesAccepted(takes))
+            if accepts:
+                connection.answer(DeliveriesAccepted(accepts))
 
         if session.durable:
             self._dirty.pop(session, None)

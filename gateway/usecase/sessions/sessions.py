@@ -1,15 +1,13 @@
-"""Sessions of clients that come and go: the verbs of domain.mqtt_session. See docs/decisions/0006-mqtt-sessions.md."""
+"""MQTT sessions: carries out the commands of domain.mqtt_session. See docs/decisions/0006-mqtt-sessions.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from domain import property as properties
 from domain.command import Command
 from domain.errors import Failure
 from domain.event import Refused
-from domain.message import Placed
 from domain.message_store import MessageStore
 from domain.mqtt_session import (
     AcceptDeliveries,
@@ -24,7 +22,6 @@ from domain.mqtt_session import (
     SessionTakenOver,
     Subscribe,
     Unsubscribe,
-    Will,
 )
 from domain.ports import Clock
 from domain.store_ports import StateChange
@@ -50,15 +47,20 @@ from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 from gateway.usecase.sessions.start_positions import StartPositions
 from gateway.usecase.sessions.subscription_changes import SubscriptionChanges
 from gateway.usecase.sessions.sys_topics import SysTopics
+from gateway.usecase.sessions.will_publisher import WillPublisher
 
 BASELINE_MARGIN_MS: Final = 10_000
-"""A message may have been stored this long before it became readable."""
+"""Longest time between storing a message and its becoming readable."""
 
 
 class Sessions:
     """Attach, Detach, Subscribe, Unsubscribe, SendOnce, Release, Confirm, Decline, Take; and the store's listener behind them.
 
-    A session that outlives its connection is written to the store before the client hears that it has one.
+    A session that outlives its connection is stored before the client is told that it has one.
+
+    sys_topics     status of the node under `$SYS/broker/`
+    filter_index   matches of the filters of disconnected sessions
+    attached_max   largest number of sessions connected at the same time, since the start
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class Sessions:
         log, metadata, state = store.log, store.metadata, store.state
         self._log, self._metadata, self._state = log, metadata, state
         self._clock = clock
-        self._sending = sending
+        self._wills = WillPublisher(state, clock, sending)
         leases = DeliveryLeases(store.leases, clock, dead_letters)
         self._outbound = OutboundDelivery(state, clock, leases.settle)
         start_positions = StartPositions(log, store.positions, metadata, clock)
@@ -103,51 +105,51 @@ class Sessions:
             Unsubscribe: self._for_attached(self._changes.unsubscribe),
             SendOnce: self._for_attached(self._inbound.send_once),
             ReleasePacketIds: self._for_attached(self._inbound.release),
-            ConfirmDeliveries: self._for_attached(lambda session, _, command: self._confirmed(session, command.slots)),
-            AcceptDeliveries: self._for_attached(lambda session, _, command: self._outbound.take(session, command.slots)),
-            RejectDeliveries: self._for_attached(self._decline),
+            ConfirmDeliveries: self._for_attached(lambda session, _, command: self._confirm(session, command.slots)),
+            AcceptDeliveries: self._for_attached(lambda session, _, command: self._outbound.accept(session, command.slots)),
+            RejectDeliveries: self._for_attached(self._reject),
         }
 
     def subscriptions_of(self, connection: ClientConnection) -> Sequence[MqttSubscription]:
-        """The filters of a session, those among them that it shares with others."""
+        """All subscriptions of a connection's session, shared subscriptions included."""
         session = self._attached.get(connection)
         return () if session is None else [*session.subscriptions.values(), *session.shared_subscriptions.values()]
 
     @property
     def subscription_count(self) -> int:
-        """How many filters of attached sessions there are, shared ones not among them."""
+        """Number of subscriptions of connected sessions, shared subscriptions excluded."""
         return self._outbound.subscription_count
 
     @property
     def oversize(self) -> int:
-        """How often a shared message was too large for every member that was there."""
+        """Number of messages of shared subscriptions that were too large for every member."""
         return self._shared.oversize
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """Messages that are not sent to their sessions any more, by reason (`catchup`)."""
+        """Messages lost to their sessions, by reason (`catchup`)."""
         return self._catch_up.lost
 
     @property
     def attached(self) -> int:
-        """How many sessions have a connection."""
+        """Number of connected sessions."""
         return len(self._attached)
 
     @property
     def recovering(self) -> bool:
-        """Not every session that was on record at the start has had its turn."""
+        """True while stored sessions are being recovered after the start."""
         return self._recovery.under_way
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """StoreListener."""
+        """StoreListener: records of one queue have become readable."""
         self._outbound.arrived(topic, queue_id, records)
         self.filter_index.arrived(topic, queue_id, records)
         self._shared.arrived(topic)
 
     def freed(self, group: str, topic: str) -> None:
-        """StoreListener: leases do not concern a session."""
+        """StoreListener: does nothing, since a GroupReceive waits for returned messages itself."""
 
-    # Coming
+    # Connecting
 
     def _attach(self, connection: ClientConnection, command: Attach) -> None:
         client_id = command.client_id
@@ -183,7 +185,7 @@ class Sessions:
             changes = [change for change in changes if change.key != snapshot.key(client_id, b"d")]
             changes.append(snapshot.definition(session))
         elif old is not None:
-            # It will end with this connection: nothing of it stays on record.
+            # The session now ends with its connection: remove it from the store.
             changes = snapshot.removal(self._state, client_id, session)
         epoch = session.epoch
 
@@ -203,15 +205,15 @@ class Sessions:
             done(None)
 
     def _end_session(self, session: MqttSession) -> list[StateChange]:
-        """The session is over: publish a will that is still pending, and say what of it is to be removed from the store."""
+        """End a session: publish its pending will. Returns the changes that remove the session from the store."""
         will, session.will = session.will, None
         if will is not None:
-            self._publish(will, [])
+            self._wills.publish(will, [])
         self._known.pop(session.client_id, None)
         self._outbound.forget(session)
         return snapshot.removal(self._state, session.client_id, session)
 
-    # Going
+    # Disconnecting
 
     def _detach(self, connection: ClientConnection, command: Detach) -> None:
         session = self._attached.get(connection)
@@ -226,8 +228,8 @@ class Sessions:
         if session is not None:
             self._disconnect(session, True)
 
-    def _disconnect(self, session: MqttSession, keep_will: bool) -> None:
-        """The connection of a session is gone."""
+    def _disconnect(self, session: MqttSession, publish_will: bool) -> None:
+        """The connection of a session has ended: store the session, or end it when it is not durable."""
         connection = session.connection
         if connection is None:
             return
@@ -240,11 +242,11 @@ class Sessions:
         session.disconnect()
         self._outbound.forget(session)
         session.disconnected_ms = self._clock.wall_ms()
-        if not keep_will:
+        if not publish_will:
             session.will = None
         if not session.durable:
             if session.will is not None:
-                self._publish(session.will, [])
+                self._wills.publish(session.will, [])
             session.will = None
             changes = snapshot.removal(self._state, session.client_id, None)
             if changes:
@@ -260,7 +262,7 @@ class Sessions:
         self._store_disconnected(session)
 
     def _advance(self, session: MqttSession, queue: tuple[str, int]) -> None:
-        """What there is in a queue that did not lag has been delivered: the session need not read it again."""
+        """Move the position to the end of a queue that did not lag: all its messages have been delivered."""
 
         def bounds(result: tuple[int, int] | Failure) -> None:
             if not isinstance(result, Failure) and session.connection is None:
@@ -270,7 +272,7 @@ class Sessions:
         self._log.bounds(queue[0], queue[1], bounds)
 
     def _store_disconnected(self, session: MqttSession) -> None:
-        """Write down a session that is without a connection, publishing its will when that is due."""
+        """Store a disconnected session, and publish its will when that is due."""
         self._known[session.client_id] = session
         will = session.will
         due = will is not None and will_ms(session) <= self._clock.wall_ms()
@@ -285,27 +287,12 @@ class Sessions:
 
         self._deadlines.add(session)
         if due and will is not None:
-            self._publish(will, changes, done)
+            self._wills.publish(will, changes, done)
         else:
             self._state.put(changes, done)
 
-    def _publish(self, will: Will, changes: list[StateChange], then: Callable[[object], None] | None = None) -> None:
-        """Append a will, and `changes` in the same commit; where the will is refused, `changes` alone."""
-        message = will.message
-        if will.expiry_s >= 0:
-            expire_ms = self._clock.wall_ms() + 1000 * will.expiry_s
-            message.properties = properties.with_values(message.properties, {properties.HG_EXPIRE_MS: str(expire_ms)})
-
-        def done(result: list[Placed] | Failure) -> None:
-            if isinstance(result, Failure) and changes:
-                self._state.put(changes, then)
-            elif then is not None:
-                then(None)
-
-        self._sending.submit([message], done, changes)
-
     def _due(self, client_id: str) -> None:
-        """The time of a session that was away has come: of its will, of its end, or of nothing, since it has returned."""
+        """The deadline of a disconnected session: end it or publish its will. Does nothing when the client has reconnected."""
         if client_id in self._known:
             return
         session = snapshot.load(self._state, client_id)
@@ -321,7 +308,7 @@ class Sessions:
             self._deadlines.add(session)
 
     def _recover(self, found: MqttSession) -> None:
-        """This one was on record when the node started: if it had a connection when that stopped, it has lost it now."""
+        """Recover a stored session after a start. If it was connected when the node stopped, it is disconnected now."""
         subscriptions = found.subscriptions.values()
         self.filter_index.acquire(subscriptions)
         self._replay.add_session(found.client_id, subscriptions)
@@ -334,7 +321,7 @@ class Sessions:
             self._shared.recover(session)
             self._store_disconnected(session)
 
-    # Verbs of a session that is attached; of any other they are dropped, with its connection
+    # Commands of connected sessions; those of connections without a session are ignored
 
     def _for_attached(self, act: Callable[[MqttSession, ClientConnection, Any], None]) -> Verb:
         def verb(connection: ClientConnection, command: Any) -> None:
@@ -344,14 +331,14 @@ class Sessions:
 
         return verb
 
-    def _confirmed(self, session: MqttSession, slots: list[int]) -> None:
+    def _confirm(self, session: MqttSession, slots: list[int]) -> None:
         self._outbound.confirm(session, slots)
         self._catch_up.catch_up(session)
         if session.shared_subscriptions:
             self._shared.pump(session)
 
-    def _decline(self, session: MqttSession, _connection: ClientConnection, command: RejectDeliveries) -> None:
+    def _reject(self, session: MqttSession, _connection: ClientConnection, command: RejectDeliveries) -> None:
         flights = [session.in_flight.get(delivery.slot) for delivery in command.items]
         self._catch_up.lost[TOO_LARGE] += sum(flight is not None and flight.lease is None for flight in flights)
-        self._shared.decline(session, command.items)
-        self._confirmed(session, [delivery.slot for delivery in command.items])
+        self._shared.reject(session, command.items)
+        self._confirm(session, [delivery.slot for delivery in command.items])

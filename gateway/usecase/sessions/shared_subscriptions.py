@@ -1,4 +1,7 @@
-"""Sessions as members of consumer groups: the same groups, and the same ledger, as receivers of every other protocol."""
+"""Shared subscriptions (MQTT 5, 4.8.2): sessions as members of consumer groups, beside consumers of other protocols.
+
+See docs/decisions/0012-shared-subscriptions.md.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +33,16 @@ from gateway.usecase.sessions.start_positions import StartPositions
 from gateway.usecase.sessions.strategy import Member, strategy_of
 
 WILDCARD_TOPICS_MAX: Final = 256
-"""Topics that a group can follow by filters that begin with a wildcard."""
+"""Topics from which a group can get messages by subscriptions that begin with a wildcard."""
 Then = Callable[[Failure | None], None]
 log = logging.getLogger("headgate.sessions")
 
 
 class SharedSubscriptions:
-    """Lines by group and topic. A filter that begins with a wildcard has one in every topic, and joins those that come.
+    """One dispatcher for each group and topic. A subscription that begins with a wildcard joins those of all topics.
 
-    oversize   how often a message was too large for every member that was there
+    oversize   number of messages that were too large for every member
+    track      renews a lease until it ends
     """
 
     def __init__(
@@ -71,12 +75,12 @@ class SharedSubscriptions:
         self._known: set[str] = set()
         self.oversize = 0
 
-    # Coming and going
+    # Members
 
     def prepare(self, subscription: MqttSubscription, done: Then) -> None:
-        """Make the group, and let it begin here where it has no position yet: what there is is not for it, what comes is.
+        """Create the group if it does not exist, and set its start position in topics where it has none.
 
-        GROUP_ILLEGAL, GROUP_NOT_FOUND, NOT_ALLOWED; QUOTA for more than WILD_TOPICS_MAX topics; what the store refused.
+        Failures: GROUP_ILLEGAL, GROUP_NOT_FOUND, NOT_ALLOWED; QUOTA for more than WILDCARD_TOPICS_MAX topics; the store's.
         """
 
         def ready(group: Group | Failure) -> None:
@@ -86,7 +90,7 @@ class SharedSubscriptions:
                 done(Failure(ErrorCode.NOT_ALLOWED, f"group {group.name} may not consume"))
             else:
                 topics = self._topics(subscription.pattern)
-                # Where members are there is nothing to begin: a line without a position is of a topic that has come since.
+                # Topics with a dispatcher need no start position: the group starts at their first message if it has none.
                 dispatchers = self._dispatchers.get(group.name, {})
                 if len(topics) > WILDCARD_TOPICS_MAX:
                     done(Failure(ErrorCode.QUOTA, f"a group can follow {WILDCARD_TOPICS_MAX} topics by wildcard"))
@@ -97,14 +101,14 @@ class SharedSubscriptions:
         self._groups.ensure(subscription.group, ready)
 
     def _topics(self, pattern: str) -> list[str]:
-        """Topics that exist and can have messages for `pattern`."""
+        """Existing topics that may have messages for `pattern`."""
         name = topic_of_filter(pattern)
         if name == "":
             return [topic.name for topic in self._metadata.topics() if is_routed(topic.name)]
         return [name] if self._metadata.topic(name) is not None else []
 
     def join(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """The session is a member from now on."""
+        """Make the session a member of the group."""
         self._join(session, subscription)
         self._register(session)
 
@@ -119,7 +123,7 @@ class SharedSubscriptions:
             self._join_wildcard(session, subscription, topic)
 
     def _register(self, session: MqttSession) -> None:
-        """What tools and the other members of its groups see of it."""
+        """Register the session's memberships, which tools and other consumers of the groups see."""
         connection = session.connection
         if connection is None:
             return
@@ -152,7 +156,7 @@ class SharedSubscriptions:
         return dispatcher
 
     def leave(self, session: MqttSession, subscription: MqttSubscription) -> None:
-        """The session has unsubscribed; what is under way to it stays under way."""
+        """The session has unsubscribed. Its in-flight messages stay in flight."""
         back, dispatchers = self._leave(session, subscription)
         self._leases.give_back(back)
         self._register(session)
@@ -160,7 +164,7 @@ class SharedSubscriptions:
             dispatcher.pump()
 
     def _leave(self, session: MqttSession, subscription: MqttSubscription) -> tuple[list[DeliveryLease], list[GroupDispatcher]]:
-        """(leases that go back, lines that go on without the member)."""
+        """(leases to give back, dispatchers that still have members)."""
         self._wildcards.pop((session, subscription.name), None)
         dispatchers = self._dispatchers.get(subscription.group, {})
         back: list[DeliveryLease] = []
@@ -177,18 +181,18 @@ class SharedSubscriptions:
         return back, left
 
     def resume(self, session: MqttSession) -> None:
-        """The session has got a connection."""
+        """The client has connected: join all groups of the session."""
         for subscription in session.shared_subscriptions.values():
             self._join(session, subscription)
         if session.shared_subscriptions:
             self._register(session)
 
     def disconnect(self, session: MqttSession) -> None:
-        """The connection is gone: the others get what it has not confirmed.
+        """The connection has ended: return unconfirmed messages to the groups for redelivery to other members.
 
-        Not what it was sent to be delivered exactly once (MQTT 5, 4.8.2): when the session ends with its connection,
-        that goes to the dead-letter topic, unless the client has taken it over. All that goes back does so in one step,
-        before the lines ask for more: what comes next is the first of it.
+        EXACTLY_ONCE messages that were sent must not go to another client (MQTT 5, 4.8.2). When the session ends with its
+        connection, those that the client has not accepted go to the dead-letter topic. All returns are made in one step,
+        before the dispatchers lease again, so that redelivery keeps the order.
         """
         back: list[DeliveryLease] = []
         dispatchers: list[GroupDispatcher] = []
@@ -205,7 +209,7 @@ class SharedSubscriptions:
             dispatcher.pump()
 
     def _free_leased_slots(self, session: MqttSession) -> list[DeliveryLease]:
-        """Free the slots of what it has from groups; the leases of it that go back."""
+        """Free the slots of messages with a lease. Returns the leases to give back, and ends the others."""
         unsent = {delivery.slot for delivery in (*session.outbox, *session.unstored_deliveries)}
         back: list[DeliveryLease] = []
         for slot, flight in list(session.in_flight.items()):
@@ -215,16 +219,16 @@ class SharedSubscriptions:
             assert lease is not None
             if flight.level != EXACTLY_ONCE or slot in unsent or session.durable:
                 back.append(lease)
-            elif flight.taken:
+            elif flight.accepted:
                 self._leases.settle(lease)
             else:
                 self._leases.dead_letter(lease)
         return back
 
     def recover(self, session: MqttSession) -> None:
-        """The node was killed while this session had a connection: its leases are still there.
+        """The node stopped without closing this session's connection: end the leases that are stored with the session.
 
-        What it was to deliver exactly once is on record with it, and stays with it.
+        EXACTLY_ONCE messages are stored with the session and stay in flight to its client; others go back to the groups.
         """
         back: list[DeliveryLease] = []
         for slot, flight in list(session.in_flight.items()):
@@ -243,7 +247,7 @@ class SharedSubscriptions:
     # Events
 
     def arrived(self, topic: str) -> None:
-        """Something has come to `topic`, which may be new."""
+        """A message has arrived in `topic`, which may be a new topic."""
         if self._without_topic:
             for dispatcher in self._without_topic.pop(topic, {}):
                 dispatcher.pump()
@@ -254,37 +258,37 @@ class SharedSubscriptions:
                     self._join_wildcard(session, subscription, topic)
 
     def pump(self, session: MqttSession) -> None:
-        """Slots have become free."""
+        """The member can take messages again: slots have become free, or its client reads."""
         for subscription in session.shared_subscriptions.values():
             name = topic_of_filter(subscription.pattern)
             dispatchers = self._dispatchers.get(subscription.group, {})
             for dispatcher in [dispatchers[name]] if name in dispatchers else list(dispatchers.values()) if name == "" else []:
                 dispatcher.pump()
 
-    # What lines need
+    # DispatcherCallbacks
 
     def receive(self, connection: ClientConnection, command: Receive) -> None:
-        """Desk.receive."""
+        """Carry out a Receive command."""
         self._receive(connection, command)
 
     def strategy(self, group: str) -> str:
-        """Desk.strategy."""
+        """The group's present strategy."""
         found = self._metadata.group(group)
         return strategy_of(found.attributes if found is not None else {}, self._policy.share_strategy)
 
     def after_answers(self, then: Callable[[], None]) -> None:
-        """Desk.after_answers: the store answers in the order in which it was asked."""
+        """Call `then` after all answers that are under way: the store answers in the order of the requests."""
         self._log.append([], lambda _: then())
 
     def too_large(self, lease: DeliveryLease) -> None:
-        """Desk.unfit: a failed attempt, as the group's retries go; a member that can take it may have come by the next."""
+        """Return the message with the delay of the group's retry policy: a later attempt may find a suitable member."""
         self.oversize += 1
         group = self._metadata.group(lease.group)
         lease.delay_ms = group.retry.delay_ms(lease.attempt - 1) if group is not None else 0
         self._leases.give_back([lease])
 
-    def decline(self, session: MqttSession, items: Sequence[Delivery]) -> None:
-        """Deliveries that are too large for this client: what is a group's goes to another member."""
+    def reject(self, session: MqttSession, items: Sequence[Delivery]) -> None:
+        """Deliveries exceed the Maximum Packet Size of this client: offer those of groups to other members."""
         for delivery in items:
             lease = session.free_slot(delivery.slot)
             if lease is None:
@@ -292,17 +296,17 @@ class SharedSubscriptions:
             path = delivery.routed.path
             for dispatcher in self._dispatchers.get(lease.group, {}).values():
                 if dispatcher.topic == topic_of_path(path):
-                    dispatcher.decline(session, lease, delivery.routed.record.data, path)
+                    dispatcher.reject(session, lease, delivery.routed.record.data, path)
                     break
             else:
                 self._leases.give_back([lease])
 
     def give_back(self, leases: Sequence[DeliveryLease]) -> None:
-        """Desk.give_back."""
+        """Return messages to their groups for redelivery."""
         self._leases.give_back(leases)
 
     def deliver_to(self, member: Member, lease: DeliveryLease, record: Record, stored: bytes, path: str) -> None:
-        """Desk.hand: what its sender or the filter promises no acknowledgement for is settled by being sent."""
+        """Deliver a message to a member. At AT_MOST_ONCE it is settled at once: no acknowledgement follows."""
         session, subscription = member
         level = min(level_of(stored), subscription.level)
         routed = RoutedRecord(record, stored, path, level)
@@ -318,7 +322,7 @@ class SharedSubscriptions:
             self._outbound.deliver(session, flight, routed)
 
     def refused(self, dispatcher: GroupDispatcher, code: ErrorCode) -> None:
-        """Desk.refused: a topic may come, anything else may be over in a second."""
+        """Try again when the topic has been created, after other refusals in a second."""
         if code is ErrorCode.TOPIC_NOT_FOUND:
             self._without_topic.setdefault(dispatcher.topic, {})[dispatcher] = None
         else:

@@ -62,7 +62,7 @@ def progress(session: MqttSession) -> list[StateChange]:
     flights: list[bytes] = []
     for slot, flight in session.in_flight.items():
         lease = flight.lease
-        flags = flight.level | flight.taken << 2 | flight.retained << 3 | (_CLAIMED if lease is not None else 0)
+        flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_CLAIMED if lease is not None else 0)
         topic, queue_id = flight.queue
         flights.append(_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
         flights += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]

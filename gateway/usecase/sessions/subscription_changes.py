@@ -1,4 +1,4 @@
-"""What a session has subscribed to: filters come, are replaced and go, and show the latest values that they match."""
+"""SUBSCRIBE and UNSUBSCRIBE of a session."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from gateway.usecase.sessions.mqtt_session import MqttSession
 from gateway.usecase.sessions.outbound import OutboundDelivery
 from gateway.usecase.sessions.shared_subscriptions import SharedSubscriptions
 
-INTERESTS_MAX: Final = 1_024
+SUBSCRIPTIONS_MAX: Final = 1_024
+"""Subscriptions of one session, shared subscriptions included."""
 
 
 class SubscriptionChanges:
-    """Subscribe and Unsubscribe of attached sessions."""
+    """Subscribe and Unsubscribe of connected sessions."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class SubscriptionChanges:
         self._catch_up = catch_up
 
     def subscribe(self, session: MqttSession, connection: ClientConnection, command: Subscribe) -> None:
-        """Add or replace filters; deliver by them at once, and what they retain once they are on record."""
+        """Add or replace subscriptions. New messages are delivered at once, retained messages after the answer."""
         outcomes: list[Failure | None] = []
         added: list[tuple[MqttSubscription, bool]] = []
         shared: list[tuple[int, MqttSubscription]] = []
@@ -102,9 +103,9 @@ class SubscriptionChanges:
         one_less()
 
     def _add(self, session: MqttSession, subscription: MqttSubscription) -> bool:
-        """Put one filter in; True when its pattern is new."""
+        """Add one subscription; True when its pattern is new."""
         old = session.subscriptions.pop(subscription.pattern, None)
-        # What came while it was not to be kept for this session is not for it either.
+        # At AT_MOST_ONCE missed messages are lost: the new subscription does not bring them back.
         kept = old is not None and old.level > AT_MOST_ONCE
         subscription.since = old.since if old is not None and kept else self._outbound.log_end
         session.subscriptions[subscription.pattern] = subscription
@@ -121,7 +122,7 @@ class SubscriptionChanges:
         return old is None
 
     def _begin(self, session: MqttSession, name: str) -> None:
-        """Note where the queues of a topic end now: what is there already is not for this session."""
+        """Set the session's positions in a topic to the present ends: older messages are not for this session."""
         topic = self._metadata.topic(name)
         if topic is None:
             return
@@ -138,7 +139,7 @@ class SubscriptionChanges:
         self._log.bounds(queue[0], queue[1], bounds)
 
     def unsubscribe(self, session: MqttSession, connection: ClientConnection, command: Unsubscribe) -> None:
-        """Take filters out; what is under way already stays under way."""
+        """Remove subscriptions. In-flight messages stay in flight (MQTT 5, 3.10.4)."""
         found: list[bool] = []
         for pattern in command.patterns:
             share = session.shared_subscriptions.pop(pattern, None)
@@ -161,13 +162,13 @@ class SubscriptionChanges:
 
 
 def _refusal(session: MqttSession, subscription: MqttSubscription) -> Failure | None:
-    """Why a filter cannot be had, or None."""
+    """Why a subscription is refused; None: it is not."""
     pattern = subscription.pattern
     if subscription.refused is not None:
         return subscription.refused
     if not is_filter(pattern):
         return Failure(ErrorCode.FILTER_ILLEGAL, f"{pattern!r} is not a topic filter")
     known = subscription.name in (session.shared_subscriptions if subscription.group else session.subscriptions)
-    if not known and len(session.subscriptions) + len(session.shared_subscriptions) >= INTERESTS_MAX:
-        return Failure(ErrorCode.QUOTA, f"a session may have {INTERESTS_MAX} filters")
+    if not known and len(session.subscriptions) + len(session.shared_subscriptions) >= SUBSCRIPTIONS_MAX:
+        return Failure(ErrorCode.QUOTA, f"a session may have {SUBSCRIPTIONS_MAX} filters")
     return None

@@ -49,7 +49,7 @@ def sessions(draw: st.DrawFn) -> MqttSession:
         identifiers = tuple(draw(st.lists(st.integers(1, 268_435_455), max_size=2)))
         place, offset = (draw(st.sampled_from(["t", "u"])), draw(st.integers(0, 7))), draw(st.integers(0, 1 << 50))
         out.in_flight[slot] = InFlightMessage(draw(st.integers(1, 2)), place, offset, path, draw(st.booleans()), identifiers)
-        out.in_flight[slot].taken = draw(st.booleans())
+        out.in_flight[slot].accepted = draw(st.booleans())
     for topic in ("t", "u"):
         if draw(st.booleans()):
             out.positions[(topic, draw(st.integers(0, 7)))] = draw(st.integers(0, 1 << 50))
@@ -67,7 +67,7 @@ def facts(session: MqttSession) -> object:
         session.client_id, session.expiry_s, session.disconnected_ms, session.baseline_ms, session.positions,
         [[getattr(each, name) for name in MqttSubscription.__slots__] for each in session.subscriptions.values()],
         [
-            (slot, flight.level, flight.queue, flight.offset, flight.path, flight.retained, flight.identifiers, flight.taken)
+            (slot, flight.level, flight.queue, flight.offset, flight.path, flight.retained, flight.identifiers, flight.accepted)
             for slot, flight in session.in_flight.items()
         ],
         will and (will.delay_s, will.expiry_s),
