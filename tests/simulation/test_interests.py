@@ -12,7 +12,7 @@ from domain.lite import LiteAction, OffsetOption, OffsetOptionType, ReceiveLite,
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World
 
 PARENT, GROUP = "sessions", "agents"
@@ -24,14 +24,14 @@ class Subscriber:
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
-        self.ear = Ear("grpc")
+        self.recorder = EventRecorder("grpc")
 
     def ask(self, command: object) -> list[Event]:
-        """One command, and what is heard within 50 ms."""
+        """One command, and what is recorded within 50 ms."""
         assert self.world.parts is not None
-        self.world.parts.handler.handle(self.ear.connection, command)  # type: ignore[arg-type]
+        self.world.parts.handler.handle(self.recorder.connection, command)  # type: ignore[arg-type]
         self.world.clock.run_for(50)
-        return self.ear.take()
+        return self.recorder.take()
 
     def has(
         self,
@@ -40,9 +40,9 @@ class Subscriber:
         start: OffsetOption | None = None,
     ) -> list[Event]:
         """Say which lite topics it subscribes to -> what it was told besides."""
-        heard = self.ask(SyncSubscription(1, self.name, GROUP, PARENT, action, list(names), start))
-        assert any(isinstance(event, Done) for event in heard), heard
-        return [event for event in heard if not isinstance(event, Done)]
+        recorded = self.ask(SyncSubscription(1, self.name, GROUP, PARENT, action, list(names), start))
+        assert any(isinstance(event, Done) for event in recorded), recorded
+        return [event for event in recorded if not isinstance(event, Done)]
 
     def send(self, name: str, body: str) -> None:
         """Send to a lite topic."""
@@ -51,8 +51,8 @@ class Subscriber:
 
     def take(self, name: str = "") -> list[str]:
         """Receive, and settle where `name` says in which lite topic."""
-        heard = self.ask(ReceiveLite(1, self.name, GROUP, PARENT, 8, 10_000))
-        (event,) = (event for event in heard if isinstance(event, Received))
+        recorded = self.ask(ReceiveLite(1, self.name, GROUP, PARENT, 8, 10_000))
+        (event,) = (event for event in recorded if isinstance(event, Received))
         receipts = [leased.receipt for leased in event.messages]
         if receipts and name:
             assert self.ask(Acknowledge(1, GROUP, queue_name(PARENT, name), receipts)) == [Settled(1, [None] * len(receipts))]
@@ -86,14 +86,14 @@ def test_an_idle_lite_topic_ends_and_begins_anew(faults: str) -> None:
         world.clock.run_for(9 * MINUTE_MS)
         if faults != "none":
             world.again(power=faults == "power")
-            client.ear = Ear("grpc")
+            client.recorder = EventRecorder("grpc")
         client.send("busy", "more")
     assert names(world) == ["busy", "idle"], "27 minutes"
     world.clock.run_for(7 * MINUTE_MS)
     assert names(world) == ["busy"]
     if faults != "none":
         world.again(power=faults == "power")
-        client.ear = Ear("grpc")
+        client.recorder = EventRecorder("grpc")
     assert names(world) == ["busy"]
     client.has("idle")
     assert client.take() == [], "it went with its messages"
@@ -108,13 +108,13 @@ def test_an_exclusive_lite_topic_goes_to_who_asks_last() -> None:
     one.send("x", "1")
     assert one.take("x") == ["1"]
     assert two.has("x", action=LiteAction.PARTIAL_ADD) == []
-    assert [type(event).__name__ for event in one.ear.take()], "the other one is told"
+    assert [type(event).__name__ for event in one.recorder.take()], "the other one is told"
     one.send("x", "2")
     assert one.take() == []
     assert two.take("x") == ["2"]
     assert one.has("x"), "all that it has does not take it back, and it is told again"
     world.again()
-    one.ear, two.ear = Ear("grpc"), Ear("grpc")
+    one.recorder, two.recorder = EventRecorder("grpc"), EventRecorder("grpc")
     two.has("x")
     one.send("x", "3")
     assert (one.take(), two.take("x")) == ([], ["3"])
@@ -146,7 +146,7 @@ def test_where_a_subscription_begins_over_a_kill(start: OffsetOptionType) -> Non
     value = {OffsetOptionType.TAIL: 1, OffsetOptionType.OFFSET: 2}.get(start, 0)
     client.has("x", action=LiteAction.PARTIAL_ADD, start=OffsetOption(start, value))
     world.again(power=True)
-    client.ear = Ear("grpc")
+    client.recorder = EventRecorder("grpc")
     client.has("x")
     wanted = {
         OffsetOptionType.MIN: ["0", "1", "2", "3"],

@@ -18,7 +18,7 @@ from domain.lite import LiteAction, ReceiveLite, SyncSubscription
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.world import World
 
 PARENT, GROUP = "sessions", "agents"
@@ -32,7 +32,7 @@ class Agent:
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
         self.chance = random.Random(seed)
-        self.ear = Ear("grpc")
+        self.recorder = EventRecorder("grpc")
         self.sent: dict[str, list[int]] = {name: [] for name in NAMES}
         self.acknowledged: dict[str, list[int]] = {name: [] for name in NAMES}
         self.unsure: dict[str, set[int]] = {name: set() for name in NAMES}
@@ -40,13 +40,13 @@ class Agent:
 
     def ask(self, command: object, ms: float = 30) -> list[object]:
         assert self.world.parts is not None
-        self.world.parts.handler.handle(self.ear.connection, command)  # type: ignore[arg-type]
+        self.world.parts.handler.handle(self.recorder.connection, command)  # type: ignore[arg-type]
         self.world.clock.run_for(ms)
-        return list(self.ear.take())
+        return list(self.recorder.take())
 
     def connect(self) -> None:
         """A new connection, and everything that the client has."""
-        self.ear = Ear("grpc")
+        self.recorder = EventRecorder("grpc")
         self.ask(SyncSubscription(1, "c", GROUP, PARENT, LiteAction.COMPLETE_ADD, NAMES))
 
     def send(self) -> None:

@@ -14,7 +14,7 @@ from domain.errors import Failure
 from domain.message import Message, Placed
 from domain.record import Record
 from domain.transaction import Recalled, RecallMessage
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.simulation.transactor import COMMIT, Transactor
 from tests.simulation.world import World
 
@@ -81,10 +81,10 @@ def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> Non
     world.clock.run_for(100)
     placed = found[0]
     assert isinstance(placed, list)
-    ear = Ear()
-    world.parts.handler.handle(ear.connection, RecallMessage(1, TOPIC, placed[1].recall_handle))
+    recorder = EventRecorder()
+    world.parts.handler.handle(recorder.connection, RecallMessage(1, TOPIC, placed[1].recall_handle))
     world.clock.run_for(100)
-    assert ear.take() == [Recalled(1, "gone")]
+    assert recorder.take() == [Recalled(1, "gone")]
     for _ in range(10):
         world.kill(power=False)
         world.clock.step_wall(29 * DAY_MS)

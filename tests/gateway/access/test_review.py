@@ -15,7 +15,7 @@ from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, LongPolls
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite import stage as lite_stage
 from tests.gateway.usecase.lite.stage import place
 from tests.store.clock import VirtualClock
@@ -104,10 +104,10 @@ def test_a_watch_that_is_not_granted_any_more_is_refused_and_hears_nothing_more(
         watches.arrived(topic, 0, [encode(Message(topic, b"x", b""), 0, 0, 0, LOCAL_HOST)])
     clock.run_for(1)
     assert [type(event) for event in driver.events] == [WatchStarted, WatchStarted, Refused, WatchedMessages]
-    refused, heard = driver.events[2:]
+    refused, recorded = driver.events[2:]
     assert isinstance(refused, Refused)
-    assert isinstance(heard, WatchedMessages)
-    assert (refused.ticket, refused.failure, heard.ticket) == ("a", GONE, "b")
+    assert isinstance(recorded, WatchedMessages)
+    assert (refused.ticket, refused.failure, recorded.ticket) == ("a", GONE, "b")
     assert watches.watching == 1
 
 
@@ -119,38 +119,38 @@ def test_a_notification_poll_that_is_not_granted_any_more_is_refused(bench: Benc
     )
     bench.handler.add(inspecting)
     bench.ask(PutTopic(1, Topic("T", 2, 2)))
-    ear, other = Ear(), Ear()
-    assert bench.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    recorder, other = EventRecorder(), EventRecorder()
+    assert bench.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), recorder) == []
     assert bench.ask(AwaitMessages(2, "h", "T", wait_ms=5_000), other) == []
     assert inspecting.review in bench.handler.reviews
     inspecting.review(lambda _, command: GONE if command.group == "g" else None)  # type: ignore[attr-defined]
-    assert ear.take() == [Refused(1, GONE)]
-    assert ear.connection.on_close == []
+    assert recorder.take() == [Refused(1, GONE)]
+    assert recorder.connection.on_close == []
     bench.send("T", "first")
-    assert (ear.take(), other.take()) == ([], [MessagesWaiting(2, True)])
+    assert (recorder.take(), other.take()) == ([], [MessagesWaiting(2, True)])
 
 
 def test_a_poll_of_lite_topics_that_is_not_granted_any_more_is_refused_and_takes_nothing(place: Bench) -> None:
-    ear = Ear()
-    lite_stage.subscribe(place, ear, "c", "a")
-    assert place.ask(lite_stage.poll(wait_ms=5_000), ear) == []
+    recorder = EventRecorder()
+    lite_stage.subscribe(place, recorder, "c", "a")
+    assert place.ask(lite_stage.poll(wait_ms=5_000), recorder) == []
     for review in place.handler.reviews:
         review(lambda _, command: GONE if isinstance(command, ReceiveLite) else None)
-    assert ear.take() == [Refused(7, GONE)]
+    assert recorder.take() == [Refused(7, GONE)]
     lite_stage.send(place, "a", "1")
-    assert ear.take() == []
-    assert lite_stage.told(place.ask(lite_stage.poll(), ear)) == ["1"]
+    assert recorder.take() == []
+    assert lite_stage.told(place.ask(lite_stage.poll(), recorder)) == ["1"]
 
 
 def test_many_polls_of_lite_topics_are_judged_so_many_a_turn(place: Bench) -> None:
-    ears = [Ear() for _ in range(REVIEWED_PER_TURN // 50 + 2)]
-    for number, ear in enumerate(ears):
-        lite_stage.subscribe(place, ear, f"c{number}", "a")
+    recorders = [EventRecorder() for _ in range(REVIEWED_PER_TURN // 50 + 2)]
+    for number, recorder in enumerate(recorders):
+        lite_stage.subscribe(place, recorder, f"c{number}", "a")
         for _ in range(50):
-            place.handler.handle(ear.connection, lite_stage.poll(f"c{number}", wait_ms=5_000))
+            place.handler.handle(recorder.connection, lite_stage.poll(f"c{number}", wait_ms=5_000))
     place.clock.run_for(1)
     for review in place.handler.reviews:
         review(lambda _, __: GONE)
-    assert sum(len(ear.heard) for ear in ears) == REVIEWED_PER_TURN
+    assert sum(len(recorder.recorded) for recorder in recorders) == REVIEWED_PER_TURN
     place.clock.run_for(10)
-    assert sum(len(ear.heard) for ear in ears) == 50 * len(ears)
+    assert sum(len(recorder.recorded) for recorder in recorders) == 50 * len(recorders)

@@ -15,7 +15,7 @@ from domain.filter.sql import SqlFilter
 from domain.message import Message
 from domain.record import Record
 from tests.gateway.usecase.bench import Bench, bench, bodies, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -119,20 +119,20 @@ def test_pull_counts_only_what_matches_against_its_bounds(bench: Bench) -> None:
 
 def test_a_waiting_pull_sleeps_through_what_it_does_not_want(bench: Bench) -> None:
     send(bench, "first", color="blue")
-    ear = Ear()
+    recorder = EventRecorder()
     asked = Pull(1, "g", "t", 0, 0, 32, 0, wait_ms=10_000, filter=sql("color = 'red'"))
-    assert bench.ask(asked, ear) == []
+    assert bench.ask(asked, recorder) == []
     send(bench, "second", color="green")
-    assert ear.take() == []
+    assert recorder.take() == []
     send(bench, "third", color="red")
-    [event] = ear.take()
+    [event] = recorder.take()
     assert isinstance(event, Pulled)
     assert (bodies(event), event.next_offset) == (["third"], 3)
 
 
-def beat(bench: Bench, ear: Ear, expression: str, kind: str = SQL92, version: int = 1) -> None:
+def beat(bench: Bench, recorder: EventRecorder, expression: str, kind: str = SQL92, version: int = 1) -> None:
     said = Subscription("t", expression, kind, version)
-    bench.ask(Heartbeat(1, f"client-{id(ear)}", consumers=[Membership("g", subscriptions=[said])]), ear)
+    bench.ask(Heartbeat(1, f"client-{id(recorder)}", consumers=[Membership("g", subscriptions=[said])]), recorder)
 
 
 def subscribed(bench: Bench) -> list[Event]:
@@ -142,7 +142,7 @@ def subscribed(bench: Bench) -> list[Event]:
 def test_a_pull_uses_the_subscription_that_another_connection_said(bench: Bench) -> None:
     colours(bench)
     assert code(subscribed(bench)) is ErrorCode.GROUP_OFFLINE
-    first, second = Ear(), Ear()
+    first, second = EventRecorder(), EventRecorder()
     beat(bench, first, "color = 'red' AND weight < 5")
     [event] = subscribed(bench)
     assert isinstance(event, Pulled)
@@ -162,14 +162,14 @@ def test_a_pull_uses_the_subscription_that_another_connection_said(bench: Bench)
 def test_a_parked_receive_is_answered_once(bench: Bench) -> None:
     send(bench, "first")
     assert receive(bench, None) == ["first"]
-    ears = [Ear() for _ in range(2)]
-    for ear in ears:
-        assert bench.ask(Receive(1, "g", "t", 1, 60_000, 2_000, 0, from_first=True), ear) == []
+    recorders = [EventRecorder() for _ in range(2)]
+    for recorder in recorders:
+        assert bench.ask(Receive(1, "g", "t", 1, 60_000, 2_000, 0, from_first=True), recorder) == []
     for body in ("a", "b", "c"):
-        bench.handler.handle(Ear().connection, Send(1, [Message("t", body.encode(), queue_id=0)]))
+        bench.handler.handle(EventRecorder().connection, Send(1, [Message("t", body.encode(), queue_id=0)]))
     bench.clock.run_for(10_000)
-    heard = [ear.take() for ear in ears]
-    assert [[bodies(event) for event in events if isinstance(event, Received)] for events in heard] == [[["a"]], [["b"]]]
+    recorded = [recorder.take() for recorder in recorders]
+    assert [[bodies(event) for event in events if isinstance(event, Received)] for events in recorded] == [[["a"]], [["b"]]]
     assert bench.handler.receiving.waiting() == 0
     assert receive(bench, None) == ["first", "c"]
 

@@ -20,7 +20,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.dispatcher import Dispatcher
 from store.config import StoreConfig
 from store.engine import LogStore, open_store
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -43,12 +43,12 @@ class Bench:
     store: LogStore
     handler: Dispatcher
 
-    def ask(self, command: Command, ear: Ear | None = None, ms: float = 20) -> list[Event]:
+    def ask(self, command: Command, recorder: EventRecorder | None = None, ms: float = 20) -> list[Event]:
         """What one command is answered within `ms`."""
-        ear = ear or Ear()
-        self.handler.handle(ear.connection, command)
+        recorder = recorder or EventRecorder()
+        self.handler.handle(recorder.connection, command)
         self.clock.run_for(ms)
-        return ear.take()
+        return recorder.take()
 
     def send(self, topic: str, *bodies: str, group: str = "") -> Sent:
         """Send messages, all with tag = body's first letter."""

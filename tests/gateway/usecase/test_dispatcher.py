@@ -32,7 +32,7 @@ from domain.record import Record
 from domain.topic import Group, Topic
 from store.config import StoreConfig
 from tests.gateway.usecase.bench import Bench, bench, bodies, code, open_bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -79,11 +79,11 @@ def test_what_cannot_be_sent_is_refused_whole(bench: Bench, message: Message, ex
 
 def test_a_pull_waits_for_a_message_and_then_for_its_time(bench: Bench) -> None:
     placed = bench.send("t", "first").placed[0]
-    ear = Ear()
+    recorder = EventRecorder()
     pull = Pull(7, "g", "t", placed.queue_id, 1, 32, 0, wait_ms=5000)
-    assert bench.ask(pull, ear) == []
+    assert bench.ask(pull, recorder) == []
     bench.ask(Send(1, [Message("t", b"second", queue_id=placed.queue_id)]))
-    [event] = ear.take()
+    [event] = recorder.take()
     assert isinstance(event, Pulled)
     assert (event.ticket, event.status, bodies(event), event.next_offset) == (7, "FOUND", ["second"], 2)
     [event] = bench.ask(Pull(8, "g", "t", placed.queue_id, 2, 32, 0, wait_ms=300), ms=400)
@@ -126,13 +126,13 @@ def test_leases_are_exclusive_until_settled_or_expired(bench: Bench) -> None:
 def test_giving_back_frees_at_once_and_wakes_a_waiting_member(bench: Bench) -> None:
     bench.send("t", "a")
     [leased] = bench.receive("g", "t").messages
-    ear = Ear()
-    assert bench.ask(Receive(2, "g", "t", 1, 10_000, wait_ms=8000, from_first=True), ear) == []
+    recorder = EventRecorder()
+    assert bench.ask(Receive(2, "g", "t", 1, 10_000, wait_ms=8000, from_first=True), recorder) == []
     [event] = bench.ask(Extend(1, "g", "t", [leased.receipt], 0))
     assert isinstance(event, Extended)
     assert isinstance(event.outcomes[0], Receipt)
     bench.clock.run_for(100)
-    [received] = ear.take()
+    [received] = recorder.take()
     assert isinstance(received, Received)
     assert bodies(received) == ["a"]
 
@@ -147,11 +147,11 @@ def test_what_its_client_never_heard_of_goes_back_without_an_attempt_and_wakes_a
         [event] = bench.ask(Extend(1, "g", "t", [leased.receipt], 0, untold=True))
         assert event == Extended(1, [leased.receipt])
     [leased] = bench.receive("g", "t").messages
-    ear = Ear()
-    assert bench.ask(Receive(2, "g", "t", 1, 100, wait_ms=8000, from_first=True), ear) == []
+    recorder = EventRecorder()
+    assert bench.ask(Receive(2, "g", "t", 1, 100, wait_ms=8000, from_first=True), recorder) == []
     bench.ask(Extend(1, "g", "t", [leased.receipt], 0, untold=True))
     bench.clock.run_for(50)
-    [received] = ear.take()
+    [received] = recorder.take()
     assert isinstance(received, Received)
     assert (bodies(received), received.messages[0].attempt) == (["a"], 1)
     bench.clock.run_for(200)
@@ -203,7 +203,7 @@ def test_a_message_given_back_comes_again_after_its_delay(bench: Bench) -> None:
 
 def test_a_member_that_begins_at_an_instant_is_told_of_no_position_until_there_is_one(bench: Bench) -> None:
     queue_id = bench.send("t", "a").placed[0].queue_id
-    member = Ear()
+    member = EventRecorder()
     late = Membership("late", from_where="CONSUME_FROM_TIMESTAMP")
     bench.ask(Heartbeat(1, "c", consumers=[late, Membership("last")]), member)
     assert code(bench.ask(QueryOffset(1, "late", "t", queue_id), member)) is ErrorCode.OFFSET_NOT_FOUND
@@ -241,7 +241,7 @@ def test_positions_are_kept_and_found(bench: Bench) -> None:
 
 
 def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
-    one, two = Ear(), Ear()
+    one, two = EventRecorder(), EventRecorder()
     part = [Membership("g", subscriptions=[Subscription("t")])]
     assert bench.ask(Heartbeat(1, "one", consumers=part), one) == [MembersChanged(None, "g"), Done(1)]
     bench.ask(Heartbeat(1, "two", consumers=part), two)
@@ -258,7 +258,7 @@ def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
 
 def test_members_of_a_group_that_notifies_nobody_hear_nothing_of_each_other(bench: Bench) -> None:
     bench.ask(PutGroup(1, Group("g", notify=False)))
-    one, two = Ear(), Ear()
+    one, two = EventRecorder(), EventRecorder()
     assert bench.ask(Heartbeat(1, "one", consumers=[Membership("g")]), one) == [Done(1)]
     assert bench.ask(Heartbeat(1, "two", consumers=[Membership("g")]), two) == [Done(1)]
     assert bench.ask(QueryMembers(1, "g")) == [Members(1, ["one", "two"])]
@@ -285,13 +285,13 @@ def test_topics_are_put_and_deleted(bench: Bench) -> None:
 
 
 def test_a_client_that_left_is_not_answered_and_its_poll_is_taken_out(bench: Bench) -> None:
-    ear = Ear()
-    bench.ask(Receive(1, "g", "t2", 1, 1000, wait_ms=5000), ear)
-    ear.take()
+    recorder = EventRecorder()
+    bench.ask(Receive(1, "g", "t2", 1, 1000, wait_ms=5000), recorder)
+    recorder.take()
     bench.send("t2", "a")
-    bench.ask(Receive(2, "h", "t2", 1, 1000, wait_ms=20_000), ear)
-    ear.take()
-    bench.handler.handle(ear.connection, Disconnected("closed"))
+    bench.ask(Receive(2, "h", "t2", 1, 1000, wait_ms=20_000), recorder)
+    recorder.take()
+    bench.handler.handle(recorder.connection, Disconnected("closed"))
     assert bench.handler.receiving.waiting() == 0
     bench.send("t2", "b")
-    assert ear.take() == []
+    assert recorder.take() == []

@@ -10,16 +10,16 @@ from domain.event import Refused
 from gateway.usecase.catalog import counters
 from gateway.usecase.catalog.counters import CountWindow, MessageCounters
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 
 __all__ = ["bench"]
 
 
 def ask(place: MessageCounters, name: str, key: str) -> Rates | Refused:
-    ear = Ear()
-    place.verbs()[QueryRates](ear.connection, QueryRates(1, name, key))
-    [event] = ear.take()
+    recorder = EventRecorder()
+    place.verbs()[QueryRates](recorder.connection, QueryRates(1, name, key))
+    [event] = recorder.take()
     assert isinstance(event, Rates | Refused)
     return event
 

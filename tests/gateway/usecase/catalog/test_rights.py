@@ -27,7 +27,7 @@ from domain.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -105,14 +105,14 @@ def test_who_may_not_read_may_not_look_either(place: Bench, what: str, command: 
 
 def test_a_group_that_may_not_broadcast_is_refused_to_those_of_its_members_that_do(place: Bench) -> None:
     assert isinstance(place.ask(copied(BROADCAST))[0], Pulled)
-    ear = Ear()
-    assert place.ask(replace(BROADCAST, offset=1, wait_ms=10_000), ear) == []
+    recorder = EventRecorder()
+    assert place.ask(replace(BROADCAST, offset=1, wait_ms=10_000), recorder) == []
     assert place.ask(PutGroup(1, Group("g", broadcast_enable=False))) == [Done(1)]
     assert code(place.ask(copied(BROADCAST))) is ErrorCode.NOT_ALLOWED
     assert isinstance(place.ask(copied(PULL))[0], Pulled)
     place.handler.sending.submit([Message("T", b"late", queue_id=0)], None)
     place.clock.run_for(50)
-    [event] = ear.take()
+    [event] = recorder.take()
     assert isinstance(event, Refused)
     assert event.failure.code is ErrorCode.NOT_ALLOWED
 
@@ -130,14 +130,14 @@ def test_without_the_right_to_write_nothing_is_given_back(place: Bench) -> None:
 @pytest.mark.parametrize("command", [LATE_PULL, LATE_RECEIVE], ids=["pull", "receive"])
 @pytest.mark.parametrize("what", ["group", "topic", "broker"])
 def test_who_waits_when_the_right_is_taken_away_gets_nothing_of_what_comes(place: Bench, what: str, command: Command) -> None:
-    ear = Ear()
+    recorder = EventRecorder()
     if isinstance(command, Receive):
         place.receive("g", "T")
-    assert place.ask(copied(command), ear) == []
+    assert place.ask(copied(command), recorder) == []
     forbid(place, what)
     place.handler.sending.submit([Message("T", b"late", queue_id=0)], None)
     place.clock.run_for(50)
-    [event] = ear.take()
+    [event] = recorder.take()
     assert isinstance(event, Refused)
     assert event.failure.code is ErrorCode.NOT_ALLOWED
 

@@ -10,7 +10,7 @@ from domain.store_request import PullRequest, ReadRequest
 from gateway.usecase.consume.pull_poll import withdraw
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.consume.test_sharing import SECOND, Puller, acknowledge, group, names, position, receive, send
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench", "group"]
 
@@ -90,7 +90,7 @@ def test_who_asks_for_less_is_given_them_again(group: Bench) -> None:
 def test_on_another_connection_they_are_given_again(group: Bench) -> None:
     puller, names_back = behind(group)
     puller.pull()
-    puller.ear = Ear()
+    puller.recorder = EventRecorder()
     puller.beat()
     assert puller.pull() == names_back
     puller.beat()
@@ -120,7 +120,7 @@ def test_a_pull_that_waits_gets_them_at_once(group: Bench) -> None:
     puller.report(10)
     puller.pull(wait_ms=15_000)
     group.ask(Extend(1, "g", "t", [message.receipt for message in held], 0))
-    assert puller.take(puller.ear.take()) == ["0", "1"]
+    assert puller.take(puller.recorder.take()) == ["0", "1"]
 
 
 def test_what_was_found_too_late_for_an_answer_is_free(group: Bench) -> None:

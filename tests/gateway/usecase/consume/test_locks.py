@@ -5,16 +5,16 @@ from __future__ import annotations
 from domain.command import LockQueues
 from domain.event import Done, Event, Locked
 from gateway.usecase.consume.locks import Locks
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 
 QUEUES = [("broker-a", "t", 0), ("broker-a", "t", 1)]
 
 
 def ask(locks: Locks, client: str, *, unlock: bool = False, queues: list[tuple[str, str, int]] = QUEUES) -> Event:
-    ear = Ear()
-    locks.verbs()[LockQueues](ear.connection, LockQueues(1, "g", client, queues, unlock))
-    return ear.heard[0]
+    recorder = EventRecorder()
+    locks.verbs()[LockQueues](recorder.connection, LockQueues(1, "g", client, queues, unlock))
+    return recorder.recorded[0]
 
 
 def test_a_lock_is_one_clients_until_it_is_given_back() -> None:

@@ -6,7 +6,7 @@ from domain import limits
 from domain.command import Receive
 from domain.errors import Failure
 from gateway.usecase.consume.long_polls import Key, LongPolls
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 
 KEY: Key = ("g", "t", -1)
@@ -16,7 +16,7 @@ class Request:
     """A call that finds a message while there is stock, and logs what happens to it."""
 
     def __init__(self, name: str, stock: list[int], log: list[str]) -> None:
-        self.connection = Ear().connection
+        self.connection = EventRecorder().connection
         self.command = Receive(1, "g", "t", 1, 1_000, 0)
         self.name = name
         self.stock = stock

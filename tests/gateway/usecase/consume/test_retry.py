@@ -19,7 +19,7 @@ from domain.record import Record
 from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -114,21 +114,23 @@ def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ord
     bench.handler.sending.submit([Message("t", b"poison"), Message("t", b"next")], None)
     bench.clock.run_for(20)
     receive = Receive(1, "g", "t", 1, 100, from_first=True, ordered=ordered)
-    ear = Ear()
-    [first] = bench.ask(receive, ear)
+    recorder = EventRecorder()
+    [first] = bench.ask(receive, recorder)
     assert isinstance(first, Received)
-    assert bench.ask(Receive(2, "g", "t", 1, 60_000, 5_000, from_first=True, ordered=True), ear, ms=10) == [] or not ordered
+    assert (
+        bench.ask(Receive(2, "g", "t", 1, 60_000, 5_000, from_first=True, ordered=True), recorder, ms=10) == [] or not ordered
+    )
     bench.ask(PutGroup(1, Group("g", orderly=ordered, retry_max=0)))
     bench.clock.run_for(500)
-    heard = [event for event in ear.take() if isinstance(event, Received)]
+    recorded = [event for event in recorder.take() if isinstance(event, Received)]
     if not ordered:
         later = bench.ask(Receive(3, "g", "t", 1, 60_000, 500, from_first=True), ms=600)
-        heard += [event for event in later if isinstance(event, Received)]
-    assert [Record(each.record).body for event in heard for each in event.messages] == [b"next"]
+        recorded += [event for event in later if isinstance(event, Received)]
+    assert [Record(each.record).body for event in recorded for each in event.messages] == [b"next"]
     [letter] = bench.receive("undertaker", "%DLQ%g").messages
     assert Record(letter.record).body == b"poison"
     assert properties.text(Record(letter.record).properties, properties.DLQ_ORIGIN_TOPIC) == "t"
-    receipts = [each.receipt for event in heard for each in event.messages]
+    receipts = [each.receipt for event in recorded for each in event.messages]
     bench.ask(Acknowledge(1, "g", "t", receipts))
 
 
@@ -164,7 +166,7 @@ def lanes(bench: Bench) -> None:
     bench.clock.run_for(200)
 
 
-def heard(events: list[Event]) -> list[list[bytes]]:
+def bodies_in(events: list[Event]) -> list[list[bytes]]:
     return [[Record(each.record).body for each in event.messages] for event in events if isinstance(event, Received)]
 
 
@@ -172,31 +174,31 @@ def test_nothing_of_its_lane_passes_a_dead_letter_before_its_copy_is_stored(benc
     lanes(bench)
     store = Breaking(bench)
     store.stuck = False
-    ear = Ear()
-    assert bench.ask(Receive(2, "g", "t", 32, 60_000, 2_000, from_first=True), ear, ms=500) == []
+    recorder = EventRecorder()
+    assert bench.ask(Receive(2, "g", "t", 32, 60_000, 2_000, from_first=True), recorder, ms=500) == []
     assert len(store.held) == 1
     others = bench.ask(Receive(3, "g", "t", 32, 60_000, from_first=True))
-    assert heard(others) == [[]], "and nobody else gets it meanwhile"
+    assert bodies_in(others) == [[]], "and nobody else gets it meanwhile"
     store.held.pop()()
     bench.clock.run_for(50)
-    assert heard(ear.take()) == [[b"next", b"other"]]
+    assert bodies_in(recorder.take()) == [[b"next", b"other"]]
     assert len(bench.receive("undertaker", "%DLQ%g").messages) == 1
 
 
 def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_lane_only(bench: Bench) -> None:
     lanes(bench)
     store = Breaking(bench)
-    ear = Ear()
-    [event] = bench.ask(Receive(2, "g", "t", 32, 1_000, from_first=True), ear)
+    recorder = EventRecorder()
+    [event] = bench.ask(Receive(2, "g", "t", 32, 1_000, from_first=True), recorder)
     assert isinstance(event, Received)
-    assert heard([event]) == [[b"other"]]
+    assert bodies_in([event]) == [[b"other"]]
     bench.ask(Acknowledge(1, "g", "t", [event.messages[0].receipt]))
     bench.clock.run_for(2_000)
     store.stuck = False
-    bench.ask(Receive(3, "g", "t", 32, 1_000, 1_000, from_first=True), ear, ms=100)
+    bench.ask(Receive(3, "g", "t", 32, 1_000, 1_000, from_first=True), recorder, ms=100)
     store.held.pop()()
     bench.clock.run_for(100)
-    assert heard(ear.take()) == [[b"next"]], "the letter is stored first; what it held back has not lost an attempt"
+    assert bodies_in(recorder.take()) == [[b"next"]], "the letter is stored first; what it held back has not lost an attempt"
 
 
 def retried(bench: Bench, times: int, most: int = -1) -> None:

@@ -24,7 +24,7 @@ from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -37,7 +37,7 @@ class Puller:
     def __init__(self, bench: Bench, name: str = "one", *, retries: bool = True, model: str = "CLUSTERING") -> None:
         self.bench = bench
         self.name = name
-        self.ear = Ear()
+        self.recorder = EventRecorder()
         self.offset = 0
         topics = ["t", "%RETRY%g"] if retries else ["t"]
         self.part = Membership("g", model=model, subscriptions=[Subscription(topic) for topic in topics])
@@ -45,10 +45,10 @@ class Puller:
         self.beat()
 
     def beat(self) -> None:
-        self.bench.ask(Heartbeat(1, self.name, consumers=[self.part]), self.ear)
+        self.bench.ask(Heartbeat(1, self.name, consumers=[self.part]), self.recorder)
 
     def pull(self, limit: int = 32, wait_ms: int = 0) -> list[str]:
-        events = self.bench.ask(Pull(1, "g", "t", 0, self.offset, limit, 0, wait_ms, member=self.member), self.ear)
+        events = self.bench.ask(Pull(1, "g", "t", 0, self.offset, limit, 0, wait_ms, member=self.member), self.recorder)
         return self.take(events)
 
     def take(self, events: list[Event]) -> list[str]:
@@ -60,10 +60,10 @@ class Puller:
         return found
 
     def report(self, offset: int) -> None:
-        self.bench.ask(CommitOffsets(1, "g", [("t", 0, offset)]), self.ear)
+        self.bench.ask(CommitOffsets(1, "g", [("t", 0, offset)]), self.recorder)
 
     def leave(self) -> None:
-        self.bench.handler.handle(self.ear.connection, Disconnected("lost"))
+        self.bench.handler.handle(self.recorder.connection, Disconnected("lost"))
         self.bench.clock.run_for(20)
 
 
@@ -146,13 +146,13 @@ def test_what_a_member_held_that_disappears_is_free(group: Bench) -> None:
     puller = Puller(group)
     assert puller.pull(3) == ["1", "2", "3"]
     puller.report(2)
-    ear = Ear()
-    assert len(group.ask(Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True), ear)) == 1, "the rest"
-    group.handler.handle(ear.connection, Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True))
+    recorder = EventRecorder()
+    assert len(group.ask(Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True), recorder)) == 1, "the rest"
+    group.handler.handle(recorder.connection, Receive(1, "g", "t", 32, 60_000, 20_000, from_first=True))
     group.clock.run_for(100)
-    assert ear.take() == []
+    assert recorder.take() == []
     puller.leave()
-    [event] = ear.take()
+    [event] = recorder.take()
     assert isinstance(event, Received)
     assert [(Record(each.record).body, each.attempt) for each in event.messages] == [(b"2", 2), (b"3", 2)]
 
@@ -182,7 +182,7 @@ def test_an_answer_that_was_lost_is_given_again(group: Bench) -> None:
     puller = Puller(group)
     assert puller.pull(3) == ["1", "2", "3"]
     puller.offset = 1
-    [event] = group.ask(Pull(1, "g", "t", 0, 1, 32, 0, member="one"), puller.ear)
+    [event] = group.ask(Pull(1, "g", "t", 0, 1, 32, 0, member="one"), puller.recorder)
     assert isinstance(event, Pulled)
     assert [Record(record).reconsume_times for record in event.records] == [0] * 9
 
@@ -203,7 +203,7 @@ def test_readers_beside_the_group_take_no_part(group: Bench) -> None:
     receive(group, 2)
     listener = Puller(group, "all", model="BROADCASTING")
     assert len(listener.pull()) == 10
-    reader = Ear()
+    reader = EventRecorder()
     [event] = group.ask(Pull(1, "g", "t", 0, 0, 32, 0), reader)
     assert isinstance(event, Pulled)
     assert len(event.records) == 10
@@ -221,7 +221,7 @@ def test_what_comes_back_behind_the_puller_goes_on_in_the_retry_topic(group: Ben
     group.clock.run_for(30 * SECOND)
     puller.pull()
     assert position(group) == 10
-    [event] = group.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0, member="one"), puller.ear)
+    [event] = group.ask(Pull(1, "g", "%RETRY%g", 0, 0, 32, 0, member="one"), puller.recorder)
     assert isinstance(event, Pulled)
     copies = [Record(record) for record in event.records]
     assert [(copy.body, copy.reconsume_times) for copy in copies] == [(b"0", 1), (b"1", 1)]
@@ -260,15 +260,15 @@ def test_a_pull_that_waits_hears_of_what_is_freed_and_of_what_arrives(group: Ben
     assert puller.pull(wait_ms=10_000) == []
     group.ask(Extend(1, "g", "t", [held[9].receipt], 0))
     group.clock.run_for(100)
-    assert puller.take(puller.ear.take()) == []
+    assert puller.take(puller.recorder.take()) == []
     send(group, "new")
-    assert puller.take(puller.ear.take()) == ["new"]
+    assert puller.take(puller.recorder.take()) == ["new"]
     two = Puller(group, "two")
     two.offset = 9
     assert two.pull() == ["9", "new"], "the queue has a new puller"
-    group.handler.handle(puller.ear.connection, Pull(1, "g", "t", 0, 11, 32, 0, 10_000, member="one"))
+    group.handler.handle(puller.recorder.connection, Pull(1, "g", "t", 0, 11, 32, 0, 10_000, member="one"))
     group.clock.run_for(10_100)
-    assert len([event for event in puller.ear.take() if isinstance(event, Pulled)]) == 1
+    assert len([event for event in puller.recorder.take() if isinstance(event, Pulled)]) == 1
 
 
 def test_an_ordered_queue_waits_for_receivers(group: Bench) -> None:

@@ -23,7 +23,7 @@ from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.lite.use_cases import lite_use_cases
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -53,9 +53,11 @@ def send(place: Bench, name: str, *bodies: str) -> None:
     assert isinstance(event, Sent), event
 
 
-def subscribe(place: Bench, ear: Ear, client: str, *names: str, group: str = "g", start: OffsetOption | None = None) -> None:
+def subscribe(
+    place: Bench, recorder: EventRecorder, client: str, *names: str, group: str = "g", start: OffsetOption | None = None
+) -> None:
     command = SyncSubscription(1, client, group, PARENT, LiteAction.PARTIAL_ADD, list(names), start)
-    assert place.ask(command, ear) == [Done(1)]
+    assert place.ask(command, recorder) == [Done(1)]
 
 
 def poll(client: str = "c", wait_ms: int = 0, limit: int = 32, invisible_ms: int = 10_000, attempt: str = "") -> ReceiveLite:

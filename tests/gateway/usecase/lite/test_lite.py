@@ -26,7 +26,7 @@ from domain.message import Message
 from domain.topic import Group, Topic
 from gateway.usecase.lite.backlog import SLICE
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
@@ -97,25 +97,25 @@ def test_a_topic_does_not_become_or_cease_to_be_one_of_lite_topics(place: Bench)
 
 
 def test_lite_topics_end_when_nobody_sends_to_them(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     send(place, "a", "1")
     send(place, "b", "1")
     place.clock.run_for(18 * 60_000)
     send(place, "b", "2")
     place.clock.run_for(6 * 60_000)
     assert list(place.store.lite_queues.names(PARENT)) == ["b"]
-    subscribe(place, ear, "c", "a")
+    subscribe(place, recorder, "c", "a")
     send(place, "a", "2")
-    assert told(place.ask(poll(), ear)) == ["2"]
+    assert told(place.ask(poll(), recorder)) == ["2"]
 
 
 def test_silent_subscribers_are_forgotten(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     for _ in range(3):
         place.clock.run_for(100_000)
-        place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a"]), ear)
+        place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a"]), recorder)
     assert count(place) == 1
     place.clock.run_for(301_000)
     assert count(place) == 0
@@ -128,11 +128,11 @@ def count(place: Bench) -> int:
 
 
 def test_what_tools_ask(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a", "b")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a", "b")
     send(place, "a", "1", "2", "3")
     send(place, "b", "1")
-    ack(place, *messages(place.ask(poll(limit=1), ear)))
+    ack(place, *messages(place.ask(poll(limit=1), recorder)))
     newest = place.clock.wall_ms()
     [node] = place.ask(QueryLiteNode(1))
     assert isinstance(node, LiteNode)
@@ -164,7 +164,7 @@ def test_what_tools_ask(place: Bench) -> None:
 
 
 def test_what_a_group_has_to_do_is_summed_up_over_all_lite_topics(place: Bench) -> None:
-    ear = Ear()
+    recorder = EventRecorder()
     count = 3 * SLICE + 10
     names = [f"n{at}" for at in range(count)]
     for at in range(0, count, 1_000):
@@ -175,9 +175,9 @@ def test_what_a_group_has_to_do_is_summed_up_over_all_lite_topics(place: Bench) 
     place.store.positions.commit("g", [(lite.queue_name(PARENT, name), 0, 0) for name in names], commits.append)
     place.clock.run_for(100)
     assert commits == [None]
-    place.handler.handle(ear.connection, QueryLiteGroup(1, "g", "", 2))
+    place.handler.handle(recorder.connection, QueryLiteGroup(1, "g", "", 2))
     place.clock.run_for(100)
-    [group] = ear.take()
+    [group] = recorder.take()
     assert isinstance(group, LiteGroup)
     assert group.count == count + 1
     assert [(each.lite, each.count) for each in group.by_count] == [(names[-1], 2), ("n0", 1)]

@@ -13,7 +13,7 @@ from domain.lite import (
 from domain.record import Record
 from domain.topic import Group
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
@@ -31,80 +31,80 @@ __all__ = ["bench", "place"]
 
 
 def test_one_poll_serves_all_that_a_client_has_subscribed_to_and_nothing_else(place: Bench) -> None:
-    ear = Ear()
+    recorder = EventRecorder()
     send(place, "a", "a1", "a2")
     send(place, "b", "b1")
     send(place, "c", "c1")
-    subscribe(place, ear, "c", "a", "b")
-    got = messages(place.ask(poll(), ear))
+    subscribe(place, recorder, "c", "a", "b")
+    got = messages(place.ask(poll(), recorder))
     assert [Record(each.record).body for each in got] == [b"a1", b"a2", b"b1"]
     assert {(each.receipt.queue_id, each.receipt.revive_queue) for each in got} == {(0, 999)}
-    assert told(place.ask(poll(), ear)) == []
+    assert told(place.ask(poll(), recorder)) == []
     ack(place, *got)
-    assert told(place.ask(poll(), ear)) == []
+    assert told(place.ask(poll(), recorder)) == []
 
 
 def test_a_poll_waits_for_messages_for_settlements_and_for_the_end_of_leases(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
-    assert place.ask(poll(wait_ms=5_000), ear) == []
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
+    assert place.ask(poll(wait_ms=5_000), recorder) == []
     send(place, "a", "1")
     place.clock.run_for(5)
-    first = messages(ear.take())
+    first = messages(recorder.take())
     send(place, "a", "2")
-    assert place.ask(poll(wait_ms=5_000), ear) == [], "2 waits for 1"
+    assert place.ask(poll(wait_ms=5_000), recorder) == [], "2 waits for 1"
     ack(place, *first)
     place.clock.run_for(5)
-    assert told(ear.take()) == ["2"]
-    assert place.ask(poll(wait_ms=20_000), ear) == []
+    assert told(recorder.take()) == ["2"]
+    assert place.ask(poll(wait_ms=20_000), recorder) == []
     place.clock.run_for(11_000)
-    assert told(ear.take()) == ["2"], "the lease has ended"
+    assert told(recorder.take()) == ["2"], "the lease has ended"
 
 
 def test_a_poll_ends_with_nothing_and_one_of_a_client_that_has_gone_takes_nothing(place: Bench) -> None:
-    ear, gone = Ear(), Ear()
-    subscribe(place, ear, "c", "a")
-    assert place.ask(poll(wait_ms=1_000), ear) == []
+    recorder, gone = EventRecorder(), EventRecorder()
+    subscribe(place, recorder, "c", "a")
+    assert place.ask(poll(wait_ms=1_000), recorder) == []
     place.clock.run_for(1_000)
-    assert told(ear.take()) == []
+    assert told(recorder.take()) == []
     subscribe(place, gone, "d", "a")
     place.ask(poll("d", wait_ms=5_000), gone)
     place.ask(Disconnected("end"), gone)
     send(place, "a", "1")
-    assert told(place.ask(poll(), ear)) == ["1"]
+    assert told(place.ask(poll(), recorder)) == ["1"]
 
 
 def test_a_message_that_is_given_back_comes_again_and_counts(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     send(place, "a", "1", "2")
-    [first] = messages(place.ask(poll(limit=1), ear))
+    [first] = messages(place.ask(poll(limit=1), recorder))
     [event] = place.ask(Extend(1, "g", queue_of(first), [first.receipt], 1_000))
     assert isinstance(event, Extended)
-    assert place.ask(poll(wait_ms=5_000), ear) == []
+    assert place.ask(poll(wait_ms=5_000), recorder) == []
     place.clock.run_for(1_500)
-    got = messages(ear.take())
+    got = messages(recorder.take())
     assert [(Record(each.record).body, each.attempt) for each in got] == [(b"1", 2), (b"2", 1)]
 
 
 def test_one_of_several_is_given_back_and_the_others_are_settled(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     send(place, "a", *(str(at) for at in range(5)))
-    got = messages(place.ask(poll(), ear))
+    got = messages(place.ask(poll(), recorder))
     place.ask(Extend(1, "g", queue_of(got[2]), [got[2].receipt], 1_000))
     ack(place, *got[:2], *got[3:])
-    assert place.ask(poll(wait_ms=5_000), ear) == []
+    assert place.ask(poll(wait_ms=5_000), recorder) == []
     place.clock.run_for(1_500)
-    assert told(ear.take()) == ["2"]
+    assert told(recorder.take()) == ["2"]
 
 
 def test_suspending_is_no_attempt(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     send(place, "a", "1")
     for _ in range(5):
-        [got] = messages(place.ask(poll(), ear))
+        [got] = messages(place.ask(poll(), recorder))
         assert got.attempt == 1
         [event] = place.ask(SuspendLite(1, "g", PARENT, "a", got.receipt, 500))
         assert isinstance(event, Extended)
@@ -113,14 +113,14 @@ def test_suspending_is_no_attempt(place: Bench) -> None:
 
 def test_attempts_run_out_and_a_consumer_may_give_up_by_itself(place: Bench) -> None:
     attributes(place)
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     send(place, "a", "1", "2")
     for attempt in (1, 2, 3):
-        [got] = messages(place.ask(poll(limit=1, invisible_ms=100), ear))
+        [got] = messages(place.ask(poll(limit=1, invisible_ms=100), recorder))
         assert got.attempt == attempt
         place.clock.run_for(200)
-    [second] = messages(place.ask(poll(limit=1, wait_ms=1_000), ear, ms=100))
+    [second] = messages(place.ask(poll(limit=1, wait_ms=1_000), recorder, ms=100))
     assert Record(second.record).body == b"2"
     assert place.ask(DeadLetter(1, "g", queue_of(second), second.receipt)) == [Done(1)]
     assert place.ask(DeadLetter(1, "g", queue_of(second), second.receipt)) == [Done(1)]
@@ -133,20 +133,20 @@ def test_attempts_run_out_and_a_consumer_may_give_up_by_itself(place: Bench) -> 
 
 
 def test_members_share_a_lite_topic_and_another_group_gets_it_all(place: Bench) -> None:
-    ears = {name: Ear() for name in ("c", "d")}
-    for name, ear in ears.items():
-        subscribe(place, ear, name, "a", "b")
+    recorders = {name: EventRecorder() for name in ("c", "d")}
+    for name, recorder in recorders.items():
+        subscribe(place, recorder, name, "a", "b")
     place.ask(PutGroup(1, Group("h", attributes={attribute.BIND_TOPIC: PARENT})))
-    subscribe(place, Ear(), "e", "a", group="h")
+    subscribe(place, EventRecorder(), "e", "a", group="h")
     send(place, "a", "a1")
     send(place, "b", "b1")
-    assert told(place.ask(poll("c", limit=1), ears["c"])) == ["a1"]
-    assert told(place.ask(poll("d"), ears["d"])) == ["b1"]
-    assert told(place.ask(ReceiveLite(7, "e", "h", PARENT, 32, 10_000), Ear())) == ["a1"]
+    assert told(place.ask(poll("c", limit=1), recorders["c"])) == ["a1"]
+    assert told(place.ask(poll("d"), recorders["d"])) == ["b1"]
+    assert told(place.ask(ReceiveLite(7, "e", "h", PARENT, 32, 10_000), EventRecorder())) == ["a1"]
 
 
 def test_what_waited_for_a_client_that_has_gone_waits_for_the_others(place: Bench) -> None:
-    first, second = Ear(), Ear()
+    first, second = EventRecorder(), EventRecorder()
     subscribe(place, first, "c", "a")
     subscribe(place, second, "d", "a")
     assert place.ask(poll("d", wait_ms=30_000), second) == []

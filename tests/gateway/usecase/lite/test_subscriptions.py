@@ -12,7 +12,7 @@ from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, S
 from domain.record import Record
 from gateway.usecase.catalog.policy import NodePolicy
 from tests.gateway.usecase.bench import Bench, bench
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.gateway.usecase.lite.stage import (
     PARENT,
     ack,
@@ -31,18 +31,18 @@ __all__ = ["bench", "place"]
 
 
 def test_complete_replaces_and_ends(place: Bench) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a", "b")
-    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["b", "d"]), ear) == [Done(1)]
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a", "b")
+    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["b", "d"]), recorder) == [Done(1)]
     for name in "abd":
         send(place, name, name)
-    assert told(place.ask(poll(), ear)) == ["b", "d"]
-    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), Ear()) == [Done(1)]
+    assert told(place.ask(poll(), recorder)) == ["b", "d"]
+    assert place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), EventRecorder()) == [Done(1)]
     send(place, "d", "d2")
     [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
     assert isinstance(info, LiteClient)
     assert (info.count, info.names) == (2, ["b", "d"]), "another connection does not end it"
-    place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), ear)
+    place.ask(SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_REMOVE), recorder)
     [info] = place.ask(QueryLiteClient(1, PARENT, "g", "c", 10))
     assert isinstance(info, LiteClient)
     assert info.count == -1
@@ -61,12 +61,12 @@ def test_complete_replaces_and_ends(place: Bench) -> None:
     ],
 )
 def test_where_a_group_goes_on(place: Bench, start: OffsetOption | None, expected: list[str]) -> None:
-    ear = Ear()
-    subscribe(place, ear, "c", "a")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a")
     send(place, "a", *(str(at) for at in range(5)))
-    ack(place, *messages(place.ask(poll(limit=3), ear)))
-    subscribe(place, ear, "c", "a", start=start)
-    assert told(place.ask(poll(), ear)) == expected
+    ack(place, *messages(place.ask(poll(limit=3), recorder)))
+    subscribe(place, recorder, "c", "a", start=start)
+    assert told(place.ask(poll(), recorder)) == expected
 
 
 def test_a_group_goes_on_at_a_time(place: Bench) -> None:
@@ -74,14 +74,14 @@ def test_a_group_goes_on_at_a_time(place: Bench) -> None:
     place.clock.run_for(10_000)
     when = place.clock.wall_ms()
     send(place, "a", "new")
-    ear = Ear()
-    subscribe(place, ear, "c", "a", start=OffsetOption(OffsetOptionType.TIME, when))
-    assert told(place.ask(poll(), ear)) == ["new"]
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a", start=OffsetOption(OffsetOptionType.TIME, when))
+    assert told(place.ask(poll(), recorder)) == ["new"]
 
 
 def test_an_exclusive_lite_topic_belongs_to_its_newest_subscriber(place: Bench) -> None:
     attributes(place, lite_sub_model="Exclusive")
-    first, second = Ear(), Ear()
+    first, second = EventRecorder(), EventRecorder()
     subscribe(place, first, "c", "a", "b")
     subscribe(place, second, "d", "a")
     assert first.take() == [LiteTaken(None, "c", "g", "a")]
@@ -97,7 +97,7 @@ def test_an_exclusive_lite_topic_belongs_to_its_newest_subscriber(place: Bench) 
 def test_taking_and_leaving_may_begin_again(place: Bench) -> None:
     attributes(place, lite_sub_model="Exclusive", lite_sub_reset_offset_exclusive="true")
     attributes(place, lite_sub_reset_offset_unsubscribe="true")
-    first, second = Ear(), Ear()
+    first, second = EventRecorder(), EventRecorder()
     subscribe(place, first, "c", "a")
     send(place, "a", "1", "2")
     ack(place, *messages(place.ask(poll("c"), first)))
@@ -112,46 +112,46 @@ def test_taking_and_leaving_may_begin_again(place: Bench) -> None:
 
 def test_members_of_a_wildcard_group_have_everything(place: Bench) -> None:
     attributes(place, lite_sub_wildcard="true")
-    ears = {name: Ear() for name in ("c", "d")}
+    recorders = {name: EventRecorder() for name in ("c", "d")}
     send(place, "a", "a1")
-    for name, ear in ears.items():
-        assert place.ask(SyncSubscription(1, name, "g", PARENT, LiteAction.COMPLETE_ADD), ear) == [Done(1)]
+    for name, recorder in recorders.items():
+        assert place.ask(SyncSubscription(1, name, "g", PARENT, LiteAction.COMPLETE_ADD), recorder) == [Done(1)]
         single = SyncSubscription(1, name, "g", PARENT, LiteAction.PARTIAL_ADD, ["a"])
-        assert refused(place.ask(single, ear)) is ErrorCode.NOT_ALLOWED
-    assert told(place.ask(poll("c"), ears["c"])) == ["a1"]
-    assert place.ask(poll("d", wait_ms=5_000), ears["d"]) == []
+        assert refused(place.ask(single, recorder)) is ErrorCode.NOT_ALLOWED
+    assert told(place.ask(poll("c"), recorders["c"])) == ["a1"]
+    assert place.ask(poll("d", wait_ms=5_000), recorders["d"]) == []
     send(place, "new", "n1")
     place.clock.run_for(5)
-    assert told(ears["d"].take()) == ["n1"]
-    place.ask(Disconnected("end"), ears["d"])
+    assert told(recorders["d"].take()) == ["n1"]
+    place.ask(Disconnected("end"), recorders["d"])
     send(place, "other", "o1")
-    assert told(place.ask(poll("c"), ears["c"])) == ["o1"]
+    assert told(place.ask(poll("c"), recorders["c"])) == ["o1"]
 
 
 def test_quotas(place: Bench) -> None:
     attributes(place, lite_sub_client_quota="3")
-    ear = Ear()
-    subscribe(place, ear, "c", "a", "b", "c")
+    recorder = EventRecorder()
+    subscribe(place, recorder, "c", "a", "b", "c")
     add = SyncSubscription(1, "c", "g", PARENT, LiteAction.PARTIAL_ADD, ["d"])
-    assert refused(place.ask(add, ear)) is ErrorCode.QUOTA
-    subscribe(place, ear, "c", "a")
+    assert refused(place.ask(add, recorder)) is ErrorCode.QUOTA
+    subscribe(place, recorder, "c", "a")
     whole = SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a", "d", "e", "f"])
-    assert refused(place.ask(whole, ear)) is ErrorCode.QUOTA
+    assert refused(place.ask(whole, recorder)) is ErrorCode.QUOTA
     attributes(place, lite_sub_client_quota="-1")
-    subscribe(place, ear, "c", *(f"n{at}" for at in range(47)))
-    assert refused(place.ask(add, ear)) is ErrorCode.QUOTA
+    subscribe(place, recorder, "c", *(f"n{at}" for at in range(47)))
+    assert refused(place.ask(add, recorder)) is ErrorCode.QUOTA
 
 
 def test_no_more_than_a_rate_of_requests_adds_lite_topics(bench: Bench) -> None:
     place_with(bench, NodePolicy(lite_syncs_per_s=3))
-    ear = Ear()
+    recorder = EventRecorder()
     add = SyncSubscription(1, "c", "g", PARENT, LiteAction.PARTIAL_ADD, ["a"])
     other = SyncSubscription(1, "d", "g", PARENT, LiteAction.PARTIAL_ADD, ["b"])
-    assert [bench.ask(each, ear) for each in (add, other, add)] == [[Done(1)]] * 3
-    assert refused(bench.ask(other, ear)) is ErrorCode.RATE
+    assert [bench.ask(each, recorder) for each in (add, other, add)] == [[Done(1)]] * 3
+    assert refused(bench.ask(other, recorder)) is ErrorCode.RATE
     whole = SyncSubscription(1, "c", "g", PARENT, LiteAction.COMPLETE_ADD, ["a"])
     gone = SyncSubscription(1, "c", "g", PARENT, LiteAction.PARTIAL_REMOVE, ["a"])
-    assert [bench.ask(each, ear) for each in (whole, gone)] == [[Done(1)]] * 2
+    assert [bench.ask(each, recorder) for each in (whole, gone)] == [[Done(1)]] * 2
     bench.clock.run_for(334)
-    assert bench.ask(other, ear) == [Done(1)]
-    assert refused(bench.ask(other, ear)) is ErrorCode.RATE
+    assert bench.ask(other, recorder) == [Done(1)]
+    assert refused(bench.ask(other, recorder)) is ErrorCode.RATE

@@ -12,7 +12,7 @@ from domain.event import Done, Event, Offset, Pulled, Received
 from domain.relay import PositionsMoved
 from domain.topic import Group
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -73,49 +73,49 @@ def test_what_cannot_be_reset(place: Bench, command: ResetPositions, wanted: Err
     assert position(place) == 10
 
 
-def online(place: Bench) -> Ear:
-    ear = Ear()
-    place.ask(Heartbeat(1, "c", consumers=[Membership("g")]), ear)
-    return ear
+def online(place: Bench) -> EventRecorder:
+    recorder = EventRecorder()
+    place.ask(Heartbeat(1, "c", consumers=[Membership("g")]), recorder)
+    return recorder
 
 
-def pull(place: Bench, ear: Ear, offset: int, wait_ms: int = 0, commit: int = -1) -> list[Event]:
+def pull(place: Bench, recorder: EventRecorder, offset: int, wait_ms: int = 0, commit: int = -1) -> list[Event]:
     command = Pull(3, "g", "T", 0, offset, 32, 1_000_000, wait_ms=wait_ms, commit=commit, member="c")
-    return place.ask(command, ear)
+    return place.ask(command, recorder)
 
 
 def test_members_are_told_and_their_old_reports_are_not_taken(place: Bench) -> None:
-    ear = online(place)
+    recorder = online(place)
     place.ask(ResetPositions(7, "T", "g", 0))
-    assert ear.take() == [PositionsMoved(None, "g", "T", 0, [(0, 0), (1, 0)])]
-    assert place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), ear) == [Done(8)]
+    assert recorder.take() == [PositionsMoved(None, "g", "T", 0, [(0, 0), (1, 0)])]
+    assert place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), recorder) == [Done(8)]
     assert position(place) == 0
-    assert pull(place, ear, 10, commit=10) == [Pulled(3, "TOO_LARGE", [], 0, 0, 10)]
+    assert pull(place, recorder, 10, commit=10) == [Pulled(3, "TOO_LARGE", [], 0, 0, 10)]
     assert position(place) == 0
-    [event] = pull(place, ear, 0)
+    [event] = pull(place, recorder, 0)
     assert isinstance(event, Pulled)
     assert len(event.records) == 10
-    place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), ear)
+    place.ask(CommitOffsets(8, "g", [("T", 0, 10)]), recorder)
     assert position(place) == 10
 
 
 def test_a_parked_pull_is_sent_to_the_new_position_at_once(place: Bench) -> None:
-    ear = online(place)
-    assert pull(place, ear, 10, wait_ms=20_000) == []
+    recorder = online(place)
+    assert pull(place, recorder, 10, wait_ms=20_000) == []
     place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=4))
-    moved, pulled = sorted(ear.take(), key=lambda event: type(event).__name__)
+    moved, pulled = sorted(recorder.take(), key=lambda event: type(event).__name__)
     assert moved == PositionsMoved(None, "g", "T", 0, [(0, 4)])
     assert pulled == Pulled(3, "TOO_LARGE", [], 4, 0, 10)
     place.clock.run_for(30_000)
-    assert ear.take() == []
+    assert recorder.take() == []
 
 
 def test_a_member_that_never_follows_is_left_alone_after_a_minute(place: Bench) -> None:
-    ear = online(place)
+    recorder = online(place)
     place.ask(ResetPositions(7, "T", "g", 0))
-    ear.take()
+    recorder.take()
     place.clock.run_for(61_000)
-    assert pull(place, ear, 9)[0].status == "FOUND"  # type: ignore[attr-defined]
+    assert pull(place, recorder, 9)[0].status == "FOUND"  # type: ignore[attr-defined]
 
 
 def test_somebody_who_is_no_member_sets_what_it_likes(place: Bench) -> None:
@@ -126,10 +126,10 @@ def test_somebody_who_is_no_member_sets_what_it_likes(place: Bench) -> None:
 
 
 def test_a_receive_that_waits_gets_what_is_free_again(place: Bench) -> None:
-    ear = Ear()
-    assert place.ask(Receive(5, "g", "T", 32, 10_000, 20_000), ear) == []
+    recorder = EventRecorder()
+    assert place.ask(Receive(5, "g", "T", 32, 10_000, 20_000), recorder) == []
     place.ask(ResetPositions(7, "T", "g", 0, queue_id=0, offset=8))
-    [event] = ear.take()
+    [event] = recorder.take()
     assert isinstance(event, Received)
     assert len(event.messages) == 2
 

@@ -19,7 +19,7 @@ from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -41,10 +41,10 @@ def stored_ms(place: Bench) -> list[int]:
 def test_members_and_producers_with_their_addresses(bench: Bench) -> None:
     assert code(bench.ask(QueryConnections(1, "g"))) is ErrorCode.GROUP_OFFLINE
     assert code(bench.ask(QueryProducers(1, "pg"))) is ErrorCode.GROUP_OFFLINE
-    ear = Ear()
+    recorder = EventRecorder()
     for expression, version in (("A", 1), ("B", 2)):
         member = Membership("g", "CONSUME_POP", subscriptions=[Subscription("T", expression, version=version)])
-        bench.ask(Heartbeat(1, f"c{version}", ["pg"], [member], "GO", 7, address="10.0.0.9:1"), ear)
+        bench.ask(Heartbeat(1, f"c{version}", ["pg"], [member], "GO", 7, address="10.0.0.9:1"), recorder)
     [event] = bench.ask(QueryConnections(2, "g"))
     assert isinstance(event, Connections)
     assert [(each.client_id, each.address, each.language, each.version) for each in event.clients] == [
@@ -56,13 +56,13 @@ def test_members_and_producers_with_their_addresses(bench: Bench) -> None:
     assert isinstance(listed, Producers)
     assert listed.groups == {"pg": event.clients}
     assert isinstance(listed.groups["pg"][0], ClientSeen)
-    bench.handler.handle(ear.connection, Disconnected("end-of-stream"))
+    bench.handler.handle(recorder.connection, Disconnected("end-of-stream"))
     assert bench.ask(QueryProducers(4)) == [Producers(4, {})]
 
 
 def test_what_a_group_consumes(place: Bench) -> None:
     assert place.ask(QueryConsumedTopics(1, "g")) == [ConsumedTopics(1, ["T"])]
-    place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("U")])]), Ear())
+    place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("U")])]), EventRecorder())
     assert place.ask(QueryConsumedTopics(1, "g")) == [ConsumedTopics(1, ["T", "U"])]
     assert code(place.ask(QueryConsumedTopics(1, "nobody"))) is ErrorCode.GROUP_NOT_FOUND
 
@@ -95,7 +95,7 @@ def test_backlogs_have_every_group_that_has_a_position_however_many_groups_and_q
 def test_what_members_hold_lies_between_the_position_and_how_far_they_were_given(place: Bench) -> None:
     assert given(place) == {}
     place.ask(CommitOffsets(1, "g", [("T", 0, 0)]))
-    place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("T")])]), Ear())
+    place.ask(Heartbeat(1, "c", consumers=[Membership("g", subscriptions=[Subscription("T")])]), EventRecorder())
     [pulled] = place.ask(Pull(1, "g", "T", 0, 0, 3, 1_000_000, member="c"))
     assert isinstance(pulled, Pulled)
     assert given(place) == {("T", 0): 3}

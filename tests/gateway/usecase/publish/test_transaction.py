@@ -25,7 +25,7 @@ from domain.transaction import (
 from gateway.usecase.publish.recall import Recalling
 from gateway.usecase.publish.transaction import TransactionEnding, TransactionResuming
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -68,22 +68,22 @@ def test_a_decision_is_answered_when_it_holds(stage: Bench) -> None:
 
 
 def test_producers_of_the_group_are_asked_in_turn_while_they_are_there(stage: Bench) -> None:
-    ears = [Ear(), Ear(), Ear()]
+    recorders = [EventRecorder(), EventRecorder(), EventRecorder()]
     for number, group in enumerate(("pg", "pg", "others")):
-        stage.ask(Heartbeat(1, f"client-{number}", producers=[group]), ears[number])
+        stage.ask(Heartbeat(1, f"client-{number}", producers=[group]), recorders[number])
     prepare(stage, "one")
     stage.clock.run_for(40_000)
-    heard = [ear.take() for ear in ears]
-    assert [len(events) for events in heard] == [1, 1, 0]
-    question = heard[0][0]
+    recorded = [recorder.take() for recorder in recorders]
+    assert [len(events) for events in recorded] == [1, 1, 0]
+    question = recorded[0][0]
     assert isinstance(question, CheckTransaction)
     assert (question.client_id, question.group, question.message_id) == ("client-0", "pg", "one")
     assert Record(question.record).topic == "t"
-    stage.ask(Leave(1, "client-0", producer_group="pg"), ears[0])
-    ears[0].take()
-    ears[1].connection.end()
+    stage.ask(Leave(1, "client-0", producer_group="pg"), recorders[0])
+    recorders[0].take()
+    recorders[1].connection.end()
     stage.clock.run_for(30_000)
-    assert [ear.take() for ear in ears] == [[], [], []]
+    assert [recorder.take() for recorder in recorders] == [[], [], []]
     stage.ask(EndTransaction(2, "pg", "one", COMMIT))
     assert seen(stage) == [b"one"]
 
@@ -91,7 +91,7 @@ def test_producers_of_the_group_are_asked_in_turn_while_they_are_there(stage: Be
 def test_what_was_put_away_is_asked_about_again_when_somebody_wants_it(stage: Bench) -> None:
     stage.store.transactions.check_policy.count_max = 1
     stage.store.transactions.check_policy.interval_ms = 1_000
-    producer = Ear()
+    producer = EventRecorder()
     stage.ask(Heartbeat(1, "client", producers=["pg"]), producer)
     [half] = prepare(stage, "one")
     stage.clock.run_for(60_000)

@@ -24,7 +24,7 @@ from domain.topic import Durability, Topic
 from gateway.usecase.catalog.topic_change import TopicChanging
 from gateway.usecase.tools.inspect import Inspecting
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -81,12 +81,12 @@ def test_a_group_hears_whether_it_has_something_to_receive(place: Bench) -> None
 
 
 def test_it_waits_for_the_next_message_and_no_longer_than_its_time(place: Bench) -> None:
-    ear = Ear()
-    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    recorder = EventRecorder()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), recorder) == []
     place.send("T", "first")
-    assert ear.take() == [MessagesWaiting(1, True)]
+    assert recorder.take() == [MessagesWaiting(1, True)]
     place.clock.run_for(6_000)
-    assert ear.take() == []
+    assert recorder.take() == []
 
 
 def leased(place: Bench, *, limit: int = 32, ordered: bool = False, attempt_id: str = "") -> list[Leased]:
@@ -98,25 +98,25 @@ def leased(place: Bench, *, limit: int = 32, ordered: bool = False, attempt_id: 
 def test_what_others_hold_is_not_there_to_receive_until_their_leases_end(place: Bench) -> None:
     place.send("T", "first")
     assert len(leased(place)) == 1
-    ear = Ear()
+    recorder = EventRecorder()
     assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, False)]
-    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=10_000), ear) == []
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=10_000), recorder) == []
     place.clock.run_for(10_100)
-    assert ear.take() == [MessagesWaiting(1, False)]
-    assert place.ask(AwaitMessages(2, "g", "T", wait_ms=20_000), ear) == []
+    assert recorder.take() == [MessagesWaiting(1, False)]
+    assert place.ask(AwaitMessages(2, "g", "T", wait_ms=20_000), recorder) == []
     place.clock.run_for(9_000)
-    assert ear.take() == []
+    assert recorder.take() == []
     place.clock.run_for(1_500)
-    assert ear.take() == [MessagesWaiting(2, True)]
+    assert recorder.take() == [MessagesWaiting(2, True)]
 
 
 def test_what_comes_behind_leases_is_announced(place: Bench) -> None:
     place.send("T", "first", "second")
     leased(place)
-    ear = Ear()
-    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), ear) == []
+    recorder = EventRecorder()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000), recorder) == []
     place.send("T", "third")
-    assert ear.take() == [MessagesWaiting(1, True)]
+    assert recorder.take() == [MessagesWaiting(1, True)]
 
 
 def test_in_order_what_waits_for_its_message_group_is_not_there_but_for_the_same_attempt_it_is(place: Bench) -> None:
@@ -125,27 +125,27 @@ def test_in_order_what_waits_for_its_message_group_is_not_there_but_for_the_same
     (first,) = leased(place, limit=1, ordered=True, attempt_id="mine")
     assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="mine")) == [MessagesWaiting(1, True)]
     assert place.ask(AwaitMessages(1, "g", "T", ordered=True, attempt_id="other")) == [MessagesWaiting(1, False)]
-    ear = Ear()
-    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000, ordered=True), ear) == []
+    recorder = EventRecorder()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=5_000, ordered=True), recorder) == []
     place.send("T", "third")
-    assert ear.take() == []
+    assert recorder.take() == []
     place.ask(Acknowledge(1, "g", "T", [first.receipt]))
-    assert ear.take() == [MessagesWaiting(1, True)]
+    assert recorder.take() == [MessagesWaiting(1, True)]
 
 
 def test_it_gives_up_when_its_time_is_over(place: Bench) -> None:
-    ear = Ear()
-    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), ear) == []
+    recorder = EventRecorder()
+    assert place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), recorder) == []
     place.clock.run_for(1_100)
-    assert ear.take() == [MessagesWaiting(1, False)]
+    assert recorder.take() == [MessagesWaiting(1, False)]
 
 
 def test_a_client_that_has_gone_waits_no_longer(place: Bench) -> None:
-    ear = Ear()
-    place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), ear)
-    place.handler.handle(ear.connection, Disconnected("end-of-stream"))
+    recorder = EventRecorder()
+    place.ask(AwaitMessages(1, "g", "T", wait_ms=1_000), recorder)
+    place.handler.handle(recorder.connection, Disconnected("end-of-stream"))
     place.clock.run_for(1_100)
-    assert ear.take() == []
+    assert recorder.take() == []
 
 
 def test_how_far_a_group_is(place: Bench) -> None:

@@ -47,7 +47,7 @@ from nameserver.table import RouteTable
 from store.config import StoreConfig
 from store.engine import open_store
 from tests.gateway.usecase.bench import Dice
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
 
@@ -66,10 +66,10 @@ class Place:
     handler: Dispatcher
 
     def ask(self, command: Command) -> Event:
-        ear = Ear()
-        self.handler.handle(ear.connection, command)
+        recorder = EventRecorder()
+        self.handler.handle(recorder.connection, command)
         self.clock.run_for(20)
-        (event,) = ear.take()
+        (event,) = recorder.take()
         return event
 
     def route(self, topic: str) -> RouteFound:

@@ -15,7 +15,7 @@ from domain.record import Record
 from domain.topic import PERM_WRITE, Group, Topic
 from gateway.usecase.tools.query import Querying
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
@@ -37,8 +37,8 @@ def found(place: Bench, query: QueryMessages) -> list[str]:
 
 def send(place: Bench, body: str, keys: str, topic: str = "T") -> str:
     """Send one message; its id, which the gateway has made."""
-    ear = Ear()
-    (event,) = place.ask(Send(1, [Message(topic, body.encode(), f"KEYS\x01{keys}\x02".encode())]), ear)
+    recorder = EventRecorder()
+    (event,) = place.ask(Send(1, [Message(topic, body.encode(), f"KEYS\x01{keys}\x02".encode())]), recorder)
     return str(event.placed[0].message_id)  # type: ignore[attr-defined]
 
 
@@ -88,7 +88,7 @@ def test_consumers_are_those_who_listen_and_those_who_did(place: Bench) -> None:
     for group in ("away", "idle"):
         place.ask(PutGroup(1, Group(group)))
     place.ask(CommitOffsets(1, "away", [("T", 1, 0)]))
-    online = Ear()
+    online = EventRecorder()
     place.ask(Heartbeat(1, "c1", consumers=[Membership("here", subscriptions=[Subscription("T")])]), online)
-    place.ask(Heartbeat(1, "c2", consumers=[Membership("elsewhere", subscriptions=[Subscription("U")])]), Ear())
+    place.ask(Heartbeat(1, "c2", consumers=[Membership("elsewhere", subscriptions=[Subscription("U")])]), EventRecorder())
     assert place.ask(QueryConsumers(2, "T")) == [ConsumersFound(2, ["away", "here"])]

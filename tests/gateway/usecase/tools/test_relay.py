@@ -30,24 +30,24 @@ from domain.relay import (
 from domain.topic import Topic
 from gateway.usecase.tools import relay
 from tests.gateway.usecase.bench import Bench, bench, code
-from tests.gateway.usecase.ear import Ear
+from tests.gateway.usecase.event_recorder import EventRecorder
 
 __all__ = ["bench"]
 
 
-def member(place: Bench, client_id: str, group: str = "g") -> Ear:
-    ear = Ear()
-    place.ask(Heartbeat(1, client_id, ["pg"], [Membership(group)]), ear)
-    return ear
+def member(place: Bench, client_id: str, group: str = "g") -> EventRecorder:
+    recorder = EventRecorder()
+    place.ask(Heartbeat(1, client_id, ["pg"], [Membership(group)]), recorder)
+    return recorder
 
 
-def asked(ear: Ear) -> Inquiry:
-    [event] = [event for event in ear.take() if isinstance(event, Inquiry)]
+def asked(recorder: EventRecorder) -> Inquiry:
+    [event] = [event for event in recorder.take() if isinstance(event, Inquiry)]
     return event
 
 
 def test_running_info_goes_to_the_client_and_back(bench: Bench) -> None:
-    client, tool = member(bench, "c"), Ear()
+    client, tool = member(bench, "c"), EventRecorder()
     assert bench.ask(QueryRunningInfo(7, "g", "c", stacks=True), tool) == []
     question = asked(client)
     assert (question.client_id, question.about) == ("c", RunningInfoRequest("g", True))
@@ -58,7 +58,7 @@ def test_running_info_goes_to_the_client_and_back(bench: Bench) -> None:
 
 
 def test_somebody_else_cannot_answer(bench: Bench) -> None:
-    client, tool, other = member(bench, "c"), Ear(), member(bench, "other")
+    client, tool, other = member(bench, "c"), EventRecorder(), member(bench, "other")
     bench.ask(QueryRunningInfo(7, "g", "c"), tool)
     question = asked(client)
     bench.ask(ClientAnswered(question.serial, b"forged"), other)
@@ -69,7 +69,7 @@ def test_somebody_else_cannot_answer(bench: Bench) -> None:
 
 def test_a_client_that_is_silent_goes_away_or_is_not_there(bench: Bench) -> None:
     assert code(bench.ask(QueryRunningInfo(7, "g", "c"))) is ErrorCode.GROUP_OFFLINE
-    client, tool = member(bench, "c"), Ear()
+    client, tool = member(bench, "c"), EventRecorder()
     bench.ask(QueryRunningInfo(7, "g", "c"), tool)
     assert code(bench.ask(QueryRunningInfo(8, "g", "c"), tool, ms=11_000)[:1]) is ErrorCode.CLIENT_UNKNOWN
     bench.ask(QueryRunningInfo(9, "g", "c"), tool)
@@ -86,7 +86,7 @@ def test_what_waits_is_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_stored_message_is_consumed_by_any_member(bench: Bench) -> None:
     placed = bench.send("T", "hello").placed[0]
-    client, tool = member(bench, "c"), Ear()
+    client, tool = member(bench, "c"), EventRecorder()
     bench.ask(ConsumeDirectly(7, "g", "", placed.physical_offset, "ID"), tool)
     question = asked(client)
     assert isinstance(question.about, ConsumptionRequest)
@@ -98,7 +98,7 @@ def test_a_stored_message_is_consumed_by_any_member(bench: Bench) -> None:
 
 
 def test_positions_of_members_without_the_silent_ones(bench: Bench) -> None:
-    one, _two, tool = member(bench, "one"), member(bench, "two"), Ear()
+    one, _two, tool = member(bench, "one"), member(bench, "two"), EventRecorder()
     bench.ask(QueryClientPositions(7, "T", "g"), tool)
     question = asked(one)
     assert question.about == PositionsRequest("g", "T")
@@ -115,8 +115,8 @@ def reply(topic: str = "DefaultCluster_REPLY_TOPIC", to: str = "c") -> Message:
     return Message(topic, b"answer", properties.encode([("REPLY_TO_CLIENT", to), ("CORRELATION_ID", "1")] if to else []))
 
 
-def heard(place: Bench, client: Ear, answer: bytes | Failure) -> list[Event]:
-    replier = Ear()
+def answered(place: Bench, client: EventRecorder, answer: bytes | Failure) -> list[Event]:
+    replier = EventRecorder()
     assert place.ask(SendReply(7, reply()), replier) == []
     question = asked(client)
     assert isinstance(question.about, ReplyDelivery)
@@ -127,10 +127,10 @@ def heard(place: Bench, client: Ear, answer: bytes | Failure) -> list[Event]:
 
 def test_a_reply_goes_to_its_requester_and_is_stored(bench: Bench) -> None:
     client = member(bench, "c")
-    [event] = heard(bench, client, b"")
+    [event] = answered(bench, client, b"")
     assert isinstance(event, Sent)
     assert bench.store.figures()["messages_total"] >= 1
-    refused = heard(bench, client, Failure(ErrorCode.CLIENT_UNKNOWN, "not mine"))
+    refused = answered(bench, client, Failure(ErrorCode.CLIENT_UNKNOWN, "not mine"))
     assert code(refused) is ErrorCode.CLIENT_UNKNOWN
 
 

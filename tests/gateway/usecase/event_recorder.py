@@ -1,4 +1,4 @@
-"""A client without a network: a session whose shell keeps what it hears."""
+"""A client without a network: a connection whose driver records the events that it is sent."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from gateway.connection.client_connection import ClientConnection
 from tests.connection_driver import StrictDriver
 
 
-class Ear(StrictDriver):
-    """A shell that keeps events, and the session on it."""
+class EventRecorder(StrictDriver):
+    """Records the events of its own connection."""
 
     def __init__(self, protocol: str = "remoting") -> None:
-        self.heard: list[Event] = []
+        self.recorded: list[Event] = []
         self.closing = False
         self.connection = ClientConnection(protocol, self)
 
     def answer(self, event: Event) -> None:
-        self.heard.append(event)
+        self.recorded.append(event)
 
     def close(self) -> None:
         self.closing = True
 
     def take(self) -> list[Event]:
-        """What was heard since the last call."""
-        heard, self.heard = self.heard, []
-        return heard
+        """Events since the last call."""
+        recorded, self.recorded = self.recorded, []
+        return recorded
