@@ -1,6 +1,7 @@
-"""Channels: several clients, each with a session of its own, over one connection (WebSocket over HTTP/2, RFC 8441).
+"""Channels: several clients over one connection, each with its own session (WebSocket over HTTP/2, RFC 8441).
 
-A channel is a client's place in its connection, minted by the adapter. Commands of its client travel inside `ChannelCommand`.
+The adapter makes one hashable value for each channel. Commands of its client travel inside `ChannelCommand`, events for its
+client inside `ChannelEvent`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class ChannelCommand(Command):
-    """`command` of the client of `channel`, a hashable value -> its own events, each inside a Said.
+    """One command of the client of `channel` -> its own events, each inside a ChannelEvent.
 
-    The first one of a channel begins its session; Disconnected ends it, as the end of the connection does.
+    The first command of a channel begins its session. Disconnected ends it, as does the end of the connection.
     """
 
     channel: object
@@ -24,7 +25,10 @@ class ChannelCommand(Command):
 
 @dataclass(slots=True)
 class ReadingPaused(Event):
-    """Nothing more is to be read from the client of a channel, which is the ticket, before monotonic `until_ns`."""
+    """The adapter must not read from the client of a channel before `until_ns`, monotonic nanoseconds.
+
+    ticket   the channel
+    """
 
     ticket: object
     until_ns: int
@@ -32,7 +36,11 @@ class ReadingPaused(Event):
 
 @dataclass(slots=True)
 class ChannelEvent(Event):
-    """An event for the client of a channel, which is the ticket; None: the gateway wants it closed."""
+    """One event for the client of a channel.
+
+    ticket   the channel
+    event    None: the adapter has to close the channel
+    """
 
     ticket: object
     event: Event | None

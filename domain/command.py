@@ -1,7 +1,9 @@
-"""What a client wants: one value a request, minted by a protocol adapter, handled by a use case.
+"""Requests of clients: one value a request, made by a protocol adapter and served by a use case.
 
-`ticket` is the adapter's own: whatever it needs to answer (an opaque, a stream id, a packet id). It comes back in the event
-and is never looked into by anybody else. Every command is answered by exactly one event, except where its text says otherwise.
+`ticket` belongs to the adapter: what it needs to answer (an opaque, a stream id, a packet id). It comes back unchanged in the
+event and nobody else reads it. Every command is answered with exactly one event, which its docstring names after `->`, or with
+Refused and one of the errors that it names (domain.errors.ErrorCode), unless it says that it has no answer. Any command may
+also be refused with NOT_AUTHENTICATED, NOT_ALLOWED, RATE, OVERLOADED or STORE_UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 class Command:
     """The root of all commands.
 
-    principal   who wants it, written by the adapter where each request brings credentials of its own; not set where the
-                connection's principal stands for all of them, or where access is not controlled
+    principal   the sender, set by the adapter where each request brings its own credentials; not set where the principal of
+                the connection counts for all its requests, or where access is not controlled
     """
 
     __slots__ = ("principal",)
@@ -30,11 +32,15 @@ class Command:
 
 
 class Send(Command):
-    """Append `messages` (one topic, or several) -> Sent, or Refused and then nothing was stored.
+    """Append `messages` -> Sent. Refused: none of them was stored, except with FLUSH_TIMEOUT.
 
-    wait=False: the client expects no answer (QoS 0, NON, oneway): none is given, the message is stored all the same.
-    typed=True: the protocol declares message types, so the topic's must fit; TYPE_CONFLICT.
-    queues: of a topic made for them, at most the node's own number, which it is for 0.
+    messages  at least one, of one topic or of several
+    wait      False: the client expects no answer (QoS 0, NON, oneway), none is given; the message is stored all the same
+    typed     True: the protocol declares message types, so each message must fit the type of its topic
+    queues    queues of a topic that this send creates, at most the node's own number; 0: the node's own number
+
+    Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL, QUEUE_ILLEGAL, NOT_ALLOWED, TYPE_CONFLICT, MESSAGE_TOO_LARGE, PROPERTIES_TOO_LARGE,
+    PROPERTY_ILLEGAL, DELIVERY_TIME_ILLEGAL, QUOTA, FLUSH_TIMEOUT.
     """
 
     __slots__ = ("messages", "queues", "ticket", "typed", "wait")
@@ -50,10 +56,13 @@ class Send(Command):
 
 
 class SendRetry(Send):
-    """A queue-level consumer sends a message to its group's retry topic itself (RocketMQ's orderly consumers) -> Sent.
+    """Append messages to the retry topic of the sender's own group -> Sent. RocketMQ's orderly consumers do this by themselves.
 
-    Beyond `retry_max` redeliveries (-1: the group's own limit), or while members of the group hold queue locks, it goes to the
-    dead-letter topic: what is kept in order is retried where it is, and comes here only when that is over.
+    group       the consumer group
+    retry_max   redeliveries after which a message goes to the dead-letter topic instead; -1: the limit of the group
+
+    The messages also go to the dead-letter topic while members of the group hold queue locks: an orderly consumer retries in
+    place, and sends a message here only when its retries are used up. Errors as for Send, and GROUP_NOT_FOUND, GROUP_ILLEGAL.
     """
 
     __slots__ = ("group", "retry_max")
@@ -66,14 +75,19 @@ class SendRetry(Send):
 
 @dataclass(slots=True)
 class Pull(Command):
-    """Read from `offset` of one queue without leasing -> Pulled.
+    """Read messages of one queue from `offset` on, without a lease -> Pulled (RocketMQ code 11).
 
-    wait_ms       hold the request until something matches, at most this long; 0 answers at once
-    commit        also store this offset as the group's position, -1: do not
-    member        the client id when it pulls as a registered member of a clustering group; "" for a reader beside the group
-    subscribed    True: the filter is what members of the group said of the topic in their heartbeats, on whatever connection;
-                  GROUP_OFFLINE when none did
-    broadcast     True: the filter is of the reader's heartbeat, by which it reads everything: NOT_ALLOWED if its group may not
+    limit        messages at most
+    max_bytes    bytes of records at most, but at least one message
+    wait_ms      hold the request until a message matches, at most this long; 0: answer at once
+    filter       only messages that match it; None: all
+    commit       also store this offset as the position of the group; -1: do not
+    member       client id of a registered member of a clustering group; "": the reader does not share its messages with a group
+    subscribed   True: take the filter from the subscriptions in the heartbeats of the group's members, on any connection
+    broadcast    True: the client reads every message, as its heartbeat says; the group must allow that
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND, FILTER_ILLEGAL, GROUP_OFFLINE
+    (`subscribed`, and no member has a subscription).
     """
 
     ticket: object
@@ -93,11 +107,21 @@ class Pull(Command):
 
 @dataclass(slots=True)
 class Receive(Command):
-    """Lease up to `limit` messages (POP) -> Received; an empty one when `wait_ms` ran out.
+    """Lease messages (POP) -> Received, which is empty when `wait_ms` has passed (RocketMQ code 200050).
 
-    queue_id      -1: any queue of the topic (and the group's retry topic)
-    from_first    where a group without a position starts: True at the first message, False at the last one there is
-    ordered       never past an un-settled message of its key; `attempt_id`: one logical attempt; `fleeting`: see MessageStore
+    limit         messages at most, 1 to 32
+    invisible_ms  length of the leases, above 0 and at most 12 hours
+    wait_ms       hold the request until a message can be leased, at most this long; 0: answer at once
+    queue_id      one queue; -1: any queue of the topic, and of the group's retry topic
+    filter        only messages that match it, the others are settled for the group; None: all
+    from_first    where a group without a position starts: True at the first message; False at the last one, but at the first
+                  one of a queue whose messages are all in the newest part of the log
+    ordered       True: lease no message whose ordering key has an earlier one that is not settled
+    attempt_id    identifies one attempt of the client: a repeated Receive with it gets the messages of the first one; "": none
+    client_id     the receiving client, "" when the protocol has none
+    fleeting      True: the leases end when the node restarts (domain.store_ports.Leases)
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED, GROUP_ILLEGAL, GROUP_NOT_FOUND, ARGUMENT_ILLEGAL, POLLING_FULL.
     """
 
     ticket: object
@@ -117,11 +141,14 @@ class Receive(Command):
 
 @dataclass(slots=True)
 class AwaitMessages(Command):
-    """Hold until the group has something to receive from a topic, at most `wait_ms`, leasing nothing -> MessagesWait.
+    """Hold until a group has a message to receive from a topic, without a lease -> MessagesWaiting (RocketMQ code 200054).
 
-    `queue_id` -1: any queue. "Something" is a message that nobody holds on lease and, with `ordered`, that does not wait for
-    another one of its message group. With an `attempt_id` also what a Receive of that attempt has been given. TOPIC_NOT_FOUND,
-    QUEUE_ILLEGAL, NOT_ALLOWED.
+    queue_id     one queue; -1: any queue
+    wait_ms      hold at most this long; 0: answer at once
+    ordered      True: a message whose ordering key has an earlier one that is not settled does not count
+    attempt_id   messages that a Receive of this attempt was given count too; "": none
+
+    A message that another client has leased does not count. Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
     ticket: object
@@ -135,7 +162,13 @@ class AwaitMessages(Command):
 
 @dataclass(slots=True)
 class Acknowledge(Command):
-    """Settle leases -> Settled with one outcome a receipt, in order. The receipt's retry flag tells the retry topic apart."""
+    """Settle leases -> Settled, with one outcome a receipt, in order (RocketMQ code 200051).
+
+    topic      the topic that was received from
+    receipts   at least one; the retry flag of a receipt says that its message came from the group's retry topic
+
+    Errors of one receipt: RECEIPT_EXPIRED, RECEIPT_INVALID. A lease that is settled already is a success.
+    """
 
     ticket: object
     group: str
@@ -145,9 +178,13 @@ class Acknowledge(Command):
 
 @dataclass(slots=True)
 class Extend(Command):
-    """Make leases end `invisible_ms` from now; 0 gives the messages back at once (nack) -> Extended, in order.
+    """Make leases end `invisible_ms` from now -> Extended, with one outcome a receipt, in order (RocketMQ code 200053).
 
-    untold   True: their client never heard of them, so no delivery is counted; they go back at once
+    invisible_ms   0 to 12 hours; 0 makes the messages available at once (nack)
+    untold         True: the receipts never reached the client, so no delivery attempt counts and the messages are available at
+                   once; `invisible_ms` has no effect
+
+    Errors of one receipt: RECEIPT_EXPIRED, RECEIPT_INVALID. Refused ARGUMENT_ILLEGAL: `invisible_ms` is out of bounds.
     """
 
     ticket: object
@@ -160,7 +197,10 @@ class Extend(Command):
 
 @dataclass(slots=True)
 class DeadLetter(Command):
-    """Copy a leased message to the group's dead-letter topic and settle it -> Done. Harmless when repeated."""
+    """Copy a leased message to the dead-letter topic of the group and settle the lease -> Done. Repeating it changes nothing.
+
+    Errors: RECEIPT_INVALID, RECEIPT_EXPIRED, GROUP_NOT_FOUND, and those of Send.
+    """
 
     ticket: object
     group: str
@@ -170,10 +210,15 @@ class DeadLetter(Command):
 
 @dataclass(slots=True)
 class SendBack(Command):
-    """A queue-level consumer gives a message back (RocketMQ code 36) -> Done.
+    """Append a message again to the retry topic of a group, for a consumer that cannot handle it -> Done (RocketMQ code 36).
 
-    delay_level 0: 3 + attempts so far; above 0 as given; below 0: to the dead-letter topic now.
-    retry_max -1: the group's own limit.
+    physical_offset    the message
+    delay_level        0: level 3 plus the number of redeliveries; above 0: this level; below 0: the dead-letter topic, now
+    retry_max          redeliveries after which the message goes to the dead-letter topic; -1: the limit of the group
+    origin_topic       the topic that the client read it from
+    origin_message_id  the id that the client knows it by, kept when the record has none
+
+    Errors: GROUP_NOT_FOUND, GROUP_ILLEGAL, MESSAGE_NOT_FOUND, NOT_ALLOWED.
     """
 
     ticket: object
@@ -187,7 +232,13 @@ class SendBack(Command):
 
 @dataclass(slots=True)
 class CommitOffsets(Command):
-    """Store positions of `group` -> Done. `offsets`: (topic, queue id, next offset). wait=False: no answer expected."""
+    """Store positions of a group -> Done (RocketMQ code 15).
+
+    offsets   (topic, queue id, offset of the next message)
+    wait      False: the client expects no answer, none is given
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, ARGUMENT_ILLEGAL, GROUP_NOT_FOUND, GROUP_ILLEGAL.
+    """
 
     ticket: object
     group: str
@@ -197,7 +248,13 @@ class CommitOffsets(Command):
 
 @dataclass(slots=True)
 class QueryOffset(Command):
-    """The group's position -> Offset; Refused OFFSET_NOT_FOUND when it has none."""
+    """The position of a group in one queue -> Offset (RocketMQ code 14).
+
+    zero_if_absent   True: a group without a position is told 0 while the queue still has its first message in the newest part
+                     of the log (ConsumerManageProcessor)
+
+    Errors: OFFSET_NOT_FOUND.
+    """
 
     ticket: object
     group: str
@@ -208,7 +265,13 @@ class QueryOffset(Command):
 
 @dataclass(slots=True)
 class Subscription:
-    """What one member of a group listens to. `expression_type` is TAG or SQL92; `version` the client's own."""
+    """What one member of a consumer group subscribes to.
+
+    topic             the topic
+    expression        the filter; "*": every message
+    expression_type   TAG or SQL92
+    version           counted by the client; the highest one of a group's members counts
+    """
 
     topic: str
     expression: str = "*"
@@ -220,8 +283,10 @@ class Subscription:
 class Membership:
     """One client's part in one consumer group.
 
-    consume_type   CONSUME_ACTIVELY (pull), CONSUME_PASSIVELY (push) or CONSUME_POP
-    model          CLUSTERING or BROADCASTING
+    consume_type    CONSUME_ACTIVELY (pull), CONSUME_PASSIVELY (push) or CONSUME_POP
+    model           CLUSTERING: members share the messages; BROADCASTING: each member gets every message
+    from_where      where the group starts without a position: CONSUME_FROM_FIRST_OFFSET, _LAST_OFFSET or _TIMESTAMP
+    subscriptions   topics and filters
     """
 
     group: str
@@ -233,10 +298,18 @@ class Membership:
 
 @dataclass(slots=True)
 class Heartbeat(Command):
-    """The client lives, and takes part in these groups -> Done. Replaces what it said before; expires after 120 s of silence.
+    """A client is alive and takes part in these groups -> Done (RocketMQ code 34). Ends 120 s after the last one.
 
-    keep_subscriptions=True leaves known subscriptions where a membership brings none.
-    `address`: "host:port" of the client, "" when the protocol does not say it; tools show it.
+    client_id            the client
+    producers            its producer groups
+    consumers            its memberships; each replaces what the client said of that group before
+    language             of its client library
+    version              of its client library, as RocketMQ numbers versions
+    keep_subscriptions   True: a membership without subscriptions leaves the known ones
+    wait                 False: the client expects no answer, none is given
+    address              "host:port" of the client, "": unknown; tools show it
+
+    Errors: GROUP_ILLEGAL.
     """
 
     ticket: object
@@ -252,7 +325,11 @@ class Heartbeat(Command):
 
 @dataclass(slots=True)
 class Leave(Command):
-    """The client leaves a consumer group and a producer group ("" = none named; both "" = all of them) -> Done."""
+    """A client leaves a consumer group and a producer group -> Done (RocketMQ code 35).
+
+    consumer_group   "": none
+    producer_group   "": none; when both are "", the client leaves all its groups
+    """
 
     ticket: object
     client_id: str
@@ -262,7 +339,7 @@ class Leave(Command):
 
 @dataclass(slots=True)
 class QueryMembers(Command):
-    """Who is in a consumer group -> Members; Refused GROUP_OFFLINE when nobody is."""
+    """Client ids of a consumer group -> Members (RocketMQ code 38). Errors: GROUP_OFFLINE (the group has no member)."""
 
     ticket: object
     group: str
@@ -270,7 +347,12 @@ class QueryMembers(Command):
 
 @dataclass(slots=True)
 class LockQueues(Command):
-    """Lock queues for one client of a group for 60 s -> Locked with those that it now holds. `unlock` releases instead."""
+    """Lock queues for one client of a group for 60 s -> Locked, with those that the client now holds (RocketMQ code 41, 42).
+
+    queues   (broker, topic, queue id)
+    unlock   True: release them -> Done
+    wait     False: the client expects no answer, none is given
+    """
 
     ticket: object
     group: str
@@ -282,9 +364,12 @@ class LockQueues(Command):
 
 @dataclass(slots=True)
 class Watch(Command):
-    """Live messages whose path matches `pattern` -> Watched once, then any number of Delivered, until Unwatch or disconnect.
+    """Deliver messages as they arrive whose path matches `pattern` -> WatchStarted, then WatchedMessages until Unwatch.
 
-    Nothing is kept for a watcher that is away. `limit_pending`: a watcher this far behind loses the oldest, counted.
+    pattern   a filter over paths with `+` and `#` (MQTT 5, 4.7)
+
+    Nothing is stored for a watch: it has no position. A watch loses the oldest messages when more than 4,096 arrive in one loop
+    turn; the loss is counted. A second Watch with the same ticket replaces the first. Errors: FILTER_ILLEGAL, QUOTA (too many watches of one connection).
     """
 
     ticket: object
@@ -293,14 +378,17 @@ class Watch(Command):
 
 @dataclass(slots=True)
 class Unwatch(Command):
-    """End the watch whose ticket this is (tickets compare by equality). No answer."""
+    """End the watch whose ticket equals this one. No answer."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class QueryLatest(Command):
-    """Latest (retained) value of one exact path -> Value, with record None when there is none."""
+    """The latest (retained) value of one exact path -> LatestValue, with record None when there is none.
+
+    Errors: TOPIC_ILLEGAL (the path has a wildcard or is too long).
+    """
 
     ticket: object
     path: str
@@ -308,7 +396,7 @@ class QueryLatest(Command):
 
 @dataclass(slots=True)
 class DeleteLatest(Command):
-    """Remove the latest value of one exact path, without a message -> Done."""
+    """Remove the latest (retained) value of one exact path without a message -> Done. Errors: TOPIC_ILLEGAL."""
 
     ticket: object
     path: str
@@ -316,9 +404,10 @@ class DeleteLatest(Command):
 
 @dataclass(slots=True)
 class Disconnected(Command):
-    """The connection is over; `reason` is one of the adapter's closed list and is counted. The last command. No answer.
+    """The connection has ended. The last command of a client. No answer.
 
-    clean=True: the client said goodbye in its protocol's words.
+    reason   a word of the adapter's closed list, which is counted (domain.refusal)
+    clean    True: the client ended the connection in the words of its protocol
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""What the gateway answers: one value a command, carrying the command's ticket back to the adapter that minted it."""
+"""Answers of the gateway: one value a command, with the ticket of that command. Events without a command have ticket None."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ class Event:
 
 @dataclass(slots=True)
 class Refused(Event):
-    """The command was not carried out."""
+    """The command was not carried out, for this reason."""
 
     ticket: object
     failure: Failure
 
 
 class Sent(Event):
-    """Stored at the level that each topic promises; one Placed a message, in order."""
+    """The messages are stored, at the durability of their topics.
+
+    placed   one value a message, in order
+    """
 
     __slots__ = ("placed", "ticket")
 
@@ -35,17 +38,21 @@ class Sent(Event):
 
 @dataclass(slots=True)
 class Done(Event):
-    """Carried out; there is nothing to say."""
+    """The command was carried out and has no result."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class Pulled(Event):
-    """The answer to Pull: a status, and records as they stand in the log.
+    """The answer to Pull.
 
-    status        FOUND, NO_MATCH (scanned, nothing fits), EMPTY (nothing there yet), TOO_SMALL, TOO_LARGE (out of range)
-    next_offset   where to go on, corrected when the offset was out of range
+    status        FOUND; NO_MATCH: messages are there, none matches; EMPTY: no message yet; TOO_SMALL, TOO_LARGE: the offset is
+                  below or above what the queue has
+    records       in offset order, as they are in the log
+    next_offset   offset to go on at, a valid one also when `offset` was out of range
+    min_offset    first offset that the queue still has
+    max_offset    next offset to be readable
     """
 
     ticket: object
@@ -58,7 +65,12 @@ class Pulled(Event):
 
 @dataclass(slots=True)
 class Leased:
-    """One leased message: its record with RECONSUMETIMES already right, its receipt, and the delivery attempt from 1."""
+    """One leased message.
+
+    record    with RECONSUMETIMES set to the redeliveries so far
+    receipt   settles the lease or extends it
+    attempt   number of this delivery, from 1
+    """
 
     record: bytes
     receipt: Receipt
@@ -67,7 +79,13 @@ class Leased:
 
 @dataclass(slots=True)
 class Received(Event):
-    """The answer to Receive; `messages` may be empty. `remaining`: about how many more could be leased now."""
+    """The answer to Receive.
+
+    messages       leased to the client, in order; may be empty
+    pop_ms         pop time of the leases, epoch milliseconds
+    invisible_ms   length of the leases
+    rest           about how many more messages could be leased now
+    """
 
     ticket: object
     messages: list[Leased]
@@ -78,7 +96,11 @@ class Received(Event):
 
 @dataclass(slots=True)
 class MessagesWaiting(Event):
-    """`there`: a Receive is worth while. `full`: too many wait already, this one was not held."""
+    """The answer to AwaitMessages.
+
+    there   True: a Receive would find a message
+    full    True: the request was not held, too many are held already
+    """
 
     ticket: object
     there: bool
@@ -87,7 +109,10 @@ class MessagesWaiting(Event):
 
 @dataclass(slots=True)
 class Settled(Event):
-    """One outcome a receipt, in order; None is success (an already settled lease among them)."""
+    """The answer to Acknowledge.
+
+    outcomes   one a receipt, in order; None: the lease is settled
+    """
 
     ticket: object
     outcomes: list[Failure | None]
@@ -95,7 +120,10 @@ class Settled(Event):
 
 @dataclass(slots=True)
 class Extended(Event):
-    """One outcome a receipt, in order: the new receipt, or why not."""
+    """The answer to Extend.
+
+    outcomes   one a receipt, in order: the new receipt, or the failure
+    """
 
     ticket: object
     outcomes: list[Receipt | Failure]
@@ -103,7 +131,7 @@ class Extended(Event):
 
 @dataclass(slots=True)
 class Offset(Event):
-    """One offset."""
+    """One offset of a queue."""
 
     ticket: object
     offset: int
@@ -119,7 +147,7 @@ class Members(Event):
 
 @dataclass(slots=True)
 class Locked(Event):
-    """(broker, topic, queue id) that the client now holds."""
+    """The queues that the client now holds locked: (broker, topic, queue id)."""
 
     ticket: object
     queues: list[tuple[str, str, int]]
@@ -127,7 +155,7 @@ class Locked(Event):
 
 @dataclass(slots=True)
 class MembersChanged(Event):
-    """Unasked (ticket None): the members of a group that this client belongs to have changed."""
+    """The members of a group of this client have changed; ticket None."""
 
     ticket: object
     group: str
@@ -142,7 +170,7 @@ class WatchStarted(Event):
 
 @dataclass(slots=True)
 class WatchedMessages(Event):
-    """Live messages for a watch: records in log order."""
+    """Records that a watch matches, in log order."""
 
     ticket: object
     records: list[bytes] = field(default_factory=list)
@@ -150,7 +178,7 @@ class WatchedMessages(Event):
 
 @dataclass(slots=True)
 class LatestValue(Event):
-    """The latest value of a path, as the record that set it, or None."""
+    """The latest (retained) value of a path: the record that set it, None when there is none."""
 
     ticket: object
     record: bytes | None

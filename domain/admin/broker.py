@@ -11,14 +11,18 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class QueryNodeCounters(Command):
-    """The node's figures -> Figures."""
+    """The node's counters -> NodeCounters."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class NodeCounters(Event):
-    """`started_ms`: wall clock at start. `values`: what the store counts, by its own names."""
+    """The node's counters.
+
+    started_ms   time of the start, epoch milliseconds
+    values       counters of the store, by the store's names
+    """
 
     ticket: object
     started_ms: int
@@ -27,10 +31,13 @@ class NodeCounters(Event):
 
 @dataclass(slots=True)
 class QueryRates(Command):
-    """How much went by under a name -> Rates. ARGUMENT_ILLEGAL when nothing did.
+    """Rates of one counter -> Rates (RocketMQ code 315).
 
-    name   RocketMQ's: TOPIC_PUT_NUMS, TOPIC_PUT_SIZE (key: topic), GROUP_GET_NUMS, GROUP_GET_SIZE (topic@group),
-           BROKER_PUT_NUMS, BROKER_GET_NUMS (any key)
+    name   TOPIC_PUT_NUMS and TOPIC_PUT_SIZE (key: topic), GROUP_GET_NUMS and GROUP_GET_SIZE (key: topic@group),
+           BROKER_PUT_NUMS and BROKER_GET_NUMS (any key)
+    key    as the name says
+
+    Errors: ARGUMENT_ILLEGAL (nothing was counted under this name and key).
     """
 
     ticket: object
@@ -40,7 +47,7 @@ class QueryRates(Command):
 
 @dataclass(frozen=True, slots=True)
 class FlowRate:
-    """What went by in a stretch of time: the sum, how much a second, and how much at a time."""
+    """What was counted in a period: the sum, the sum a second, and the mean of one count."""
 
     sum: int = 0
     per_second: float = 0.0
@@ -49,7 +56,7 @@ class FlowRate:
 
 @dataclass(slots=True)
 class Rates(Event):
-    """Over the last minute, hour and day, as far as the node has been up."""
+    """Rates over the last minute, hour and day, or since the start when that is shorter."""
 
     ticket: object
     minute: FlowRate
@@ -59,11 +66,14 @@ class Rates(Event):
 
 @dataclass(slots=True)
 class ChangeNodePolicy(Command):
-    """Change what the node does unasked, until its next start -> Done. ARGUMENT_ILLEGAL.
+    """Change settings of the node until its next start, all or none -> Done (RocketMQ code 25).
 
-    `changes`: create_topics, create_groups (true, false), queues (of topics made on first use), share_strategy,
-    priority_order_ascending (true, false), priority_again_first_percent (0 to 100), transaction_timeout_ms,
-    transaction_check_ms, transaction_checks_max (see domain.transaction.TransactionCheckPolicy) -> values as text; all or none.
+    changes   setting -> value as text: create_topics, create_groups (true, false), queues (of topics made on first use),
+              share_strategy, priority_order_ascending (true, false), priority_again_first_percent (0 to 100),
+              transaction_timeout_ms, transaction_check_ms, transaction_checks_max
+              (domain.transaction.TransactionCheckPolicy)
+
+    Errors: ARGUMENT_ILLEGAL.
     """
 
     ticket: object
@@ -72,14 +82,14 @@ class ChangeNodePolicy(Command):
 
 @dataclass(slots=True)
 class QueryNodePolicy(Command):
-    """What the node does unasked -> NodePolicyFound."""
+    """The settings that ChangeNodePolicy can change -> NodePolicyFound (RocketMQ code 26)."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class NodePolicyFound(Event):
-    """Name -> value as text."""
+    """Setting -> value as text."""
 
     ticket: object
     values: dict[str, str]

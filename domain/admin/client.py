@@ -10,7 +10,14 @@ from domain.event import Event
 
 @dataclass(frozen=True, slots=True)
 class ClientSeen:
-    """One client: `address` is "host:port", "" unknown; `seen_ms` the wall clock of its last heartbeat."""
+    """One client as its last heartbeat described it.
+
+    client_id   the client
+    address     "host:port", "": unknown
+    language    of its client library
+    version     of its client library, as RocketMQ numbers versions
+    seen_ms     time of the heartbeat, epoch milliseconds
+    """
 
     client_id: str
     address: str
@@ -21,7 +28,7 @@ class ClientSeen:
 
 @dataclass(slots=True)
 class QueryConnections(Command):
-    """The members of a consumer group -> Connections. GROUP_OFFLINE."""
+    """The members of a consumer group -> Connections (RocketMQ code 203). Errors: GROUP_OFFLINE."""
 
     ticket: object
     group: str
@@ -29,7 +36,14 @@ class QueryConnections(Command):
 
 @dataclass(slots=True)
 class Connections(Event):
-    """Members by client id; how and what the group consumes, as its members said last."""
+    """The members of a consumer group.
+
+    clients         by client id
+    consume_type    as in Membership, from the heartbeat of a member
+    model           as in Membership
+    from_where      as in Membership
+    subscriptions   of the group's members
+    """
 
     ticket: object
     clients: list[ClientSeen]
@@ -41,7 +55,12 @@ class Connections(Event):
 
 @dataclass(slots=True)
 class QueryProducers(Command):
-    """The clients of a producer group, "" of all -> Producers. GROUP_OFFLINE for one that has none."""
+    """The clients of producer groups -> Producers (RocketMQ codes 204 and 328).
+
+    group   one producer group; "": all of them
+
+    Errors: GROUP_OFFLINE (the group has no client).
+    """
 
     ticket: object
     group: str = ""
@@ -57,9 +76,11 @@ class Producers(Event):
 
 @dataclass(slots=True)
 class QueryRunningInfo(Command):
-    """How a member of a consumer group is doing -> RunningInfo. GROUP_OFFLINE when it is not there, CLIENT_UNKNOWN.
+    """Ask a member of a consumer group for its state -> RunningInfo (RocketMQ code 307).
 
-    `stacks`: with the stacks of its threads. CLIENT_UNKNOWN is a client that does not answer in time, or hangs up.
+    stacks   True: with the stacks of its threads
+
+    Errors: GROUP_OFFLINE (it is not connected), CLIENT_UNKNOWN (it disconnects or does not answer in time), OVERLOADED.
     """
 
     ticket: object
@@ -70,7 +91,7 @@ class QueryRunningInfo(Command):
 
 @dataclass(slots=True)
 class RunningInfo(Event):
-    """The client's account of itself: RocketMQ's ConsumerRunningInfo, JSON."""
+    """The client's answer: the JSON of RocketMQ's ConsumerRunningInfo."""
 
     ticket: object
     text: bytes
@@ -78,9 +99,12 @@ class RunningInfo(Event):
 
 @dataclass(slots=True)
 class ConsumeDirectly(Command):
-    """Have a member of a group, "" any, consume one stored message now -> ConsumptionResult. Positions and leases stay.
+    """Have a member of a group consume one stored message now -> ConsumptionResult (RocketMQ code 309).
 
-    GROUP_OFFLINE, MESSAGE_NOT_FOUND, CLIENT_UNKNOWN. `message_id` is passed on to the client as it came.
+    client_id    the member; "": any member
+    message_id   passed on to the client as it came
+
+    Positions and leases do not change. Errors: GROUP_OFFLINE, MESSAGE_NOT_FOUND, CLIENT_UNKNOWN, OVERLOADED.
     """
 
     ticket: object
@@ -92,7 +116,7 @@ class ConsumeDirectly(Command):
 
 @dataclass(slots=True)
 class ConsumptionResult(Event):
-    """What came of consuming one message: RocketMQ's ConsumeMessageDirectlyResult, JSON."""
+    """The client's answer: the JSON of RocketMQ's ConsumeMessageDirectlyResult."""
 
     ticket: object
     text: bytes
@@ -100,9 +124,11 @@ class ConsumptionResult(Event):
 
 @dataclass(slots=True)
 class QueryClientPositions(Command):
-    """Positions that the members of a group, or one of them, have in memory on a topic -> ClientPositions.
+    """Ask members of a group for the positions that they hold in memory -> ClientPositions (RocketMQ code 223).
 
-    A member that does not answer is left out. GROUP_OFFLINE; CLIENT_UNKNOWN when none answers.
+    client_id   one member; "": all members
+
+    A member that does not answer in time is left out. Errors: GROUP_OFFLINE, CLIENT_UNKNOWN (no member answers), OVERLOADED.
     """
 
     ticket: object
@@ -113,7 +139,7 @@ class QueryClientPositions(Command):
 
 @dataclass(slots=True)
 class ClientPositions(Event):
-    """Client id -> (broker, topic, queue id, offset) a queue that it consumes."""
+    """Client id -> (broker, topic, queue id, offset) a queue that the client consumes."""
 
     ticket: object
     members: dict[str, list[tuple[str, str, int, int]]]

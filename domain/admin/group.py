@@ -12,7 +12,10 @@ from domain.topic import Group
 
 @dataclass(slots=True)
 class QueryGroup(Command):
-    """Configuration of a group, created by policy -> GroupFound."""
+    """Configuration of a group, which is created if the node's policy allows that -> GroupFound.
+
+    Errors: GROUP_ILLEGAL, GROUP_NOT_FOUND.
+    """
 
     ticket: object
     group: str
@@ -20,7 +23,7 @@ class QueryGroup(Command):
 
 @dataclass(slots=True)
 class GroupFound(Event):
-    """A consumer group."""
+    """One consumer group."""
 
     ticket: object
     group: Group
@@ -28,14 +31,18 @@ class GroupFound(Event):
 
 @dataclass(slots=True)
 class ListGroups(Command):
-    """All groups -> GroupList."""
+    """All consumer groups -> GroupList."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class GroupList(Event):
-    """All consumer groups, by name; `forbidden`: group -> topics that it may not read."""
+    """Consumer groups by name.
+
+    groups      their configurations
+    forbidden   group -> topics that it may not read (SetReadable)
+    """
 
     ticket: object
     groups: list[Group]
@@ -44,9 +51,10 @@ class GroupList(Event):
 
 @dataclass(slots=True)
 class PutGroup(Command):
-    """Create or change a group -> Done. Refused GROUP_ILLEGAL, ARGUMENT_ILLEGAL.
+    """Create or change a group -> Done (RocketMQ code 200).
 
     Attributes that the group has and the command does not name stay; `-key` drops one (domain.attribute).
+    Errors: GROUP_ILLEGAL, ARGUMENT_ILLEGAL.
     """
 
     ticket: object
@@ -55,7 +63,7 @@ class PutGroup(Command):
 
 @dataclass(slots=True)
 class DeleteGroup(Command):
-    """Delete a group, its positions and its leases -> Done."""
+    """Delete a group, its positions and its leases -> Done (RocketMQ code 207). Errors: GROUP_NOT_FOUND."""
 
     ticket: object
     group: str
@@ -63,9 +71,11 @@ class DeleteGroup(Command):
 
 @dataclass(slots=True)
 class SetReadable(Command):
-    """Whether a group may read a topic (RocketMQ code 353); None leaves it as it is -> Readable.
+    """Allow or forbid a group to read a topic -> Readable (RocketMQ code 353).
 
-    Refused GROUP_NOT_FOUND, TOPIC_NOT_FOUND where it is to be forbidden.
+    readable   None: change nothing, only answer
+
+    Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND (only when it is to be forbidden).
     """
 
     ticket: object
@@ -76,7 +86,7 @@ class SetReadable(Command):
 
 @dataclass(slots=True)
 class Readable(Event):
-    """As it is from now on."""
+    """Whether the group may read the topic, after the command."""
 
     ticket: object
     readable: bool
@@ -84,9 +94,12 @@ class Readable(Event):
 
 @dataclass(slots=True)
 class SetRequestMode(Command):
-    """How members of `group` consume `topic`: PULL or POP (RocketMQ code 401) -> Done.
+    """Set how the members of a group consume a topic -> Done (RocketMQ code 401).
 
-    Refused TOPIC_NOT_FOUND, GROUP_NOT_FOUND, and NOT_ALLOWED for retry topics.
+    mode               PULL or POP
+    pop_share_queues   with POP: how many other members' queues each member receives from besides its own
+
+    Errors: ARGUMENT_ILLEGAL, TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED (retry topics).
     """
 
     ticket: object
@@ -98,7 +111,7 @@ class SetRequestMode(Command):
 
 @dataclass(slots=True)
 class QueryRequestMode(Command):
-    """The mode set by SetRequestMode, PULL when none -> RequestMode."""
+    """The mode set by SetRequestMode, PULL if none is set -> RequestMode."""
 
     ticket: object
     group: str
@@ -107,7 +120,7 @@ class QueryRequestMode(Command):
 
 @dataclass(slots=True)
 class RequestMode(Event):
-    """PULL or POP, and over how many neighbours POP queues are shared."""
+    """How the members of a group consume a topic; fields as in SetRequestMode."""
 
     ticket: object
     mode: str
@@ -116,14 +129,17 @@ class RequestMode(Event):
 
 @dataclass(slots=True)
 class ListRequestModes(Command):
-    """Which groups consume which topics by POP or by PULL, as far as somebody has said -> RequestModeList."""
+    """All modes that SetRequestMode has set -> RequestModeList (RocketMQ code 402)."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class RequestModeList(Event):
-    """(topic, group, mode, how many other members' queues each has besides)."""
+    """Modes that are set.
+
+    modes   (topic, group, mode, pop_share_queues)
+    """
 
     ticket: object
     modes: list[tuple[str, str, str, int]]
@@ -131,7 +147,7 @@ class RequestModeList(Event):
 
 @dataclass(slots=True)
 class QueryConsumedTopics(Command):
-    """Topics that a group subscribes now, or has a position on -> ConsumedTopics. GROUP_NOT_FOUND."""
+    """Topics that a group subscribes or has a position on -> ConsumedTopics (RocketMQ code 343). Errors: GROUP_NOT_FOUND."""
 
     ticket: object
     group: str
@@ -147,9 +163,11 @@ class ConsumedTopics(Event):
 
 @dataclass(slots=True)
 class CountWaitingMessages(Command):
-    """How many receives of a group wait for messages of one queue, -1 those that wait for any -> Waiting.
+    """How many Receives of a group are held for one queue -> WaitingCount (RocketMQ code 200055).
 
-    TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
+    queue_id   -1: Receives that are held for any queue
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
     ticket: object
@@ -160,7 +178,7 @@ class CountWaitingMessages(Command):
 
 @dataclass(slots=True)
 class WaitingCount(Event):
-    """At this moment."""
+    """Receives that are held now."""
 
     ticket: object
     count: int

@@ -10,7 +10,7 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class ViewMessage(Command):
-    """One record by physical offset -> Viewed; Refused MESSAGE_NOT_FOUND."""
+    """One record by its physical offset -> Viewed (RocketMQ code 33). Errors: MESSAGE_NOT_FOUND."""
 
     ticket: object
     physical_offset: int
@@ -18,7 +18,7 @@ class ViewMessage(Command):
 
 @dataclass(slots=True)
 class Viewed(Event):
-    """One record."""
+    """One record, as it is in the log."""
 
     ticket: object
     record: bytes
@@ -29,11 +29,15 @@ TIME_MAX_MS = (1 << 63) - 1
 
 @dataclass(slots=True)
 class QueryMessages(Command):
-    """Messages of `topic` with a key -> MessagesFound, which may be empty. Refused TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL.
+    """Messages of a topic by key -> MessagesFound (RocketMQ code 12).
 
-    key              one word of KEYS, or the unique id (UNIQ_KEY); unique=True: the unique id alone
-    begin_ms, end_ms store time, both included
-    limit            at most so many, domain.limits.QUERY_MESSAGES_MAX in any case
+    key        one word of KEYS, or the unique id (UNIQ_KEY)
+    begin_ms   store time from, included, epoch milliseconds
+    end_ms     store time to, included, epoch milliseconds
+    limit      messages at most, never above domain.limits.QUERY_MESSAGES_MAX
+    unique     True: `key` is a unique id, the words of KEYS are not searched
+
+    Errors: TOPIC_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL.
     """
 
     ticket: object
@@ -47,7 +51,7 @@ class QueryMessages(Command):
 
 @dataclass(slots=True)
 class MessagesFound(Event):
-    """Records, newest first."""
+    """Records, the newest first; may be empty."""
 
     ticket: object
     records: list[bytes] = field(default_factory=list)
@@ -55,9 +59,12 @@ class MessagesFound(Event):
 
 @dataclass(slots=True)
 class Peek(Command):
-    """Messages at a group's position, leasing nothing -> Peeked. `queue_id` -1: any queues.
+    """Messages at the position of a group, without a lease -> Peeked (RocketMQ code 200052).
 
-    TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
+    queue_id   one queue; -1: any queue
+    limit      messages at most
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL, NOT_ALLOWED.
     """
 
     ticket: object
@@ -69,7 +76,11 @@ class Peek(Command):
 
 @dataclass(slots=True)
 class Peeked(Event):
-    """Records of the queues in turn, and how many more there are."""
+    """The answer to Peek.
+
+    records   of the queues in turn
+    rest      how many more messages there are
+    """
 
     ticket: object
     records: list[bytes]

@@ -11,10 +11,12 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class QueryProgress(Command):
-    """How far a group is on a topic, "" all topics -> Progress. Refused GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
+    """How far a group has consumed -> Progress (RocketMQ code 208).
 
-    At most 65,536 queues are looked at; of several topics those on which the group has no position are left out.
-    `times`: with the times of the messages before the positions.
+    topic   one topic; "": every topic on which the group has a position
+    times   True: with the store times of the messages before the positions
+
+    At most 65,536 queues are examined. Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
     ticket: object
@@ -25,11 +27,12 @@ class QueryProgress(Command):
 
 @dataclass(slots=True)
 class Progress(Event):
-    """(topic, queue id, next offset of the queue, the group's position) a queue on which the group has one.
+    """How far a group has consumed.
 
-    per_second   messages a second that the group was given in the last minute
-    times        (topic, queue id) -> store time of the last message before the position, where it is still there
-    given        (topic, queue id) -> offset up to which the group has been given messages, where that is beyond its position
+    queues       (topic, queue id, next offset of the queue, position of the group) a queue on which the group has a position
+    per_second   messages given to the group a second, over the last minute
+    times        (topic, queue id) -> store time of the last message before the position, epoch ms, while it is still there
+    given        (topic, queue id) -> offset up to which messages were given to the group, where that is beyond its position
     """
 
     ticket: object
@@ -41,7 +44,10 @@ class Progress(Event):
 
 @dataclass(slots=True)
 class QueryBacklog(Command):
-    """How far every group is, 65,536 queues of them at most; `ordered`: on ordered topics alone -> Backlog."""
+    """How far all groups have consumed, on at most 65,536 queues -> Backlog (RocketMQ codes 43, 308 and 317).
+
+    ordered   True: only on topics that are ordered
+    """
 
     ticket: object
     ordered: bool = False
@@ -49,10 +55,11 @@ class QueryBacklog(Command):
 
 @dataclass(slots=True)
 class Backlog(Event):
-    """Group -> (topic, queue id, next offset of the queue, the group's position); groups without a position are left out.
+    """How far all groups have consumed. Groups without a position are left out.
 
-    `times`: group -> (topic, queue id) -> store time of the last message before the position, where it is still there.
-    `given`: group -> (topic, queue id) -> offset up to which the group has been given messages, where beyond its position.
+    groups   group -> (topic, queue id, next offset of the queue, position of the group)
+    times    group -> (topic, queue id) -> store time of the last message before the position, epoch ms, while it is still there
+    given    group -> (topic, queue id) -> offset up to which messages were given to the group, where beyond its position
     """
 
     ticket: object
@@ -63,7 +70,10 @@ class Backlog(Event):
 
 @dataclass(slots=True)
 class QueryTimeSpans(Command):
-    """The times of a topic's messages as a group sees them -> TimeSpans. TOPIC_NOT_FOUND, GROUP_NOT_FOUND."""
+    """Store times of a topic's messages around the positions of a group -> TimeSpans (RocketMQ code 303).
+
+    Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND.
+    """
 
     ticket: object
     topic: str
@@ -72,11 +82,12 @@ class QueryTimeSpans(Command):
 
 @dataclass(slots=True)
 class QueueTimeSpan:
-    """One queue: store times, epoch milliseconds, -1 for none.
+    """Store times of one queue in epoch milliseconds, -1: there is no such message (RocketMQ's QueueTimeSpan).
 
-    first_ms, last_ms   of the first and the last message that it has
-    consumed_ms         of the last one before the group's position
-    waiting_ms          of the first one at the group's position
+    first_ms      of the first message that the queue still has
+    last_ms       of its last message
+    consumed_ms   of the last message before the position of the group
+    waiting_ms    of the message at the position of the group
     """
 
     queue_id: int
@@ -88,7 +99,7 @@ class QueueTimeSpan:
 
 @dataclass(slots=True)
 class TimeSpans(Event):
-    """By queue id."""
+    """Spans by queue id."""
 
     ticket: object
     spans: list[QueueTimeSpan]
@@ -96,14 +107,14 @@ class TimeSpans(Event):
 
 @dataclass(slots=True)
 class ResetPositions(Command):
-    """Set positions of a group on a topic, durably, and see to it that its members go on from there -> PositionsReset.
+    """Set positions of a group on a topic durably; its members go on from there -> PositionsReset (RocketMQ code 222).
 
-    timestamp_ms   each queue's first message stored at or after it; -1: the end
-    force          False: positions only move back
-    queue_id       -1: all queues; else this one
-    offset         of that one queue, instead of a time; -1: none
+    timestamp_ms   each queue's first message stored at or after it, epoch milliseconds; -1: the end of the queue
+    force          False: a position only moves back
+    queue_id       one queue; -1: all queues
+    offset         the position to set, only with a `queue_id`; -1: by `timestamp_ms`
 
-    TOPIC_NOT_FOUND, GROUP_NOT_FOUND, QUEUE_ILLEGAL, ARGUMENT_ILLEGAL for an offset outside of the queue.
+    Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND, QUEUE_ILLEGAL, ARGUMENT_ILLEGAL (the offset is outside the queue).
     """
 
     ticket: object
@@ -117,7 +128,7 @@ class ResetPositions(Command):
 
 @dataclass(slots=True)
 class PositionsReset(Event):
-    """(queue id, offset) as they stand now."""
+    """The positions after the command: (queue id, offset)."""
 
     ticket: object
     offsets: list[tuple[int, int]]
@@ -125,9 +136,11 @@ class PositionsReset(Event):
 
 @dataclass(slots=True)
 class ClonePositions(Command):
-    """Give `target` the positions that `source` has, on one topic or with "" on all -> Done. GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
+    """Set the positions of group `target` to those of group `source` -> Done (RocketMQ code 314).
 
-    Members of `target` that are there now are told of it as by ResetPositions.
+    topic   one topic; "": all topics
+
+    Members of `target` are told, as by ResetPositions. Errors: GROUP_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
     ticket: object

@@ -12,9 +12,11 @@ from domain.topic import Topic
 
 @dataclass(slots=True)
 class QueryTopic(Command):
-    """Configuration and route of a topic -> TopicFound; Refused TOPIC_NOT_FOUND.
+    """Configuration and queues of a topic -> TopicFound.
 
-    create=True: make it first by the node's policy (what a protocol does whose clients do not ask for topics beforehand).
+    create   True: create it first if the node's policy allows that, for protocols whose clients do not create topics
+
+    Errors: TOPIC_NOT_FOUND, TOPIC_ILLEGAL.
     """
 
     ticket: object
@@ -24,7 +26,7 @@ class QueryTopic(Command):
 
 @dataclass(slots=True)
 class TopicFound(Event):
-    """A topic and the broker that serves it."""
+    """One topic."""
 
     ticket: object
     topic: Topic
@@ -39,7 +41,7 @@ class ListTopics(Command):
 
 @dataclass(slots=True)
 class TopicList(Event):
-    """All topics, by name."""
+    """Topics by name."""
 
     ticket: object
     topics: list[Topic]
@@ -47,7 +49,7 @@ class TopicList(Event):
 
 @dataclass(slots=True)
 class PutTopic(Command):
-    """Create or change a topic -> Done. Refused TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
+    """Create or replace a topic -> Done. Errors: TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
 
     ticket: object
     topic: Topic
@@ -55,9 +57,16 @@ class PutTopic(Command):
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """The shape of a topic, and which attributes to set and to drop; other attributes stay as they are.
+    """The queues and permission of a topic, and the attributes to set and to drop. Other attributes stay as they are.
 
-    The attributes `message.type` and `durability` are the topic's type and durability; the rest are kept as text.
+    name           the topic
+    read_queues    0 to domain.limits.QUEUES_PER_TOPIC_MAX
+    write_queues   0 to domain.limits.QUEUES_PER_TOPIC_MAX
+    perm           2 write, 4 read, 6 both
+    order          kept for clients: the topic's messages are ordered
+    sys_flag       kept for clients
+    attributes     `message.type` and `durability` set the type and the durability of the topic, others are kept as text
+    dropped        names of attributes to remove
     """
 
     name: str
@@ -72,7 +81,7 @@ class TopicChange:
 
 @dataclass(slots=True)
 class ChangeTopic(Command):
-    """Create or change a topic -> Done. Refused TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
+    """Create or change a topic -> Done (RocketMQ code 17). Errors: TOPIC_ILLEGAL, ARGUMENT_ILLEGAL."""
 
     ticket: object
     change: TopicChange
@@ -80,7 +89,10 @@ class ChangeTopic(Command):
 
 @dataclass(slots=True)
 class DeleteTopic(Command):
-    """Delete a topic and its messages -> Done; Refused TOPIC_NOT_FOUND."""
+    """Delete a topic and its messages -> Done (RocketMQ code 215).
+
+    Errors: TOPIC_ILLEGAL, TOPIC_NOT_FOUND, NOT_ALLOWED (it belongs to the system).
+    """
 
     ticket: object
     topic: str
@@ -88,7 +100,12 @@ class DeleteTopic(Command):
 
 @dataclass(slots=True)
 class QueryBounds(Command):
-    """First and next offset of queues -> Bounds. `queue_id` -1: all queues of the topic."""
+    """First and next offset of queues -> Bounds (RocketMQ codes 30 and 31).
+
+    queue_id   -1: all queues of the topic
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.
+    """
 
     ticket: object
     topic: str
@@ -97,7 +114,10 @@ class QueryBounds(Command):
 
 @dataclass(slots=True)
 class Bounds(Event):
-    """(queue id, first offset, next offset) a queue."""
+    """Bounds of queues.
+
+    queues   (queue id, first offset that is still there, next offset to be readable) a queue
+    """
 
     ticket: object
     queues: list[tuple[int, int, int]]
@@ -105,7 +125,13 @@ class Bounds(Event):
 
 @dataclass(slots=True)
 class SearchOffset(Command):
-    """First offset stored at or after `timestamp_ms` (upper=True: last at or before) -> Offset."""
+    """The offset of a queue by store time -> Offset (RocketMQ code 29).
+
+    timestamp_ms   epoch milliseconds
+    upper          False: the first offset stored at or after it; True: the last one stored at or before it
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.
+    """
 
     ticket: object
     topic: str
@@ -116,7 +142,10 @@ class SearchOffset(Command):
 
 @dataclass(slots=True)
 class QueryEarliestStoreTime(Command):
-    """When the first message that a queue still has was stored -> EarliestStoreTime. Refused TOPIC_NOT_FOUND, QUEUE_ILLEGAL."""
+    """Store time of the first message that a queue still has -> EarliestStoreTime (RocketMQ code 32).
+
+    Errors: TOPIC_NOT_FOUND, QUEUE_ILLEGAL.
+    """
 
     ticket: object
     topic: str
@@ -125,7 +154,7 @@ class QueryEarliestStoreTime(Command):
 
 @dataclass(slots=True)
 class EarliestStoreTime(Event):
-    """Epoch milliseconds, -1 for an empty queue."""
+    """Store time in epoch milliseconds, -1: the queue is empty."""
 
     ticket: object
     store_ms: int
@@ -133,7 +162,7 @@ class EarliestStoreTime(Event):
 
 @dataclass(slots=True)
 class QueryTopicState(Command):
-    """Bounds of a topic's queues and when each was written last -> TopicState. TOPIC_NOT_FOUND."""
+    """Bounds and last store times of a topic's queues -> TopicState (RocketMQ code 202). Errors: TOPIC_NOT_FOUND."""
 
     ticket: object
     topic: str
@@ -141,7 +170,11 @@ class QueryTopicState(Command):
 
 @dataclass(slots=True)
 class TopicState(Event):
-    """(queue id, first offset, next offset, store time of the last message or -1) a queue; `per_second` of the last minute."""
+    """State of a topic.
+
+    queues       (queue id, first offset, next offset, store time of the last message or -1) a queue
+    per_second   messages stored a second, over the last minute
+    """
 
     ticket: object
     queues: list[tuple[int, int, int, int]]
@@ -150,9 +183,9 @@ class TopicState(Event):
 
 @dataclass(slots=True)
 class QueryConsumers(Command):
-    """Groups that consume `topic`: with a member that subscribes it now, or with a position -> ConsumersFound.
+    """Consumer groups that subscribe `topic` now, or have a position on it -> ConsumersFound (RocketMQ code 300).
 
-    Refused TOPIC_NOT_FOUND. At most 65,536 positions are looked at.
+    At most 65,536 positions are examined. Errors: TOPIC_NOT_FOUND.
     """
 
     ticket: object
@@ -161,7 +194,7 @@ class QueryConsumers(Command):
 
 @dataclass(slots=True)
 class ConsumersFound(Event):
-    """Names of groups, sorted."""
+    """Names of consumer groups, sorted."""
 
     ticket: object
     groups: list[str] = field(default_factory=list)

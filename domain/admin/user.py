@@ -11,7 +11,10 @@ from domain.event import Event
 
 @dataclass(slots=True)
 class CreateUser(Command):
-    """Add a user -> Done. Refused ARGUMENT_ILLEGAL when it is there; NOT_ALLOWED for a Super one by another than a Super."""
+    """Add a user -> Done.
+
+    Errors: ARGUMENT_ILLEGAL (the user exists), NOT_ALLOWED (only a Super user may add a Super user).
+    """
 
     ticket: object
     user: User
@@ -19,7 +22,15 @@ class CreateUser(Command):
 
 @dataclass(slots=True)
 class UpdateUser(Command):
-    """Change what is not None -> Done. Refused ARGUMENT_ILLEGAL when there is no such user; NOT_ALLOWED as for CreateUser."""
+    """Change a user; None leaves a field as it is -> Done.
+
+    name         the user
+    password     the new password
+    privileged   True: it becomes a Super user
+    enabled      False: it cannot log in
+
+    Errors: ARGUMENT_ILLEGAL (there is no such user), NOT_ALLOWED as for CreateUser.
+    """
 
     ticket: object
     name: str
@@ -30,7 +41,7 @@ class UpdateUser(Command):
 
 @dataclass(slots=True)
 class DeleteUser(Command):
-    """Remove a user and its policies -> Done, also when it is not there."""
+    """Remove a user and its policies -> Done, also when there is no such user."""
 
     ticket: object
     name: str
@@ -38,7 +49,11 @@ class DeleteUser(Command):
 
 @dataclass(slots=True)
 class ListUsers(Command):
-    """Users whose name has `part` in it, or the one named `name` -> UserList. Passwords only for a Super user to see."""
+    """Users -> UserList. Only a Super user sees passwords.
+
+    part   a part of the name; "": all
+    name   one user by its whole name; "": by `part`
+    """
 
     ticket: object
     part: str = ""
@@ -47,7 +62,7 @@ class ListUsers(Command):
 
 @dataclass(slots=True)
 class UserList(Event):
-    """Users, by name."""
+    """Users by name."""
 
     ticket: object
     users: list[User] = field(default_factory=list)
@@ -55,9 +70,11 @@ class UserList(Event):
 
 @dataclass(slots=True)
 class PutPolicies(Command):
-    """Add policies of a user, each in the place of one with the same resource -> Done. ARGUMENT_ILLEGAL for what is none.
+    """Add policies of a user; each replaces the one of the same kind (default or custom) with the same resource -> Done.
 
-    create    False: the user must have some already
+    create   False: the user must have policies already
+
+    Errors: ARGUMENT_ILLEGAL (a policy is not valid, or there is no such user).
     """
 
     ticket: object
@@ -67,7 +84,11 @@ class PutPolicies(Command):
 
 @dataclass(slots=True)
 class DeletePolicies(Command):
-    """Remove a user's policies: those on `resource`, "" all of them -> Done, also when there are none."""
+    """Remove policies of a user -> Done, also when there are none.
+
+    resource   the policies on this resource; "": all
+    default    True: the default policies, False: the custom ones
+    """
 
     ticket: object
     user: str
@@ -77,7 +98,12 @@ class DeletePolicies(Command):
 
 @dataclass(slots=True)
 class ListPolicies(Command):
-    """Policies of users with `part` in their name, on resources with `resource` in theirs; or all of `user`'s -> GrantList."""
+    """Policies by user -> GrantList.
+
+    part       a part of the user's name; "": all users
+    resource   a part of the resource; "": all resources
+    user       one user by its whole name; "": by `part`
+    """
 
     ticket: object
     part: str = ""
