@@ -138,30 +138,6 @@ class Offset(Event):
 
 
 @dataclass(slots=True)
-class Members(Event):
-    """Client ids of a consumer group, sorted."""
-
-    ticket: object
-    client_ids: list[str]
-
-
-@dataclass(slots=True)
-class Locked(Event):
-    """The queues that the client now holds locked: (broker, topic, queue id)."""
-
-    ticket: object
-    queues: list[tuple[str, str, int]]
-
-
-@dataclass(slots=True)
-class MembersChanged(Event):
-    """The members of a group of this client have changed; ticket None."""
-
-    ticket: object
-    group: str
-
-
-@dataclass(slots=True)
 class WatchStarted(Event):
     """The watch is on."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from domain.limits import MILLISECOND_NS
-from domain.route import MASTER_ID, BrokerAddresses, DataVersion, Registration, TopicQueues
+from domain.nameserver.route import MASTER_ID, BrokerAddresses, DataVersion, Registration, TopicQueues
 from domain.topic import PERM_READ_WRITE, PERM_WRITE
 
 BROKERS_MAX: Final = 4_096

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.command import Command, Subscription
+from domain.command import Command
 from domain.event import Event
+from domain.membership import Subscription
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from domain import access, channel, command, lite, mqtt_session, relay, route, transaction
+from domain import access, channel, command, lite, membership, mqtt_session, relay, transaction
 from domain.access import CLUSTER, CREATE, DELETE, EVERY, GET, GROUP, LIST, PUB, SUB, TOPIC, UPDATE, Need
 from domain.address import RETRY_PREFIX, TEMPLATE_TOPIC, topic_of_path
 from domain.admin import broker as broker_admin
@@ -22,6 +22,7 @@ from domain.admin import topic as topic_admin
 from domain.admin import user as user_admin
 from domain.command import Command
 from domain.filter.path import path_of
+from domain.nameserver import route
 
 PUBLISH: Final = (PUB,)
 SUBSCRIBE: Final = (SUB,)
@@ -110,20 +111,20 @@ def _moved(found: command.CommitOffsets) -> Iterable[Need]:
         yield of_topic(topic, MOVE, found.group)
 
 
-def _beat(found: command.Heartbeat) -> Iterable[Need]:
-    for membership in found.consumers:
-        yield Need(GROUP, membership.group, SUBSCRIBE)
-        for subscription in membership.subscriptions:
-            yield of_topic(subscription.topic, SUBSCRIBE, membership.group)
+def _beat(found: membership.Heartbeat) -> Iterable[Need]:
+    for joined in found.consumers:
+        yield Need(GROUP, joined.group, SUBSCRIBE)
+        for subscription in joined.subscriptions:
+            yield of_topic(subscription.topic, SUBSCRIBE, joined.group)
 
 
-def _locked(found: command.LockQueues) -> Iterable[Need]:
+def _locked(found: membership.LockQueues) -> Iterable[Need]:
     yield Need(GROUP, found.group, SUBSCRIBE)
     for topic in dict.fromkeys(topic for _, topic, _ in found.queues):
         yield of_topic(topic, SUBSCRIBE, found.group)
 
 
-def _left(found: command.Leave) -> Iterable[Need]:
+def _left(found: membership.Leave) -> Iterable[Need]:
     return (Need(GROUP, found.consumer_group, SUBSCRIBE),) if found.consumer_group else ()
 
 
@@ -185,10 +186,10 @@ TABLE: Final[dict[type[Command], Needs]] = {
     group_admin.ListGroups: _cluster(LIST),
     group_admin.PutGroup: _named(GROUP, CREATE),
     group_admin.DeleteGroup: _group(DELETE),
-    command.Heartbeat: _beat,
-    command.Leave: _left,
-    command.QueryMembers: _group(SUB, GET),
-    command.LockQueues: _locked,
+    membership.Heartbeat: _beat,
+    membership.Leave: _left,
+    membership.QueryMembers: _group(SUB, GET),
+    membership.LockQueues: _locked,
     group_admin.SetRequestMode: _group(UPDATE),
     group_admin.QueryRequestMode: _group(SUB, GET),
     command.Watch: lambda found: (listen(found.pattern),),

@@ -7,8 +7,9 @@ from typing import Final, cast
 
 from domain.access import GROUP, PUB, SUB, TOPIC, CheckAccess, Need
 from domain.admin.group import GroupFound, QueryGroup
-from domain.command import Command, Extend, Leave
+from domain.command import Command, Extend
 from domain.event import Done, Event, Refused
+from domain.membership import Leave
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
 from protocols.grpc.call import Call, Desk, Verb

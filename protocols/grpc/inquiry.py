@@ -15,11 +15,12 @@ from typing import Any, Final, cast, final
 import orjson
 
 from domain import limits
-from domain.command import Command, Subscription
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased
 from domain.filter.expression import TAG
 from domain.filter.tag import tag_hash
+from domain.membership import Subscription
 from domain.receipt import Receipt
 from domain.record import Record
 from domain.relay import ClientAnswered, ConsumptionRequest, Inquiry, RunningInfoRequest

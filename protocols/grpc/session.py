@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Final, Protocol, final
 
 from domain import limits
-from domain.command import Heartbeat, Membership, Subscription
 from domain.event import Leased
 from domain.filter.expression import SQL92, TAG, Expressions
+from domain.membership import Heartbeat, Membership, Subscription
 from domain.receipt import Receipt
 from domain.retry import DEFAULT
 from protocols.grpc.messages import messaging_pb2 as pb

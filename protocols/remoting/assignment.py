@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from domain.limits import QUEUES_PER_TOPIC_MAX
-from domain.route import TopicQueues
+from domain.nameserver.route import TopicQueues
 from domain.topic import PERM_READ
 
 ANY_QUEUE: Final = -1

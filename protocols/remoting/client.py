@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from domain import address
-from domain.command import Membership, Subscription
 from domain.filter.expression import Expressions
+from domain.membership import Membership, Subscription
 from protocols.adapter import Peer, Setting
 from protocols.remoting.config import RemotingConfig
 

@@ -7,9 +7,10 @@ from typing import Final, final
 
 from domain.command import Command, Disconnected
 from domain.errors import ErrorCode, Failure
-from domain.event import Event, MembersChanged, Received, Refused
+from domain.event import Event, Received, Refused
 from domain.limits import SECOND_NS, SMALL_ANSWER_BYTES, UNREAD_BYTES_MAX
 from domain.lite import LiteTaken
+from domain.membership import MembersChanged
 from domain.principal import GATEWAY, Principal
 from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction

@@ -7,18 +7,21 @@ from typing import Final
 
 from domain.address import RETRY_PREFIX
 from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
-from domain.command import (
+from domain.errors import ErrorCode
+from domain.event import Event, Refused
+from domain.filter.expression import TAG
+from domain.membership import (
     Heartbeat,
     Leave,
+    Locked,
     LockQueues,
+    Members,
+    MembersChanged,
     Membership,
     QueryMembers,
     Subscription,
 )
-from domain.errors import ErrorCode
-from domain.event import Event, Locked, Members, MembersChanged, Refused
-from domain.filter.expression import TAG
-from domain.route import QueryRoute, RouteFound
+from domain.nameserver.route import QueryRoute, RouteFound
 from protocols.remoting import assignment, bean, codes, fastjson
 from protocols.remoting.client import SEATS_MAX, Client
 from protocols.remoting.frame import Frame, encode

@@ -8,7 +8,7 @@ from typing import Final
 
 from domain.address import is_topic
 from domain.event import Event
-from domain.route import (
+from domain.nameserver.route import (
     BrokerRegistered,
     BrokerRenewed,
     DataVersion,

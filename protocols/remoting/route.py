@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from domain.event import Event
-from domain.route import (
+from domain.nameserver.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
     BrokerAddresses,

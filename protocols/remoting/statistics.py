@@ -15,10 +15,11 @@ from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import QueryTopicState, TopicState
-from domain.command import Pull, Subscription
+from domain.command import Pull
 from domain.event import Event, Pulled
 from domain.filter.tag import tag_hash
 from domain.limits import RECEIVE_MESSAGES_MAX
+from domain.membership import Subscription
 from domain.record import Record
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client

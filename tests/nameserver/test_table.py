@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from domain.limits import SECOND_NS
-from domain.route import DataVersion, Registration, TopicQueues
+from domain.nameserver.route import DataVersion, Registration, TopicQueues
 from nameserver.table import BROKERS_MAX, RouteTable
 
 

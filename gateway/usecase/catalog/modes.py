@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from domain import address
 from domain.admin.group import ListRequestModes, QueryRequestMode, RequestMode, RequestModeList, SetRequestMode
 from domain.command import Command
-from domain.directory import BrokerRoutes
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
+from domain.nameserver.directory import BrokerRoutes
 from domain.store_ports import Metadata, State, StateChange
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from domain import limits
-from domain.command import Command, LockQueues
-from domain.event import Done, Locked
+from domain.command import Command
+from domain.event import Done
+from domain.membership import Locked, LockQueues
 from domain.ports import Clock
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.handler import Verb

@@ -7,9 +7,10 @@ from typing import Final
 
 from domain.admin.client import ClientSeen, Connections, Producers, QueryConnections, QueryProducers
 from domain.admin.group import ConsumedTopics, QueryConsumedTopics
-from domain.command import Command, Subscription
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
+from domain.membership import Subscription
 from domain.store_ports import GroupPositions, Metadata
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.fan_in import FanIn

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain import address, limits
-from domain.command import Command, Heartbeat, Leave, Membership, QueryMembers, Subscription
+from domain.command import Command
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Members, MembersChanged, Refused
+from domain.event import Done, Refused
+from domain.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.ports import Clock
 from domain.store_ports import MemberPulls
 from domain.topic import Group

@@ -11,9 +11,10 @@ from typing import Final
 
 from domain import property as properties
 from domain.address import topic_of_path
-from domain.command import Membership, Receive, Subscription
+from domain.command import Receive
 from domain.errors import ErrorCode, Failure
 from domain.limits import SECOND_NS
+from domain.membership import Membership, Subscription
 from domain.mqtt_session import AT_MOST_ONCE, EXACTLY_ONCE, Delivery, MqttSubscription, RoutedRecord
 from domain.ports import Clock
 from domain.record import Record

@@ -11,12 +11,11 @@ from typing import Final
 
 from domain import address
 from domain.command import Command
-from domain.directory import BrokerRoutes, NameServerSettings
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
 from domain.limits import SECOND_NS
-from domain.ports import Clock
-from domain.route import (
+from domain.nameserver.directory import BrokerRoutes, NameServerSettings
+from domain.nameserver.route import (
     MASTER_ID,
     ORDER_KEY,
     ORDER_NAMESPACE,
@@ -41,6 +40,7 @@ from domain.route import (
     UnregisterBroker,
     WritableChanged,
 )
+from domain.ports import Clock
 from domain.store_ports import Metadata
 from domain.topic import PERM_READ_WRITE, PERM_WRITE, Topic
 from gateway.connection.client_connection import ClientConnection
@@ -77,7 +77,7 @@ class NameServer:
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
-        """The commands of domain/route.py."""
+        """The commands of domain/nameserver/route.py."""
         return {
             QueryRoute: self._route,
             QueryCluster: self._brokers,

@@ -42,9 +42,10 @@ from domain.admin.user import (
     UpdateUser,
     UserList,
 )
-from domain.command import Acknowledge, Command, Heartbeat, Membership, Pull, Send, Subscription
+from domain.command import Acknowledge, Command, Pull, Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
+from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.mqtt_session import Attach, MqttSubscription, Subscribe, Subscribed, Will
 from domain.principal import GATEWAY, Principal

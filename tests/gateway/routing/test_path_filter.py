@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from domain import property as properties
-from domain.command import Heartbeat, Membership, Pull, QueryOffset, Receive, Send, Subscription
+from domain.command import Pull, QueryOffset, Receive, Send
 from domain.errors import ErrorCode
 from domain.event import Event, Offset, Pulled, Received
 from domain.filter import tag
 from domain.filter.expression import SQL92, TAG, compiled
 from domain.filter.filter import Filter
 from domain.filter.sql import SqlFilter
+from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.record import Record
 from tests.gateway.usecase.bench import Bench, bench, bodies, code

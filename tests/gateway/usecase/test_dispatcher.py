@@ -13,19 +13,15 @@ from domain.command import (
     DeadLetter,
     Disconnected,
     Extend,
-    Heartbeat,
-    Leave,
-    Membership,
     Pull,
-    QueryMembers,
     QueryOffset,
     Receive,
     Send,
     SendBack,
-    Subscription,
 )
 from domain.errors import ErrorCode
-from domain.event import Done, Extended, Members, MembersChanged, Offset, Pulled, Received, Refused, Settled
+from domain.event import Done, Extended, Offset, Pulled, Received, Refused, Settled
+from domain.membership import Heartbeat, Leave, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.record import Record

@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from domain.admin.group import GroupFound, QueryGroup
-from domain.command import Heartbeat
 from domain.errors import Failure
+from domain.membership import Heartbeat
 from domain.relay import ClientAnswered, ConsumptionRequest, Inquiry, PositionsRequest, RunningInfoRequest
 from domain.topic import Group
 from protocols.grpc import inquiry

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.admin.group import GroupFound, QueryGroup
-from domain.command import Acknowledge, DeadLetter, Extend, Leave, Receive
+from domain.command import Acknowledge, DeadLetter, Extend, Receive
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Received, Refused, Settled
+from domain.membership import Leave
 from domain.receipt import parse
 from domain.retry import RetryPolicy
 from domain.topic import Group

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain import record
-from domain.command import Heartbeat, Send
+from domain.command import Send
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused, Sent
+from domain.membership import Heartbeat
 from domain.message import SYS_PREPARED, Message, Placed
 from domain.property import decode
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.admin.message import Viewed, ViewMessage
-from domain.command import Disconnected, QueryMembers, Send
+from domain.command import Disconnected, Send
 from domain.errors import ConfigError, ErrorCode, Failure
-from domain.event import Members, MembersChanged, Refused
+from domain.event import Refused
 from domain.limits import SECOND_NS, UNREAD_BYTES_MAX
+from domain.membership import Members, MembersChanged, QueryMembers
 from protocols.remoting import codes
 from protocols.remoting.connection import REASONS_CLOSED
 from protocols.remoting.dispatch import READERS

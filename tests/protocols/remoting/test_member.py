@@ -10,19 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.admin.group import QueryRequestMode, RequestMode, SetRequestMode
-from domain.command import (
-    Heartbeat,
-    Leave,
-    LockQueues,
-    Membership,
-    Pull,
-    QueryMembers,
-    SendBack,
-    Subscription,
-)
+from domain.command import Pull, SendBack
 from domain.errors import ErrorCode, Failure
-from domain.event import Done, Event, Locked, Members, Refused
-from domain.route import QueryRoute, RouteFound, TopicQueues
+from domain.event import Done, Event, Refused
+from domain.membership import Heartbeat, Leave, Locked, LockQueues, Members, Membership, QueryMembers, Subscription
+from domain.nameserver.route import QueryRoute, RouteFound, TopicQueues
 from protocols.remoting import assignment, frame
 from protocols.remoting.connection import RemotingConnection
 from tests.protocols.remoting.wire import connection, fields, one, reply, request

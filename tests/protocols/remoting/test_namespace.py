@@ -9,8 +9,9 @@ from domain import record
 from domain.address import is_topic
 from domain.admin.message import Viewed, ViewMessage
 from domain.admin.topic import QueryTopic
-from domain.command import Heartbeat, LockQueues, Pull, Send
-from domain.event import Done, Locked, MembersChanged, Pulled, Sent
+from domain.command import Pull, Send
+from domain.event import Done, Pulled, Sent
+from domain.membership import Heartbeat, Locked, LockQueues, MembersChanged
 from domain.message import Message, Placed
 from domain.property import decode
 from domain.relay import ClientAnswered, Inquiry, PositionsRequest

@@ -9,7 +9,7 @@ import pytest
 
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.route import (
+from domain.nameserver.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
     BrokerAddresses,

@@ -13,11 +13,12 @@ from domain.admin.group import ConsumedTopics, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, QueryBacklog, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import ListTopics, TopicList
-from domain.command import Pull, QueryMembers, Subscription
+from domain.command import Pull
 from domain.event import Event, Pulled
+from domain.membership import QueryMembers, Subscription
 from domain.message import Message
+from domain.nameserver.route import BrokerAddresses, ClusterFound, QueryCluster
 from domain.record import encode as encode_record
-from domain.route import BrokerAddresses, ClusterFound, QueryCluster
 from domain.topic import Topic
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame

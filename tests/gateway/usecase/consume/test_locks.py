@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from domain.command import LockQueues
-from domain.event import Done, Event, Locked
+from domain.event import Done, Event
+from domain.membership import Locked, LockQueues
 from gateway.usecase.consume.locks import Locks
 from tests.gateway.usecase.event_recorder import EventRecorder
 from tests.store.clock import VirtualClock

@@ -7,19 +7,9 @@ import pytest
 from domain.admin.group import PutGroup
 from domain.admin.position import ResetPositions
 from domain.admin.topic import PutTopic
-from domain.command import (
-    Acknowledge,
-    CommitOffsets,
-    Disconnected,
-    Extend,
-    Heartbeat,
-    Membership,
-    Pull,
-    QueryOffset,
-    Receive,
-    Subscription,
-)
+from domain.command import Acknowledge, CommitOffsets, Disconnected, Extend, Pull, QueryOffset, Receive
 from domain.event import Event, Leased, Offset, Pulled, Received
+from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic

@@ -6,9 +6,10 @@ import pytest
 
 from domain.admin.group import PutGroup
 from domain.admin.position import ClonePositions, PositionsReset, ResetPositions
-from domain.command import CommitOffsets, Heartbeat, Membership, Pull, QueryOffset, Receive
+from domain.command import CommitOffsets, Pull, QueryOffset, Receive
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Offset, Pulled, Received
+from domain.membership import Heartbeat, Membership
 from domain.relay import PositionsMoved
 from domain.topic import Group
 from tests.gateway.usecase.bench import Bench, bench, code

@@ -12,9 +12,10 @@ from domain.admin.group import ConsumedTopics, PutGroup, QueryConsumedTopics
 from domain.admin.message import Peek, Peeked
 from domain.admin.position import Backlog, Progress, QueryBacklog, QueryProgress, QueryTimeSpans, QueueTimeSpan, TimeSpans
 from domain.admin.topic import PutTopic, QueryTopicState, TopicState
-from domain.command import Acknowledge, CommitOffsets, Disconnected, Heartbeat, Membership, Pull, Receive, Subscription
+from domain.command import Acknowledge, CommitOffsets, Disconnected, Pull, Receive
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Received
+from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.record import Record
 from domain.topic import Group, Topic

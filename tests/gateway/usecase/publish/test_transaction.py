@@ -6,9 +6,10 @@ import pytest
 
 from domain import recall
 from domain.admin.topic import PutTopic, QueryTopic
-from domain.command import Heartbeat, Leave, Pull, Send
+from domain.command import Pull, Send
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Sent
+from domain.membership import Heartbeat, Leave
 from domain.message import SYS_PREPARED, Message, Placed
 from domain.record import Record
 from domain.topic import Topic

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from domain.admin.client import Connections, QueryConnections
-from domain.command import Command, Heartbeat, Membership, QueryMembers, Receive, Subscription
-from domain.event import Event, Leased, Members, MembersChanged, Received
+from domain.command import Command, Receive
+from domain.event import Event, Leased, Received
+from domain.membership import Heartbeat, Members, MembersChanged, Membership, QueryMembers, Subscription
 from domain.store_request import ReadRequest
 from domain.topic import Group
 from gateway.connection.client_connection import ClientConnection

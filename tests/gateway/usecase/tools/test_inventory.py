@@ -17,7 +17,7 @@ from domain.admin.topic import PutTopic
 from domain.command import Receive
 from domain.errors import ErrorCode
 from domain.event import Done
-from domain.route import Registration, TopicQueues
+from domain.nameserver.route import Registration, TopicQueues
 from domain.topic import Topic
 from gateway.usecase.catalog.modes import Modes
 from nameserver.table import RouteTable

@@ -13,7 +13,7 @@ from domain.admin.topic import PutTopic
 from domain.command import Command
 from domain.errors import ErrorCode
 from domain.event import Done, Event, Refused
-from domain.route import (
+from domain.nameserver.route import (
     ORDER_KEY,
     OWN_NAMESPACE,
     BrokerAddresses,

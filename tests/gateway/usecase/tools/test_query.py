@@ -8,8 +8,9 @@ from domain import limits
 from domain.admin.group import PutGroup
 from domain.admin.message import MessagesFound, QueryMessages
 from domain.admin.topic import ConsumersFound, PutTopic, QueryConsumers
-from domain.command import CommitOffsets, Heartbeat, Membership, Send, Subscription
+from domain.command import CommitOffsets, Send
 from domain.errors import ErrorCode
+from domain.membership import Heartbeat, Membership, Subscription
 from domain.message import Message
 from domain.record import Record
 from domain.topic import PERM_WRITE, Group, Topic

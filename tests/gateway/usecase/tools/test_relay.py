@@ -14,9 +14,10 @@ from domain.admin.client import (
     RunningInfo,
 )
 from domain.admin.topic import PutTopic
-from domain.command import Disconnected, Heartbeat, Membership
+from domain.command import Disconnected
 from domain.errors import ErrorCode, Failure
 from domain.event import Event, Refused, Sent
+from domain.membership import Heartbeat, Membership
 from domain.message import Message
 from domain.relay import (
     ClientAnswered,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from domain.errors import Failure
-from domain.route import BrokerAddresses, DataVersion, Registration, TopicQueues
+from domain.nameserver.route import BrokerAddresses, DataVersion, Registration, TopicQueues
 
 
 class BrokerRoutes(Protocol):
