@@ -1,4 +1,4 @@
-"""Appending: messages get their offsets and become records, rows and arrivals of the open batch. The store's hottest loop."""
+"""Appends messages: they get offsets and become records, index rows and arrivals of the open batch. The hottest loop."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ _TAGS_MAX = 16_384
 class Appender:
     """Places messages into the open batch of group commit.
 
-    `unapplied`: keys of state changes that are accepted and not durable yet. Changes take effect in the order of the log,
-    so behind one that waits for a sync, all wait for it.
+    messages             messages appended since the start
+    unapplied            (space, key) -> number of changes that are accepted and not durable yet
+    _unapplied_flushed   how many of these wait for a sync; changes take effect in log order, so later ones then wait too
+    _tags                tag -> hash
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Appender:
         empty_at: Callable[[str, int], int],
         parked: Callable[[int, int], None],
     ) -> None:
-        """`empty_at(topic, queue id)`: where an emptied queue goes on. `parked(position, due ms)`: a timer is coming."""
+        """`empty_at(topic, queue id)` is the next offset of an emptied queue. `parked(position, due ms)` announces a timer."""
         self._commit = commit
         self._index = index
         self._host = config.store_host
@@ -54,7 +56,10 @@ class Appender:
         self._unapplied_flushed = 0
 
     def add(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done | None, flushed: bool) -> None:
-        """Append without asking whether the store may: the caller has. `flushed`: the least level."""
+        """Append messages and changes; the caller has checked that the store takes them.
+
+        `flushed` lets the answer wait for a sync even where the topics do not ask for it.
+        """
         commit = self._commit
         if commit.broken is not None:
             if done is not None:
@@ -90,7 +95,7 @@ class Appender:
         effects.pending.append(Pending(done, placed, changes, flushed, open_batch.accepted_ns))
 
     def _will_change(self, changes: Sequence[StateChange], flushed: bool) -> bool:
-        """Remember that `changes` are under way; the level that they have to wait for."""
+        """Note that `changes` are accepted and not durable; True when they have to wait for a sync."""
         flushed = flushed or self._unapplied_flushed > 0
         self._unapplied_flushed += flushed
         for item in changes:
@@ -99,11 +104,11 @@ class Appender:
         return flushed
 
     def _place(self, messages: Sequence[Message], queues: list[Queue], open_batch: OpenBatch, flushed: bool) -> list[Placed]:
-        """Records, rows and arrivals of `messages`, which go to `queues`, one each."""
+        """Add records, rows and arrivals of `messages` to the open batch; `queues` holds the queue of each message."""
         arrivals = (open_batch.flushed if flushed else open_batch.page).arrivals
         parts, places = open_batch.parts, open_batch.places
         end = open_batch.end
-        # Not the batch's: it may have been opened long ago, and what is stored after an instant has to be found from it on.
+        # Not the time of the batch, which may have been opened long ago: a search by time must find what is stored after it.
         host, store_ms = self._host, self._commit.stamp()
         pack = ROW.pack
         index = self._index
@@ -147,7 +152,7 @@ class Appender:
         return placed
 
     def applied(self, pending: Pending) -> None:
-        """The changes of `pending` are durable."""
+        """Note that the changes of `pending` are durable."""
         self._unapplied_flushed -= pending.flushed
         for item in pending.changes:
             key = (item.space, item.key)
@@ -158,12 +163,12 @@ class Appender:
                 del self.unapplied[key]
 
     def journal(self, changes: Sequence[StateChange]) -> None:
-        """Changes that already hold in memory and that nobody waits for by themselves."""
+        """Append changes that are made in memory already, without a callback."""
         if self._commit.broken is None:
             self._commit.room(0, change.size(changes)).changes.extend(changes)
 
     def queue(self, topic: str, queue_id: int) -> Queue:
-        """One queue, made when there is none."""
+        """One queue; created when it does not exist."""
         entry = self._index.entry(topic)
         return entry.queues.get(queue_id) or self._new_queue(entry, queue_id)
 
@@ -172,14 +177,14 @@ class Appender:
         return queue
 
     def _lite_queue_waits(self, entry: TopicEntry, message: Message) -> bool:
-        """True when what is in front of `message` in its lite queue waits for a sync."""
+        """True when earlier messages of the lite queue of `message` wait for a sync."""
         lite_queue = (entry.lite_queues or {}).get(lite.name_in(message.properties))
         return lite_queue is not None and lite_queue.flushed and lite_queue.visible != lite_queue.next
 
     def _lite_queue(self, entry: TopicEntry, message: Message) -> Queue | None:
-        """The lite queue that a message of a LITE topic goes to as well; the message learns its offset there.
+        """The lite queue of a message of a LITE topic; adds its offset there to the properties of the message.
 
-        The offset is in the record, so that the queue can be made again from the log (MultiDispatchUtils).
+        With the offset in the record, recovery can rebuild the lite queue from the log (MultiDispatchUtils).
         """
         stored = message.properties
         lite_topic = lite.name_in(stored) if properties.INNER_MULTI_DISPATCH_START in stored else ""

@@ -1,12 +1,12 @@
-"""Checkpoints: how far the index and the state view are on disk, so that a start reads the log only from there.
+"""Checkpoints: the position up to which index and state view are on disk, from which the next start reads the log.
 
     checkpoint/<serial>   magic 4 | CRC 4 | index covers the log below 8 | end of the index 8 | state snapshot stands at 8
     snapshot/<position>   frames: magic 4 | CRC 4 | base of the log segment that holds them 8 | length 4 | state changes
                           with the other magic their values are rows, 12 bytes: where in the log the long value is
                           the last frame is empty
 
-A file is written under a new name and counts when its CRC holds; only then the older ones go. Nothing is overwritten, and no
-step blocks the loop: rows and changes are written in slices, syncs are answered later.
+A file is written under a new name and is valid when its CRC is right; only then the older files are deleted. No file is
+overwritten, and no step blocks the loop: rows and changes are written in slices, and syncs are asynchronous.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ _SNAPSHOT_BYTES_MIN: Final = 8 * 1024 * 1024
 
 
 class Point(NamedTuple):
-    """The log below `position` is in the index, which ends at `index_end`; state below `state` is in the snapshot."""
+    """A checkpoint.
+
+    position    log position below which all records are in the index
+    index_end   end of the index
+    state       log position below which all state is in the snapshot, 0 when there is none
+    serial      number of the checkpoint
+    """
 
     position: int
     index_end: int
@@ -47,17 +53,17 @@ class Point(NamedTuple):
 
 
 class CheckpointSource(Protocol):
-    """What a snapshot is made of."""
+    """The source of a state snapshot."""
 
     def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
-        """(base of the segment of the newest record, change, its value is a row) of every live key.
+        """(base of the segment of the newest record, change, True when its value is a row) of every live key.
 
-        Values may be newer than the first step.
+        The iteration takes several turns; values may be newer than its start.
         """
 
 
 def newest(disk: Disk) -> Point:
-    """The newest checkpoint that holds; all zeros when there is none: then the log is read from its beginning."""
+    """The newest valid checkpoint; all zeros when there is none, so that the log is read from its beginning."""
     names = [name for name in disk.names(FOLDER) if name.isdigit()]
     for name in reversed(names):
         data = disk.read_all(f"{FOLDER}/{name}") or b""
@@ -70,12 +76,12 @@ def newest(disk: Disk) -> Point:
 
 
 def snapshot_name(position: int) -> str:
-    """The file of the state as of `position`."""
+    """The file of the state snapshot as of log position `position`."""
     return f"{SNAPSHOT_FOLDER}/{position:020d}"
 
 
 def read_snapshot(disk: Disk, position: int) -> Iterator[tuple[int, StateChange, bool]]:
-    """What a snapshot holds, as Source.snapshot gave it. Raises StoreError when it is broken."""
+    """The items of a snapshot, as CheckpointSource.snapshot gave them. Raises StoreError when the file is broken."""
     data = disk.read_all(snapshot_name(position)) or b""
     at = 0
     while True:
@@ -94,7 +100,14 @@ def read_snapshot(disk: Disk, position: int) -> Iterator[tuple[int, StateChange,
 
 @final
 class Checkpointer:
-    """Writes checkpoints, one at a time."""
+    """Writes checkpoints, one at a time.
+
+    last               the newest checkpoint
+    _last_ns           when it was begun, monotonic
+    _snapshot_bytes    size of the newest snapshot written by this process
+    _running           True while a checkpoint is being written
+    _waiters           called when it is written
+    """
 
     def __init__(
         self,
@@ -129,7 +142,10 @@ class Checkpointer:
             self.begin(False)
 
     def begin(self, snapshot: bool, done: Callable[[], None] | None = None) -> None:
-        """Write one now, with a fresh state snapshot when asked or due. `done` is not called when the store breaks before."""
+        """Write a checkpoint now, with a new snapshot when `snapshot` asks for it or it is due.
+
+        `done` is not called when the store breaks before the end.
+        """
         if self._running:
             if done is not None:
                 self._waiters.append(lambda: self.begin(snapshot, done))

@@ -1,4 +1,4 @@
-"""Reading: records by queue and offset, by place, by time."""
+"""Reads records by queue and offset, by log position, and offsets by time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from store.queue.row import rows_within
 
 SCAN_ROWS_MAX: Final = 8_192
 SCAN_BYTES_MAX: Final = 4 * 1024 * 1024
-"""What one read looks at at most, records that are not wanted included."""
+"""Rows and bytes of records that one filtered read scans, rejected records included."""
 READ_BYTES_MAX: Final = 512 * 1024
+"""Bytes of records that are read at a time."""
 
 
 @final
 class Reading:
-    """What is durable, seen by queue. A record that the log should have and does not is INTERNAL, never an exception."""
+    """Reads readable messages. A record that the index has and the log has not is the failure INTERNAL, never an exception."""
 
     def __init__(self, index: QueueIndex, reader: RecordReader) -> None:
         self._index = index
@@ -53,7 +54,7 @@ class Reading:
         return ReadResult("FOUND" if records else "NO_MATCH", records, following, first, end)
 
     def _filtered(self, queue: Queue, request: ReadRequest, wanted: Filter) -> tuple[list[bytes], int]:
-        """Wanted records, by tag hash in the index where the filter has them, then by their properties; and where to go on."""
+        """(records that match `wanted`, next offset). Filters by tag hashes in the index first, then by properties."""
         found: list[bytes] = []
         size = scanned = 0
         offset, limit, max_bytes = request.offset, request.limit, request.max_bytes
@@ -81,11 +82,11 @@ class Reading:
         return found, offset
 
     def bytes_at(self, position: int, end: int) -> bytes | None:
-        """The record that begins at `position`, before `end` of the log, readable or not. Raises OSError."""
+        """The record at log position `position`, before `end`, readable by consumers or not. Raises OSError."""
         return self._reader.at(position, end)
 
     def at(self, position: int, end: int) -> bytes | Failure:
-        """The record that begins at `position`, before `end` of the log: MESSAGE_NOT_FOUND."""
+        """The readable record at log position `position`, before `end`; MESSAGE_NOT_FOUND, INTERNAL."""
         try:
             data = self._reader.at(position, end)
         except OSError as error:
@@ -98,7 +99,8 @@ class Reading:
         return Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no message begins at {position}")
 
     def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool) -> int:
-        """MessageLog.search: before the first it is the first, after the last the end, or for `upper` the last."""
+        """MessageLog.search. A time before the first message gives its offset, a time after the last one the end of the queue,
+        or for `upper` the last offset."""
         queue = self._index.queue(topic, queue_id)
         if queue is None:
             return 0
@@ -109,5 +111,5 @@ class Reading:
 
 
 def _holds(queue: Queue, record: Record) -> bool:
-    """True when `record`, of the queue's name, can be read from it, and is not of a deleted topic that had the same name."""
+    """True when `record` is readable in `queue`, and not of a deleted topic of the same name."""
     return queue.entry.epoch <= record.physical_offset and queue.first <= record.queue_offset < queue.visible

@@ -1,4 +1,4 @@
-"""Opening: what the log says since the last checkpoint is brought into the state view, the lease tables and the index.
+"""Recovery: applies the log since the last checkpoint to the state view, the lease tables and the queue index.
 
 checkpoint -> snapshot -> state records up to the checkpoint -> index blocks -> whole batches up to the end -> cut the tail
 """
@@ -29,7 +29,13 @@ ABORT: Final = "abort"
 
 
 class Recovered(NamedTuple):
-    """What opening found: `cut_bytes` of a torn tail, newest store time, whether the last run ended without saying so."""
+    """What recovery found.
+
+    cut_bytes   bytes of a torn tail that were cut off
+    store_ms    newest store time, in epoch ms
+    batches     batches read since the checkpoint
+    crashed     True when the last run ended without a clean close
+    """
 
     cut_bytes: int
     store_ms: int
@@ -39,7 +45,7 @@ class Recovered(NamedTuple):
 
 @final
 class LogRecovery:
-    """One opening."""
+    """One recovery, while the store opens."""
 
     def __init__(
         self,
@@ -50,7 +56,7 @@ class LogRecovery:
         apply: Callable[[StateChange, int], None],
         tag_of: Callable[[bytes], int],
     ) -> None:
-        """`apply(change, base)`: a state change whose record is in the segment at `base`."""
+        """`apply(change, base)` applies a state change whose record is in the segment at `base`."""
         self._disk = disk
         self._segments = segments
         self._index = index
@@ -59,7 +65,7 @@ class LogRecovery:
         self._tag_of = tag_of
 
     def run(self, point: Point) -> Recovered:
-        """Bring everything up to the end of the log. Raises StoreError when something durable is missing."""
+        """Apply the log up to its last valid batch, and cut off the rest. Raises StoreError when durable bytes are missing."""
         segments = self._segments
         crashed = self._disk.read_all(ABORT) is not None
         segments.require_whole(point.position)
@@ -141,14 +147,14 @@ class LogRecovery:
         queue.visible = queue.next
 
     def _skip_to(self, queue: Queue, offset: int) -> None:
-        """The messages up to `offset` are gone."""
+        """Continue `queue` at `offset`: the messages before it are deleted."""
         if offset > queue.next:
             self._index.trim(queue, queue.next)
             self._index.forget_tail(queue)
             queue.first = queue.next = queue.tail_first = offset
 
     def _add_lite_row(self, entry: TopicEntry, record: Record, position: int, size: int) -> None:
-        """The row of a message's lite queue: its name and its offset are in the record."""
+        """Add the row of a message to its lite queue, whose name and offset are in the record."""
         stored = record.properties
         offset = lite.offset_in(stored)
         lite_topic = lite.name_in(stored)
@@ -164,7 +170,7 @@ class LogRecovery:
         queue.visible = queue.next
 
     def _end_lite_queue(self, entry: TopicEntry, lite_topic: str, end: int) -> None:
-        """A lite queue was dropped at `end`, or lost all of its messages up to there."""
+        """Trim a lite queue that was dropped, or emptied by retention, at offset `end`; drop it when it is empty."""
         queue = (entry.lite_queues or {}).get(lite_topic)
         if queue is not None:
             self._index.trim(queue, min(end, queue.next))
@@ -172,7 +178,7 @@ class LogRecovery:
                 self._index.drop(queue)
 
     def _queues(self) -> None:
-        """Queues whose messages are all gone go on where they were."""
+        """Create the queues whose messages are all deleted: they continue at their next offset (`@empty`)."""
         for key, value in self._state.scan(EMPTY, b""):
             topic, queue_id = key.decode().split("\x00")
             parent, lite_topic = lite.split(topic)

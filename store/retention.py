@@ -1,6 +1,6 @@
-"""Retention: whole segments go when they are old or too many, after what is still needed of them has been written again.
+"""Retention: deletes whole segments that are too old or too many, after what is still needed of them is written again.
 
-look -> oldest segment may go? -> checkpoint with snapshot -> copy timers and state forward -> durable -> delete
+check -> may the oldest segment go? -> checkpoint with snapshot -> copy timers and state forward -> durable -> delete
 """
 
 from __future__ import annotations
@@ -29,15 +29,20 @@ class RetentionHost(Protocol):
     """What retention needs of the store."""
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Write what has to outlive its segment."""
+        """Write again what is still needed of a segment; durable before `done`."""
 
     def needed_below(self, base: int) -> list[StateChange]:
-        """Live state, and ends of queues that will be empty, of which the newest record stands before `base`."""
+        """Changes of live state, and of queues that become empty, whose newest record stands before `base`."""
 
 
 @final
 class Retention:
-    """Decides what may go, and sees to it that nothing that is needed goes with it."""
+    """Deletes the oldest segments, one check at a time.
+
+    deleted    segments deleted since the start
+    copied     records copied forward since the start
+    _running   True while a check or a deletion is under way
+    """
 
     def __init__(
         self,
@@ -68,7 +73,7 @@ class Retention:
         self.copied = 0
 
     def check(self) -> None:
-        """Begin to delete the oldest segment when its time has come."""
+        """Trim topics with their own retention, then delete the oldest segment when it is due; every retention_check_ms."""
         now = self._clock.monotonic_ns()
         early = now - self._last_ns < self._config.retention_check_ms * 1_000_000
         if early or self._running or self._commit.broken is not None:
@@ -79,7 +84,7 @@ class Retention:
         self._turns.run(self._trimming.steps(wall_ms), lambda: self._check(wall_ms), self._trimming_failed)
 
     def stop(self) -> None:
-        """Begin nothing any more."""
+        """Stop: the store is closed."""
         self._turns.stop()
 
     def _trimming_failed(self, _: OSError) -> None:
@@ -107,7 +112,7 @@ class Retention:
             self._go()
 
     def _go(self) -> None:
-        """The oldest segment may go."""
+        """Delete the oldest segment: no topic holds it."""
         if self._commit.broken is not None:
             self._running = False
             return
@@ -130,7 +135,7 @@ class Retention:
         self._turns.run(steps, lambda: self._copy(pending, 0, base), lambda _: self._end())
 
     def _copy(self, pending: list[tuple[int, Row]], at: int, base: int) -> None:
-        """Write again what is needed of the segments before `base`: timers, a batch at a time, then halves, then state."""
+        """Copy forward what is needed of the segments before `base`: timers in batches, then half messages, then state."""
         if at == len(pending):
             self._copy_halves(base)
             return
@@ -154,7 +159,7 @@ class Retention:
         self._host.keep(messages, changes, copied)
 
     def _copy_halves(self, base: int) -> None:
-        """Then half messages that are undecided; at last state."""
+        """Copy open half messages forward, in batches, then state."""
         try:
             messages, changes = self._open_transactions.copies(base)
         except (OSError, StoreError):

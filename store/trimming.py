@@ -1,4 +1,4 @@
-"""Topics that keep less, or for longer, than the store: messages go out of sight before their segments do, or hold these."""
+"""Retention by topic: trims topics that keep less than the store, and keeps segments for topics that keep for longer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _SEARCH_ROWS: Final = 32
 
 @final
 class Trimming:
-    """Looks at topics that say something of their own, and at no others. What it knows of bytes it can find again.
+    """Trims the topics that have a retention of their own (TopicEntries.own_retention).
 
-    held    some topic keeps messages of the segment that was last asked about
+    held        True when a topic keeps messages of the segment that `holders` was last called for
+    _windows    topic -> queue id, or _TOGETHER for all queues -> counts of bytes; they can be rebuilt
     """
 
     def __init__(self, index: QueueIndex, config: StoreConfig) -> None:
@@ -28,11 +29,11 @@ class Trimming:
         self.held = False
 
     def forget(self) -> None:
-        """Count all bytes anew the next time."""
+        """Forget all counts: the next `steps` counts again."""
         self._windows.clear()
 
     def steps(self, wall_ms: int) -> Iterator[int]:
-        """Trim all that is too old or too much; yields what each step has cost, in rows. Raises OSError."""
+        """Trim what is too old or beyond the bytes of its topic; yields the cost of each step, in rows. Raises OSError."""
         own = self._index.own_retention
         for gone in [entry for entry in self._windows if own.get(entry.name) is not entry or not _bound(entry)]:
             del self._windows[gone]
@@ -66,7 +67,7 @@ class Trimming:
         return bool(rows) and rows[0][0] < end
 
     def _trim_before(self, queue: Queue, oldest_ms: int) -> int:
-        """Messages stored before `oldest_ms` are gone, from lite queues too when these are next looked at."""
+        """Trim messages stored before `oldest_ms`; lite queues follow at their next refresh. Returns the cost in rows."""
         if not self._index.contains(queue) or queue.first == queue.visible:
             return 1
         self._index.refresh(queue)
@@ -82,7 +83,10 @@ class Trimming:
         return _SEARCH_ROWS
 
     def _trim_bytes(self, entry: TopicEntry, bound: int) -> Iterator[int]:
-        """Every queue of the topic keeps its share of `bound`; with lite queues all share it, and these are cut by place."""
+        """Give every queue of the topic an equal share of `bound` bytes.
+
+        The queues of a LITE topic share the bound, and its lite queues lose the same messages by log position.
+        """
         windows = self._windows.setdefault(entry, {})
         used = [queue for queue in entry.queues.values() if queue.first < queue.visible]
         if entry.is_lite:

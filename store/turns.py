@@ -1,4 +1,4 @@
-"""Work that is too long for one turn of the loop, done in pieces with time between them for everything else."""
+"""Runs work that is too long for one turn of the loop in steps, with pauses for everything else."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Final, final
 from domain.ports import Clock, Timer
 
 COST_MAX: Final = 4_096
-"""What the steps of one turn may cost together: rows read, or things looked at. It is about a millisecond."""
+"""Cost of the steps of one turn, in rows read or items visited: about a millisecond."""
 _PAUSE_NS: Final = 1_000_000
 
 
 @final
 class Turns:
-    """One piece of work at a time, `busy` until it has ended. The first turn is at once."""
+    """Runs one piece of work at a time; the first turn begins within `run`.
+
+    busy   True while work is under way
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -23,7 +26,7 @@ class Turns:
         self.busy = False
 
     def run(self, steps: Iterator[int], done: Callable[[], None], failed: Callable[[OSError], None]) -> None:
-        """Take `steps`, each of which yields what it has cost, to their end; then `done`. `failed`: the disk did not answer."""
+        """Run `steps`, each of which yields its cost, to the end; then call `done`, or `failed` after an OSError."""
         if self._stopped:
             return
         self._timer = None
@@ -44,7 +47,7 @@ class Turns:
         done()
 
     def stop(self) -> None:
-        """Leave what is under way as it is."""
+        """Abandon the work under way: neither `done` nor `failed` is called."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

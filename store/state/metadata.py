@@ -1,4 +1,4 @@
-"""Topics and groups: state like any other, with its objects kept ready for the hot path."""
+"""Topics and groups: stored as state, and kept decoded in memory for the hot path."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from store.state.view import GROUP, TOPIC, Append, failure_only
 
 
 def encode_topic(topic: Topic) -> bytes:
-    """Topic -> state value, with its keys sorted."""
+    """Topic -> state value: JSON with sorted keys."""
     fields = asdict(topic)
     fields["durability"] = topic.durability.value
     return json.dumps(fields, separators=(",", ":"), sort_keys=True).encode()
 
 
 def decode_topic(value: bytes) -> Topic:
-    """State value -> Topic; fields of a later version are left out."""
+    """State value -> Topic; ignores fields of a later version."""
     fields: dict[str, Any] = json.loads(value)
     known = {name: fields[name] for name in Topic.__dataclass_fields__ if name in fields}
     if "durability" in known:
@@ -31,12 +31,12 @@ def decode_topic(value: bytes) -> Topic:
 
 
 def encode_group(group: Group) -> bytes:
-    """Group -> state value, with its keys sorted."""
+    """Group -> state value: JSON with sorted keys."""
     return json.dumps(asdict(group), separators=(",", ":"), sort_keys=True).encode()
 
 
 def decode_group(value: bytes) -> Group:
-    """State value -> Group; fields of a later version are left out."""
+    """State value -> Group; ignores fields of a later version."""
     fields: dict[str, Any] = json.loads(value)
     known = {name: fields[name] for name in Group.__dataclass_fields__ if name in fields}
     if "retry" in known:
@@ -52,7 +52,7 @@ class Catalogue:
     """The `Metadata` port."""
 
     def __init__(self, durability: Durability, append: Append, drop_topic: Callable[[str], list[StateChange]]) -> None:
-        """`drop_topic` forgets a topic's queues and leases, and tells what the log has to know of it."""
+        """`drop_topic(name)` removes a topic's queues and leases, and returns the changes for the log."""
         self._durability = durability
         self._append = append
         self._drop_topic = drop_topic
@@ -64,15 +64,15 @@ class Catalogue:
         return self._topics.get(name)
 
     def topics(self) -> list[Topic]:
-        """All, by name."""
+        """All topics, by name."""
         return [self._topics[name] for name in sorted(self._topics)]
 
     def put_topic(self, topic: Topic, done: Callable[[None | Failure], None]) -> None:
-        """Create or replace."""
+        """Create or replace a topic."""
         self._append([StateChange(TOPIC, topic.name.encode(), encode_topic(topic))], failure_only(done))
 
     def delete_topic(self, name: str, done: Callable[[None | Failure], None]) -> None:
-        """Delete, with its messages' index. Its queues are empty from this call on."""
+        """Delete a topic and the index of its messages. Its queues are empty from this call on."""
         changes = self._drop_topic(name)
         self._append([StateChange(TOPIC, name.encode(), None), *changes], failure_only(done))
 
@@ -81,23 +81,23 @@ class Catalogue:
         return self._groups.get(name)
 
     def groups(self) -> list[Group]:
-        """All, by name."""
+        """All groups, by name."""
         return [self._groups[name] for name in sorted(self._groups)]
 
     def put_group(self, group: Group, done: Callable[[None | Failure], None]) -> None:
-        """Create or replace."""
+        """Create or replace a group."""
         self._append([StateChange(GROUP, group.name.encode(), encode_group(group))], failure_only(done))
 
     def delete_group(self, name: str, done: Callable[[None | Failure], None]) -> None:
-        """Delete. Its positions go with MessageStore.drop_group."""
+        """Delete a group. GroupPositions.drop_group deletes its positions."""
         self._append([StateChange(GROUP, name.encode(), None)], failure_only(done))
 
     def default_durability(self) -> Durability:
-        """What new topics get."""
+        """The durability level of new topics."""
         return self._durability
 
     def apply(self, change: StateChange) -> Topic | None:
-        """A change of a topic or group that has become durable; returns the topic that was put."""
+        """Apply a durable change of a topic or group; returns the topic that was put, else None."""
         name = change.key.decode()
         if change.space == GROUP:
             if change.value is None:

@@ -1,4 +1,4 @@
-"""The compacted view of all state records: the newest value of every key, in memory."""
+"""The compacted view of all state records: the newest durable value of every key, in memory or in the log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ Item = tuple[str, bytes]
 
 @final
 class Space:
-    """The keys of one space; `bytes` of keys and values. What is an int says where in the log the value is (`rows`)."""
+    """The keys of one space.
+
+    bytes    bytes of its keys and values
+    values   key -> value, or the row of a long value (rows.py)
+    keys     its keys, sorted
+    """
 
     __slots__ = ("bytes", "keys", "values")
 
@@ -41,10 +46,14 @@ class Space:
 
 @final
 class StateView:
-    """The `State` port. Spaces that begin with @ are the store's own: topics, groups, and what the log must not forget.
+    """The `State` port. Spaces that begin with @ are the store's own (README.md).
 
-    Long values stay in the log; memory has a row for each. Invariant: a row points into a segment that is there, since what
-    stands in one that goes is written again before.
+    Long values stay in the log, with a row for each in memory. Invariant: a row points into an existing segment, since
+    retention writes the values of a segment again before it deletes the segment.
+
+    bytes      bytes of all keys and values
+    _anchors   (space, key) of values in memory, by the segment that holds their newest record
+    _rows      number of rows for each segment
     """
 
     def __init__(self) -> None:
@@ -56,7 +65,7 @@ class StateView:
         self.bytes = 0
 
     def connect(self, append: Append, read: Read) -> None:
-        """Give the ways into the log, and out of it."""
+        """Set how to append changes to the log, and how to read (position, size) of it."""
         self._append = append
         self._read = read
 
@@ -67,7 +76,7 @@ class StateView:
         return self._fetch(value) if isinstance(value, int) else value
 
     def _fetch(self, row: int) -> bytes:
-        """A long value. Raises StoreError when the log does not hold it, OSError when the disk fails."""
+        """Read a long value. Raises StoreError when the log does not hold it, OSError when the disk fails."""
         position, size = rows.unpack(row)
         assert self._read is not None
         data = self._read(position, size)
@@ -76,7 +85,7 @@ class StateView:
         return data
 
     def keys(self, space: str, prefix: bytes, start: bytes, limit: int) -> list[bytes]:
-        """At most `limit` keys that begin with `prefix`, from `start` on, in order: a slice of a walk through many."""
+        """At most `limit` keys that begin with `prefix`, from `start` on, in order: one slice of a scan."""
         found = self._spaces.get(space)
         out: list[bytes] = []
         for key in found.keys.since(max(prefix, start)) if found is not None else ():
@@ -86,7 +95,7 @@ class StateView:
         return out
 
     def scan(self, space: str, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """(key, value) pairs whose key begins with `prefix`, in key order, as they are now."""
+        """(key, value) pairs whose key begins with `prefix`, in key order, as they are at the time of the call."""
         found = self._spaces.get(space)
         if found is None:
             return iter(())
@@ -105,7 +114,7 @@ class StateView:
         self._append(changes, None if done is None else failure_only(done))
 
     def apply(self, change: StateChange, base: int) -> None:
-        """A change that has become durable; its record is in the segment at `base`."""
+        """Apply a durable change whose record is in the segment at `base`."""
         key, value = change.key, change.value
         if value is None:
             self._set(change.space, key, None, 0, base)
@@ -115,7 +124,7 @@ class StateView:
             self._set(change.space, key, value, len(value), base)
 
     def put_row(self, name: str, key: bytes, row: int, base: int) -> None:
-        """The value of `key` is a long one, where `row` says, in the segment at `base`."""
+        """Set `key` to the long value that `row` refers to, in the segment at `base`."""
         self._set(name, key, row, rows.unpack(row)[1], base)
 
     def _set(self, name: str, key: bytes, value: bytes | int | None, size: int, base: int) -> None:
@@ -156,7 +165,10 @@ class StateView:
         return (0, 0) if found is None else (len(found.values), found.bytes)
 
     def items(self) -> Iterator[tuple[int, Item, bytes | int]]:
-        """(base of the segment, (space, key), value or row) of all, oldest first but for rows; they may change meanwhile."""
+        """(base of the segment, (space, key), value or row) of all keys: values in memory first, oldest first, then rows.
+
+        The view may change during the iteration.
+        """
         for base, item in self._anchors.items():
             value = self._spaces[item[0]].values.get(item[1])
             if value is not None and not isinstance(value, int):
@@ -168,7 +180,7 @@ class StateView:
                     yield self._rows.base_of(rows.unpack(value)[0]), (name, key), value
 
     def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
-        """(base, change, its value is a row of 12 bytes) of everything (checkpoint.Source)."""
+        """(base of the segment, change, True when its value is a row of 12 bytes) of all keys (CheckpointSource)."""
         for base, (name, key), value in self.items():
             if isinstance(value, int):
                 yield base, StateChange(name, key, value.to_bytes(12, "big")), True
@@ -176,7 +188,7 @@ class StateView:
                 yield base, StateChange(name, key, value), False
 
     def anchored_below(self, base: int) -> list[StateChange]:
-        """What has to be written again before the segments before `base` may go."""
+        """Changes to write again before the segments before `base` may be deleted. Raises StoreError, OSError."""
         found: list[StateChange] = []
         for name, key in self._anchors.below(base):
             value = self._spaces[name].values[key]
@@ -190,12 +202,12 @@ class StateView:
         return found
 
     def count(self) -> int:
-        """Keys in all spaces."""
+        """Number of keys in all spaces."""
         return len(self._anchors) + self._rows.total
 
 
 def failure_only(done: Callable[[None | Failure], None]) -> Done:
-    """An append's answer, for those who only want to know whether it holds."""
+    """The callback of an append whose caller needs only the failure, not the places of messages."""
 
     def answer(result: list[Placed] | Failure) -> None:
         done(result if isinstance(result, Failure) else None)
