@@ -1,1 +1,1 @@
-"""The name server's own state: which brokers live, and which topics they have. Pure; the clock is handed in."""
+"""The state of the name server: registered brokers, their topics, and settings. Pure: times are arguments."""

@@ -1,4 +1,4 @@
-"""The name server's keys and values, by namespace (RocketMQ's KVConfigManager), kept as records of the log."""
+"""The name server's settings: keys and values by namespace (RocketMQ's KVConfigManager), stored as state records of the log."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from domain.store_ports import State, StateChange
 
 SPACE: Final = "nameserver"
 NAME_BYTES_MAX: Final = 1_024
+"""Bytes of namespace, NUL and key in UTF-8."""
 VALUE_BYTES_MAX: Final = 65_536
+"""Bytes of a value in UTF-8."""
 
 
 @final
 class StoredSettings:
-    """Keys and values in the space `nameserver` of the state: `namespace NUL key`."""
+    """Settings in the state space `nameserver`; the state key is `namespace NUL key`."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def put(self, namespace: str, key: str, value: str | None, done: Callable[[Failure | None], None]) -> None:
-        """Set a key, or remove it with None, durably before `done`. ARGUMENT_ILLEGAL for names and values out of bounds."""
+        """Set a key, or remove it when `value` is None, durably before `done`.
+
+        ARGUMENT_ILLEGAL: an empty name, a NUL in the namespace, or a name or value that is too long.
+        """
         name = f"{namespace}\x00{key}".encode()
         data = None if value is None else value.encode()
         if not namespace or not key or "\x00" in namespace or len(name) > NAME_BYTES_MAX or len(data or b"") > VALUE_BYTES_MAX:
@@ -31,11 +36,11 @@ class StoredSettings:
         self._state.put([StateChange(SPACE, name, data)], done)
 
     def get(self, namespace: str, key: str) -> str | None:
-        """One value."""
+        """The value of a key; None when it is not set."""
         value = self._state.get(SPACE, f"{namespace}\x00{key}".encode())
         return value.decode() if value is not None else None
 
     def all(self, namespace: str) -> dict[str, str]:
-        """Key -> value of one namespace."""
+        """Key -> value of all keys of one namespace."""
         prefix = f"{namespace}\x00".encode()
         return {key[len(prefix) :].decode(): value.decode() for key, value in self._state.scan(SPACE, prefix)}

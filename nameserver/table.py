@@ -1,6 +1,6 @@
-"""Routes of brokers that register from outside: leases, topics, expiry (RocketMQ's RouteInfoManager).
+"""Routes of brokers that register with this name server: leases, topics, expiry (RocketMQ's RouteInfoManager).
 
-A broker that stops renewing is gone after its lease. What it had is dropped with its last address.
+A registration ends when it is not renewed within its lease. The topics of a broker are removed with its last address.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ from domain.nameserver.route import MASTER_ID, BrokerAddresses, DataVersion, Reg
 from domain.topic import PERM_READ_WRITE, PERM_WRITE
 
 BROKERS_MAX: Final = 4_096
+"""Broker names; registrations of further ones are refused."""
 
 
 @dataclass(slots=True)
 class BrokerLease:
-    """One registered address. `until_ns`: monotonic."""
+    """One registered address of a broker.
+
+    registration   what the broker registered, without its topics
+    version        version of its topics
+    until_ns       end of the lease, monotonic nanoseconds
+    """
 
     registration: Registration
     version: DataVersion
@@ -28,8 +34,11 @@ class BrokerLease:
 class RouteTable:
     """Brokers and their topics.
 
-    Invariant: every broker has at least one address, every topic at least one broker, and a broker's topics are as its
-    master (or, without one, its lowest id) said them last.
+    Invariant: every broker has at least one address, every topic at least one broker, and the topics of a broker are those that
+    its master (or, without one, its lowest id) registered last. `now` is monotonic nanoseconds.
+
+    _leases   broker name -> broker id -> registered address
+    _topics   topic -> broker name -> queues
     """
 
     def __init__(self) -> None:
@@ -37,9 +46,9 @@ class RouteTable:
         self._topics: dict[str, dict[str, TopicQueues]] = {}
 
     def register(self, registration: Registration, now: int) -> bool:
-        """Take or renew a registration; False when there is no room for another broker.
+        """Add or renew a registration; False when there are BROKERS_MAX brokers already.
 
-        The same id at another address with newer state wins; then the newcomer is ignored, which is a success all the same.
+        When the same broker id is registered at another address with a newer state, the call is ignored and returns True.
         """
         ids = self._leases.get(registration.broker)
         if ids is None:
@@ -65,7 +74,7 @@ class RouteTable:
         return True
 
     def renew(self, broker: str, address: str, now: int) -> DataVersion | None:
-        """The lease of an address starts anew; its version, or None when it is not registered."""
+        """Renew the lease of an address; the version of its topics, or None when it is not registered."""
         for lease in self._leases.get(broker, {}).values():
             if lease.registration.address == address:
                 lease.until_ns = now + lease.registration.lease_ms * MILLISECOND_NS
@@ -73,7 +82,7 @@ class RouteTable:
         return None
 
     def unregister(self, broker: str, broker_id: int, address: str) -> None:
-        """A broker takes its leave."""
+        """Remove a registered address; does nothing when the broker id is registered at another one."""
         ids = self._leases.get(broker)
         if ids is None:
             return
@@ -84,7 +93,7 @@ class RouteTable:
             self._forget(broker)
 
     def expire(self, now: int) -> None:
-        """Drop every lease that is over."""
+        """Remove the registrations whose lease has ended."""
         for broker, ids in list(self._leases.items()):
             for broker_id in [each for each, lease in ids.items() if lease.until_ns <= now]:
                 del ids[broker_id]
@@ -99,12 +108,12 @@ class RouteTable:
                 del self._topics[name]
 
     def route(self, topic: str) -> tuple[list[TopicQueues], list[BrokerAddresses]]:
-        """Queues and brokers of a topic, by broker name; both empty when nobody has it."""
+        """(queues, brokers) of a topic, sorted by broker name; both empty when no broker has the topic."""
         queues = [each for _, each in sorted(self._topics.get(topic, {}).items())]
         return queues, [self._addresses(each.broker) for each in queues]
 
     def brokers(self) -> list[BrokerAddresses]:
-        """All brokers, by name."""
+        """The addresses of all brokers, sorted by name."""
         return [self._addresses(name) for name in sorted(self._leases)]
 
     def _addresses(self, broker: str) -> BrokerAddresses:
@@ -114,13 +123,13 @@ class RouteTable:
         return BrokerAddresses(first.cluster, broker, addresses, first.zone, first.acting_master)
 
     def topics(self, cluster: str = "") -> list[str]:
-        """Names of topics that some broker (of `cluster` unless it is "") has, sorted."""
+        """Names of the topics of all brokers, or of those of `cluster` unless it is "", sorted."""
         if not cluster:
             return sorted(self._topics)
         return sorted(name for name, brokers in self._topics.items() if any(self._in(broker, cluster) for broker in brokers))
 
     def drop_topic(self, topic: str, cluster: str = "") -> None:
-        """Forget a topic on the brokers of a cluster, "" on all."""
+        """Remove a topic from the brokers of `cluster`, "" for all brokers."""
         brokers = self._topics.get(topic)
         if brokers is None:
             return
@@ -133,12 +142,12 @@ class RouteTable:
         return any(lease.registration.cluster == cluster for lease in self._leases[broker].values())
 
     def master(self, broker: str) -> tuple[str, str]:
-        """(address, replication address) of a broker's master, empty when it has none."""
+        """(address, replication address) of a broker's master; ("", "") when it has none."""
         lease = self._leases.get(broker, {}).get(MASTER_ID)
         return (lease.registration.address, lease.registration.ha_address) if lease is not None else ("", "")
 
     def set_writable(self, broker: str, writable: bool) -> int:
-        """Change the write permission of all topics of a broker; how many there are."""
+        """Change the write permission of all topics of a broker; returns the number of topics."""
         count = 0
         for brokers in self._topics.values():
             known = brokers.get(broker)
