@@ -34,26 +34,26 @@ def test_each_message_group_keeps_its_order_while_members_die(seed: int, power: 
     world = ordered(seed)
     chance = random.Random(seed)
     publisher = Publisher(world, "p", TOPIC)
-    lanes = [f"lane{number}" for number in range(5)]
-    sent = {lane: [f"{lane}/{number}" for number in range(12)] for lane in lanes}
+    groups = [f"group{number}" for number in range(5)]
+    sent = {group: [f"{group}/{number}" for number in range(12)] for group in groups}
     for number in range(12):
-        for lane in lanes:
-            publisher.send(f"{lane}/{number}", kind=pb.FIFO, group=lane)
+        for group in groups:
+            publisher.send(f"{group}/{number}", kind=pb.FIFO, group=group)
     members = [Receiver(world, f"m{number}", GROUP, TOPIC) for number in range(3)]
-    handled: dict[str, list[str]] = {lane: [] for lane in lanes}
+    handled: dict[str, list[str]] = {group: [] for group in groups}
     born, kills = len(members), 0
     for _ in range(400):
-        if all(handled[lane] == sent[lane] for lane in lanes):
+        if all(handled[group] == sent[group] for group in groups):
             break
         at = chance.randrange(len(members))
         member = members[at]
         found = member.receive(invisible_ms=INVISIBLE_MS, most=chance.randrange(1, 6))
         dies = chance.random() < 0.15
         for message in found[: chance.randrange(len(found) + 1)] if dies else found:
-            lane, body = message.system_properties.message_group, message.body.decode()
-            assert body == sent[lane][len(handled[lane])], f"{body} after {handled[lane]}"
+            group, body = message.system_properties.message_group, message.body.decode()
+            assert body == sent[group][len(handled[group])], f"{body} after {handled[group]}"
             if member.ack(message) == pb.OK:
-                handled[lane].append(body)
+                handled[group].append(body)
         if dies:
             member.hang_up()
             members[at] = Receiver(world, f"m{born}", GROUP, TOPIC)

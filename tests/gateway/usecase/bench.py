@@ -1,4 +1,4 @@
-"""The use cases over a store in memory, and what their tests ask of them."""
+"""The fixture `bench`: the use cases over a store in memory, with short calls for their tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.store.disk import MemoryDisk
 
 
 class Dice:
-    """The Entropy port without surprise."""
+    """An Entropy port that always returns the same bytes."""
 
     def random(self) -> float:
         return 0.5
@@ -44,7 +44,7 @@ class Bench:
     handler: Dispatcher
 
     def ask(self, command: Command, recorder: EventRecorder | None = None, ms: float = 20) -> list[Event]:
-        """What one command is answered within `ms`."""
+        """The events that answer one command within `ms`."""
         recorder = recorder or EventRecorder()
         self.handler.handle(recorder.connection, command)
         self.clock.run_for(ms)
@@ -63,13 +63,13 @@ class Bench:
         return event
 
     def receive(self, group: str, topic: str, limit: int = 32, invisible_ms: int = 10_000, wait_ms: int = 0) -> Received:
-        """One Receive from the first message on."""
+        """The answer to one Receive from the first message on."""
         [event] = self.ask(Receive(1, group, topic, limit, invisible_ms, wait_ms, from_first=True), ms=wait_ms + 20)
         assert isinstance(event, Received), event
         return event
 
     def furnish(self, count: int, position: int) -> None:
-        """`count` messages in queue 0 of T, a second apart; group g stands at `position` there."""
+        """`count` messages in queue 0 of T, a second apart; the position of group g there is `position`."""
         self.ask(PutTopic(1, Topic("T", 2, 2)))
         self.ask(PutGroup(1, Group("g")))
         for at in range(count):

@@ -1,4 +1,4 @@
-"""The use cases over the real store: what a client says, and what it hears."""
+"""The use cases over the real store: commands of clients, and the events that they get."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_giving_back_frees_at_once_and_wakes_a_waiting_member(bench: Bench) -> N
     assert bodies(received) == ["a"]
 
 
-def test_what_its_client_never_heard_of_goes_back_without_an_attempt_and_wakes_a_waiting_member(bench: Bench) -> None:
-    """However often: a client that asks and does not read must not bury what nobody has seen."""
+def test_a_message_that_its_client_never_read_goes_back_without_an_attempt_and_wakes_a_waiting_member(bench: Bench) -> None:
+    """However often: messages that a client never read must not become dead letters."""
     bench.ask(PutGroup(1, Group("g", retry_max=1)))
     bench.send("t", "a")
     for _ in range(5):
@@ -173,7 +173,7 @@ def test_used_up_attempts_end_in_the_dead_letter_topic(bench: Bench) -> None:
     assert properties.text(stored.properties, "DLQ_ORIGIN_TOPIC") == "t"
 
 
-def test_a_dead_letter_is_buried_once(bench: Bench) -> None:
+def test_a_message_is_moved_to_the_dead_letters_once(bench: Bench) -> None:
     bench.send("t", "a")
     [leased] = bench.receive("g", "t").messages
     assert bench.ask(DeadLetter(1, "g", "t", leased.receipt)) == [Done(1)]
@@ -236,7 +236,7 @@ def test_positions_are_kept_and_found(bench: Bench) -> None:
     assert bench.ask(SearchOffset(1, "t", queue_id, bench.clock.wall_ms() + 1)) == [Offset(1, 1)]
 
 
-def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
+def test_members_come_go_and_are_told_of_each_other(bench: Bench) -> None:
     one, two = EventRecorder(), EventRecorder()
     part = [Membership("g", subscriptions=[Subscription("t")])]
     assert bench.ask(Heartbeat(1, "one", consumers=part), one) == [MembersChanged(None, "g"), Done(1)]
@@ -252,7 +252,7 @@ def test_members_come_go_and_hear_of_each_other(bench: Bench) -> None:
     assert code(bench.ask(QueryMembers(1, "g"))) is ErrorCode.GROUP_OFFLINE
 
 
-def test_members_of_a_group_that_notifies_nobody_hear_nothing_of_each_other(bench: Bench) -> None:
+def test_members_of_a_group_that_notifies_nobody_are_told_nothing_of_each_other(bench: Bench) -> None:
     bench.ask(PutGroup(1, Group("g", notify=False)))
     one, two = EventRecorder(), EventRecorder()
     assert bench.ask(Heartbeat(1, "one", consumers=[Membership("g")]), one) == [Done(1)]

@@ -1,4 +1,4 @@
-"""Rounds of one question about many places: over once, whenever the answers come."""
+"""Fan-in: one call with all answers, whenever and in whatever order they come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FULL = Failure(ErrorCode.QUOTA, "full")
 
 
 class Store:
-    """Answers at once what it knows, the rest when it is told to."""
+    """Answers at once for known queues; the callbacks of the others are in `asked`."""
 
     def __init__(self, known: dict[Queue, int | Failure]) -> None:
         self.known = known
@@ -27,7 +27,7 @@ class Store:
 
 
 class Ending:
-    """What a round has told."""
+    """Records the calls with all answers."""
 
     def __init__(self) -> None:
         self.told: list[tuple[dict[Queue, int], Failure | None]] = []
@@ -36,7 +36,7 @@ class Ending:
         self.told.append((found, failure))
 
 
-def test_without_places_it_is_over_at_once() -> None:
+def test_without_places_the_call_comes_at_once() -> None:
     ending = Ending()
     FanIn(Store({}).offset, ending).start([])
     assert ending.told == [({}, None)]

@@ -1,4 +1,4 @@
-"""Rates: what went by in a minute, an hour and a day of virtual time."""
+"""Message counters: counts and rates over a minute, an hour and a day of virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement: order per key, turns otherwise."""
+"""Placement: messages with one ordering key go to one queue, the others to the queues in turn."""
 
 from __future__ import annotations
 

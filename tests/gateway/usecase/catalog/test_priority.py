@@ -1,4 +1,4 @@
-"""Topics of type PRIORITY: the queue is the priority, and a group's receives look at the highest first."""
+"""Topics of type PRIORITY: a message goes to the queue of its priority, and receives read the highest queue first."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["bench"]
 
 @pytest.fixture
 def ranked(bench: Bench) -> Bench:
-    """A topic of four priorities."""
+    """A topic of type PRIORITY with four queues."""
     bench.ask(PutTopic(1, Topic("R", 4, 4, type="PRIORITY")))
     return bench
 
 
 def send(bench: Bench, *priorities: str, extra: str = "") -> list[int]:
-    """Send one message a priority, whose body is the priority; the queues they went to."""
+    """Send one message for each priority, with the priority as its body. Returns the queues that they went to."""
     messages = [
         Message("R", each.encode(), f"_SYS_MSG_PRIORITY_\x01{each}\x02{extra}".encode(), queue_id=0) for each in priorities
     ]
@@ -64,7 +64,7 @@ def test_receives_look_at_the_highest_priority_first_each_time(ranked: Bench) ->
 
 
 def lost(bench: Bench, count: int) -> list[bytes]:
-    """Receive so many, and let the lease end."""
+    """Receive so many messages and let their leases end."""
     [event] = bench.ask(Receive(1, "g", "R", count, 1_000, from_first=True))
     assert isinstance(event, Received)
     bench.clock.run_for(2_000)

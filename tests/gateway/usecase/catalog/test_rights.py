@@ -1,4 +1,4 @@
-"""What administrators have said of reading and writing: of a group, of a group and a topic, of the broker as a whole."""
+"""Rights to read and write that administrators set: for a group, for a group and a topic, for the broker as a whole."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LATE_RECEIVE = Receive(2, "g", "T", 32, 60_000, wait_ms=10_000)
 
 
 def copied(command: Command) -> Command:
-    """Use cases write into what they are given."""
+    """A copy of a command, since use cases change commands."""
     return type(command)(**{name: getattr(command, name) for name in command.__dataclass_fields__})  # type: ignore[attr-defined]
 
 
@@ -54,7 +54,7 @@ def place(bench: Bench) -> Bench:
 
 
 def forbid(place: Bench, what: str) -> None:
-    """Take the right to read away."""
+    """Forbid the group to read the topic."""
     if what == "group":
         assert place.ask(PutGroup(1, Group("g", consume_enable=False))) == [Done(1)]
     elif what == "topic":
@@ -64,7 +64,7 @@ def forbid(place: Bench, what: str) -> None:
 
 
 def allow(place: Bench, what: str) -> None:
-    """Give it back."""
+    """Allow the group to read the topic again."""
     if what == "group":
         place.ask(PutGroup(1, Group("g")))
     elif what == "topic":

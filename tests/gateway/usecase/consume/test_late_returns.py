@@ -1,4 +1,4 @@
-"""Members that pull and have no retry topic: what comes back behind them reaches them, and is settled when it is handled."""
+"""Late returns: pulling members without a retry topic get messages whose leases ended behind their offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["bench", "group"]
 
 
 def behind(group: Bench, count: int = 2) -> tuple[Puller, list[str]]:
-    """A puller that has reported the end of the queue, and what came back since."""
+    """A puller that has reported the end of the queue, and the names of messages whose leases ended after that."""
     receive(group, count, invisible_ms=1_000)
     puller = Puller(group, retries=False)
     puller.pull()
@@ -149,7 +149,7 @@ def test_attempts_are_limited_for_them_too(group: Bench) -> None:
 
 
 def test_a_report_that_went_back_for_one_sets_nobody_back_after_a_start(group: Bench) -> None:
-    """What receivers have acknowledged stays so, though nobody receives by then."""
+    """Messages that receivers have acknowledged stay settled, also when no receiver is left."""
     acknowledge(group, receive(group))
     assert position(group) == 10
     table = group.store._core.ledger.tables.get(("g", "t", 0))

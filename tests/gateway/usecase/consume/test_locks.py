@@ -1,4 +1,4 @@
-"""Queue locks of orderly consumers."""
+"""Queue locks of orderly consumers: one holder, renewal, and the end of a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retries of a group: its policy decides when, its limit how often, on every path and from the next delivery on."""
+"""Retries: the group's policy decides when, its limit of attempts how often, for pulls, receives and messages sent back."""
 
 from __future__ import annotations
 
@@ -136,17 +136,17 @@ def test_a_limit_that_was_lowered_counts_for_who_waits_already(bench: Bench, ord
 
 
 class Breaking:
-    """A store that takes no dead letters while `stuck`."""
+    """A store that refuses dead letters while `is_failing`."""
 
     def __init__(self, bench: Bench) -> None:
-        self.stuck = True
+        self.is_failing = True
         self.held: list[Callable[[], None]] = []
         self._append = bench.store.log.append
         bench.handler.sending._log = self  # type: ignore[assignment]
 
     def append(self, messages: list[Message], done: Any, changes: Any = ()) -> None:
         if any(message.topic.startswith("%DLQ%") for message in messages):
-            if self.stuck:
+            if self.is_failing:
                 done(Failure(ErrorCode.STORE_UNAVAILABLE, "no room"))
             else:
                 self.held.append(partial(self._append, messages, done, changes))
@@ -154,12 +154,12 @@ class Breaking:
             self._append(messages, done, changes)
 
 
-def lanes(bench: Bench) -> None:
-    """An ordered group whose next attempt at `bad` is one too many; behind it one of its lane, and one of another."""
+def two_ordering_keys(bench: Bench) -> None:
+    """An ordered group for which `bad` has no attempts left; one message behind it has its ordering key, one another key."""
     bench.ask(PutGroup(1, Group("g", orderly=True, retry_max=0)))
     bench.ask(PutTopic(1, Topic("t", 1, 1)))
     places = [("bad", "A"), ("next", "A"), ("other", "B")]
-    messages = [Message("t", body.encode(), properties.encode([("__SHARDINGKEY", lane)]), queue_id=0) for body, lane in places]
+    messages = [Message("t", body.encode(), properties.encode([("__SHARDINGKEY", key)]), queue_id=0) for body, key in places]
     bench.handler.sending.submit(messages, None)
     bench.clock.run_for(20)
     [first] = bench.ask(Receive(1, "g", "t", 1, 100, from_first=True))
@@ -171,10 +171,10 @@ def bodies_in(events: list[Event]) -> list[list[bytes]]:
     return [[Record(each.record).body for each in event.messages] for event in events if isinstance(event, Received)]
 
 
-def test_nothing_of_its_lane_passes_a_dead_letter_before_its_copy_is_stored(bench: Bench) -> None:
-    lanes(bench)
+def test_nothing_of_its_ordering_key_passes_a_dead_letter_before_its_copy_is_stored(bench: Bench) -> None:
+    two_ordering_keys(bench)
     store = Breaking(bench)
-    store.stuck = False
+    store.is_failing = False
     recorder = EventRecorder()
     assert bench.ask(Receive(2, "g", "t", 32, 60_000, 2_000, from_first=True), recorder, ms=500) == []
     assert len(store.held) == 1
@@ -186,8 +186,8 @@ def test_nothing_of_its_lane_passes_a_dead_letter_before_its_copy_is_stored(benc
     assert len(bench.receive("undertaker", "%DLQ%g").messages) == 1
 
 
-def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_lane_only(bench: Bench) -> None:
-    lanes(bench)
+def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_ordering_key_only(bench: Bench) -> None:
+    two_ordering_keys(bench)
     store = Breaking(bench)
     recorder = EventRecorder()
     [event] = bench.ask(Receive(2, "g", "t", 32, 1_000, from_first=True), recorder)
@@ -195,7 +195,7 @@ def test_a_dead_letter_that_cannot_be_stored_holds_back_its_own_lane_only(bench:
     assert bodies_in([event]) == [[b"other"]]
     bench.ask(Acknowledge(1, "g", "t", [event.messages[0].receipt]))
     bench.clock.run_for(2_000)
-    store.stuck = False
+    store.is_failing = False
     bench.ask(Receive(3, "g", "t", 32, 1_000, 1_000, from_first=True), recorder, ms=100)
     store.held.pop()()
     bench.clock.run_for(100)
@@ -243,7 +243,7 @@ def test_an_ordered_group_is_ordered_for_those_too_who_do_not_ask_for_it(bench: 
 
 
 def test_what_was_to_come_again_of_a_topic_goes_with_it(bench: Bench) -> None:
-    """DeleteTopic: the retry topics that POP has made for it, of every group (clearRetryTopicWhenDeleteTopic)."""
+    """DeleteTopic deletes the POP retry topics of the topic, of every group (RocketMQ: clearRetryTopicWhenDeleteTopic)."""
     bench.ask(PutGroup(1, Group("g")))
     for name in ("T", "T2"):
         bench.ask(PutTopic(1, Topic(name, 1, 1)))

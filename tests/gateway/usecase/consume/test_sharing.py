@@ -1,4 +1,4 @@
-"""One group, one ledger: members that pull beside members that receive."""
+"""One group, one lease table: members that pull beside members that receive."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Puller:
 
 @pytest.fixture
 def group(bench: Bench) -> Bench:
-    """Ten messages in the one queue of t."""
+    """Ten messages in the only queue of topic t."""
     bench.ask(PutTopic(1, Topic("t", 1, 1)))
     bench.ask(PutGroup(1, Group("g", retry_max=3)))
     send(bench, *[str(number) for number in range(10)])
@@ -244,7 +244,7 @@ def test_attempts_are_limited_for_pullers_too(group: Bench) -> None:
     assert position(group) == 10
 
 
-def test_a_pull_that_waits_hears_of_what_is_freed_and_of_what_arrives(group: Bench) -> None:
+def test_a_waiting_pull_is_answered_with_freed_and_with_new_messages(group: Bench) -> None:
     held = receive(group, 10)
     puller = Puller(group)
     assert puller.pull(wait_ms=10_000) == []

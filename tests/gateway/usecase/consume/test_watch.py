@@ -1,4 +1,4 @@
-"""Watch and Unwatch: what reaches a watcher, when, and what is forgotten."""
+"""Watch and Unwatch: which records a watch delivers, when, and which are dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.connection_driver import StrictDriver
 
 
 class Turns:
-    """A clock that only counts turns."""
+    """A clock that runs the calls of one loop turn on demand."""
 
     def __init__(self) -> None:
         self.soon: list[Callable[[], None]] = []
@@ -40,8 +40,8 @@ class Turns:
             callback()
 
 
-class Heard(StrictDriver):
-    """A shell that keeps what it is told."""
+class Recorder(StrictDriver):
+    """A driver that records events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -56,7 +56,7 @@ def record(topic: str, path: str = "", body: bytes = b"x", offset: int = 0) -> b
 
 
 def client() -> tuple[ClientConnection, list[Event]]:
-    heard = Heard()
+    heard = Recorder()
     return ClientConnection("test", heard), heard.events
 
 

@@ -1,4 +1,4 @@
-"""A node's use cases with a topic of lite topics, and what its tests ask of them."""
+"""The fixture `place`: the use cases with a topic of type LITE, with short calls for their tests."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ PARENT = "sessions"
 
 @pytest.fixture
 def place(bench: Bench) -> Bench:
-    """A topic of lite topics, a group that is bound to it, and the use cases."""
+    """The use cases of lite topics, a topic of type LITE, and a group that is bound to it."""
     place_with(bench, NodePolicy(lite_subscriptions_max=50))
     return bench
 
 
 def place_with(bench: Bench, policy: NodePolicy) -> None:
-    """The topic, the group and the use cases, by another policy."""
+    """As `place`, with another policy."""
     store = bench.store
     bench.handler.add(*lite_use_cases(store, bench.handler, bench.clock, policy))
     bench.handler.add(TopicChanging(store.metadata, bench.handler.topics))

@@ -1,4 +1,4 @@
-"""Lite topics: what is refused, what their messages name, when they end, and what tools ask."""
+"""Lite topics: refused messages, the properties of stored ones, deletion when idle, and the questions of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polls of lite topics: who gets what, in which order, and what comes again."""
+"""Receiving from lite topics: which client gets which messages, in which order, and redelivery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscribing to lite topics: what replaces what, where a group goes on, whose a lite topic is, and how many there may be."""
+"""Subscriptions to lite topics: adding, replacing, start offsets, exclusive groups and quotas."""
 
 from __future__ import annotations
 

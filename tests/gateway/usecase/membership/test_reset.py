@@ -1,4 +1,4 @@
-"""Setting positions: offline they are stored, online members go on from them, and reports of before are not taken."""
+"""Position resets: they are stored, connected members go on from them, and reports from before them are not stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["bench"]
 
 @pytest.fixture
 def place(bench: Bench) -> Bench:
-    """Ten messages in queue 0 of T, a second apart; group g stands at 10 there."""
+    """Ten messages in queue 0 of T, a second apart; the position of group g there is 10."""
     bench.furnish(10, 10)
     return bench
 

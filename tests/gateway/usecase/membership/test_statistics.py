@@ -1,4 +1,4 @@
-"""Who is connected, how far groups are in offsets and time, what comes next, and the policy."""
+"""Questions about connections, about the progress of groups in offsets and time, and about the policy; Peek."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["bench"]
 
 @pytest.fixture
 def place(bench: Bench) -> Bench:
-    """Four messages in queue 0 of T, a second apart; group g stands at 3 there."""
+    """Four messages in queue 0 of T, a second apart; the position of group g there is 3."""
     bench.furnish(4, 3)
     return bench
 
@@ -110,7 +110,7 @@ def test_what_members_hold_lies_between_the_position_and_how_far_they_were_given
 
 
 def given(place: Bench) -> Mapping[tuple[str, int], int]:
-    """What of g is under way."""
+    """Offsets up to which messages were delivered to group g, by queue."""
     [event] = place.ask(QueryProgress(1, "g"))
     assert isinstance(event, Progress)
     [all_of_them] = place.ask(QueryBacklog(1))

@@ -1,4 +1,4 @@
-"""Message ids that the gateway mints."""
+"""Message ids that the gateway gives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gateway.usecase.publish.identity import MessageIds
 
 
 class Drawn:
-    """Entropy of known bytes."""
+    """An Entropy port that returns known bytes."""
 
     def __init__(self, counter: bytes) -> None:
         self._counter = counter

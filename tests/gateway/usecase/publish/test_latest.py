@@ -1,4 +1,4 @@
-"""Latest values: what a message does to them, and how they are read and removed."""
+"""Latest values: set and removed by messages, read, scanned and deleted by path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.connection_driver import StrictDriver
 
 
 class Memory:
-    """A State in memory, durable at once."""
+    """A State in memory whose changes are durable at once."""
 
     def __init__(self) -> None:
         self.spaces: dict[tuple[str, bytes], bytes] = {}
@@ -70,8 +70,8 @@ class At:
         raise NotImplementedError
 
 
-class Heard(StrictDriver):
-    """A shell that keeps what it is told."""
+class Recorder(StrictDriver):
+    """A driver that records events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -103,7 +103,7 @@ def test_reading_and_deleting_by_path() -> None:
     state = Memory()
     state.put([retain(message("t/1"))], None)
     values = LatestValues(state, At(0))
-    heard = Heard()
+    heard = Recorder()
     connection = ClientConnection("test", heard)
     values.read(connection, QueryLatest(1, "t/1"))
     values.read(connection, QueryLatest(2, "t"))

@@ -1,4 +1,4 @@
-"""Decisions, questions and recall over the real store: what a producer says, and what it hears."""
+"""Transactions and recall over the real store: commands of producers, and the events that they get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at what is stored, and changing a part of a topic."""
+"""Questions about what is stored, and changing a topic in part."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_earliest_message_of_a_lite_queue(place: Bench) -> None:
     assert code(place.ask(QueryEarliestStoreTime(1, lite.queue_name("T", "a"), 0))) is ErrorCode.TOPIC_NOT_FOUND
 
 
-def test_a_group_hears_whether_it_has_something_to_receive(place: Bench) -> None:
+def test_a_group_is_told_whether_it_has_something_to_receive(place: Bench) -> None:
     assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, False)]
     placed = place.send("T", "first").placed[0]
     assert place.ask(AwaitMessages(1, "g", "T")) == [MessagesWaiting(1, True)]

@@ -1,4 +1,4 @@
-"""What waits, and which groups consume how."""
+"""Counts of waiting receives, and request modes of groups."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_receives_that_wait_are_counted_by_group_topic_and_queue(bench: Bench) -
 
 @pytest.fixture
 def modal(bench: Bench) -> Bench:
-    """With a broker outside that has the topic `theirs`."""
+    """A bench with a registered broker that has the topic `theirs`."""
     routes = RouteTable()
     routes.register(Registration("c", "b-x", 0, "x:1", topics={"theirs": TopicQueues("b-x", 4, 4, 6)}), 0)
     bench.handler.add(Modes(bench.handler.groups, bench.store.metadata, routes, bench.store.state))

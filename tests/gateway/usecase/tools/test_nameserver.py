@@ -1,4 +1,4 @@
-"""The name server over the real store: routes of the node itself, of brokers outside, and keys that survive."""
+"""The name server over the real store: routes of this node, routes of registered brokers, and durable settings."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def found(place: Bench, query: QueryMessages) -> list[str]:
 
 
 def send(place: Bench, body: str, keys: str, topic: str = "T") -> str:
-    """Send one message; its id, which the gateway has made."""
+    """Send one message. Returns the id that the gateway gave it."""
     recorder = EventRecorder()
     (event,) = place.ask(Send(1, [Message(topic, body.encode(), f"KEYS\x01{keys}\x02".encode())]), recorder)
     return str(event.placed[0].message_id)  # type: ignore[attr-defined]
@@ -84,7 +84,7 @@ def test_refusals(place: Bench) -> None:
     assert code(place.ask(QueryConsumers(1, "nothing"))) is ErrorCode.TOPIC_NOT_FOUND
 
 
-def test_consumers_are_those_who_listen_and_those_who_did(place: Bench) -> None:
+def test_consumers_are_groups_with_members_and_groups_with_positions(place: Bench) -> None:
     assert place.ask(QueryConsumers(1, "T")) == [ConsumersFound(1, [])]
     for group in ("away", "idle"):
         place.ask(PutGroup(1, Group(group)))

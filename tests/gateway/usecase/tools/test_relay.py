@@ -1,4 +1,4 @@
-"""Questions passed on to clients, and replies to requests: what the asker hears, whatever the client does."""
+"""Questions passed on to clients, and replies to requests: the answers, whatever the client does."""
 
 from __future__ import annotations
 
