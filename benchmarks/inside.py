@@ -106,7 +106,7 @@ class Node:
 
     def dial(self, wire: Wire, first: bytes) -> Pump:
         """A connection of MQTT, and what comes first over it."""
-        pump = Pump(self._connection_context, "mqtt", self.parts.streams["mqtt"].connect)
+        pump = Pump(self._connection_context, "mqtt", self.parts.adapters.streams["mqtt"].connect)
         pump.connection_made(wire)
         pump.data_received(first)
         return pump

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.process import Process, free_port
-from gateway.node.config import PORTS
+from gateway.node.protocols import installed
 
 ROOT = Path(__file__).resolve().parent.parent
 APACHE_JARS = ROOT / ".deps" / "apache"
@@ -43,7 +43,7 @@ class Server:
 
 def headgate(folder: Path, durability: str, root: Path = ROOT, python: str = sys.executable) -> Server:
     """One `headgate up`, of the checkout at `root`."""
-    ports = {name: free_port() for name in PORTS}
+    ports = {name: free_port() for name in installed().ports}
     command = [python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
         command += ["--port", f"{name}={port}"]

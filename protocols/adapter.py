@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from domain.access import Authority
 from domain.command import Command
 from domain.event import Event
 from domain.ports import Entropy
+
+if TYPE_CHECKING:
+    from protocols.http2.application import ApplicationFactory
 
 
 def unheard(protocol: str, word: str) -> None:
@@ -27,13 +30,14 @@ def unheard(protocol: str, word: str) -> None:
 class Setting:
     """The node's facts, handed to every adapter once.
 
-    host        what routes and redirects carry
-    ports       protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
-    wall_ms     the node's wall clock, epoch milliseconds
-    options     the adapter's own table of the configuration file
-    authority   who judges credentials; None: access is not controlled, and commands carry no principal
-    refused     counts what an adapter refuses itself, by its protocol and a word of `domain.refusal`; what the gateway has
-                refused, and what ends a connection, is counted already
+    host          what routes and redirects carry
+    ports         protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
+    wall_ms       the node's wall clock, epoch milliseconds
+    authority     who judges credentials; None: access is not controlled, and commands carry no principal
+    refused       counts what an adapter refuses itself, by its protocol and a word of `domain.refusal` or of its declaration;
+                  what the gateway has refused, and what ends a connection, is counted already
+    applications  applications on HTTP/2, in the order in which they are asked; complete when the first connection comes
+    carried       path -> the adapter that a WebSocket carries there; complete when the first connection comes
     """
 
     cluster: str
@@ -42,9 +46,10 @@ class Setting:
     ports: Mapping[str, int]
     entropy: Entropy
     wall_ms: Callable[[], int]
-    options: Mapping[str, object] = field(default_factory=dict)
     authority: Authority | None = None
     refused: Callable[[str, str], None] = unheard
+    applications: Sequence[ApplicationFactory] = ()
+    carried: Mapping[str, Adapter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,13 @@ class Peer:
 class Connection(Protocol):
     """One stream connection of one client."""
 
-    reading: bool
-    """False: stop reading the socket. Backpressure is a fact that the shell looks at after every call."""
-    closed: bool
-    """True: write what `outgoing` still has, then close."""
+    @property
+    def reading(self) -> bool:
+        """False: stop reading the socket. Backpressure is a fact that the shell looks at after every call."""
+
+    @property
+    def closed(self) -> bool:
+        """True: write what `outgoing` still has, then close."""
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Bytes from the peer; b"" is end of stream. Never raises for what a peer sends."""
@@ -96,12 +104,21 @@ class Draining(Connection, Protocol):
 
 
 class Adapter(Protocol):
-    """A stream protocol. Made by its entry point in the group `gateway.protocols`: `create(setting) -> Adapter`."""
+    """A stream protocol, made by its declaration (`protocols.declaration`)."""
 
     name: str
 
     def connect(self, peer: Peer, now: int) -> Connection:
         """A new connection; its handshake deadline runs from `now`."""
+
+
+@runtime_checkable
+class Losing(Protocol):
+    """An adapter that counts messages which did not reach its clients. Optional."""
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """Messages by reason; one mapping for the adapter's life, growing."""
 
 
 class Endpoint(Protocol):
@@ -128,7 +145,7 @@ class Endpoint(Protocol):
 
 
 class DatagramAdapter(Protocol):
-    """A datagram protocol, by the same entry-point group."""
+    """A datagram protocol, made by its declaration."""
 
     name: str
 

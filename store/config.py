@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from domain.message import LOCAL_HOST
 from domain.topic import Durability
 from domain.transaction import TransactionCheckPolicy
+
+Amount = Annotated[int, Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,38 +27,40 @@ class StoreConfig:
     free_ratio_min       below this free share of the volume, messages are refused with STORE_UNAVAILABLE
     flush_interval_ms    what nobody waits for is synced at least this often
     flush_timeout_ms     an append that waits longer for its sync is answered FLUSH_TIMEOUT
-    checkpoint_bytes     log bytes, and
-    checkpoint_ms        time, after which the derived state is checkpointed: what a crash makes the next start read again
+    checkpoint_bytes     log bytes after which the derived state is checkpointed: what a crash makes the next start read again
+    checkpoint_ms        time after which it is checkpointed
     index_segment_bytes  size of one file of the queue index
     tail_rows_max        index rows kept in memory, all queues together, before the oldest are written out
     hot_bytes            the newest part of the log that counts as in memory: a queue that has its first message there is read
                          from it also by a new group that begins at the last message
-    retention_ms         messages live at least this long; retention_bytes: total size of the log, 0 for no bound
+    retention_ms         messages live at least this long
+    retention_bytes      total size of the log; 0: no bound
     retention_check_ms   how often retention looks
-    transaction_timeout_ms, transaction_check_ms, transaction_checks_max
-                         when producers are first asked about an open transaction, how often then, and how many times
+    transaction_timeout_ms   when producers are first asked about an open transaction
+    transaction_check_ms     how often they are asked then
+    transaction_checks_max   how many times they are asked
     """
 
     broker: str = "broker-a"
     store_host: bytes = LOCAL_HOST
     durability: Durability = Durability.FLUSHED
-    segment_bytes: int = 256 * 1024 * 1024
-    pending_bytes_max: int = 64 * 1024 * 1024
-    cache_bytes: int = 16 * 1024 * 1024
-    free_ratio_min: float = 0.05
-    flush_interval_ms: int = 500
-    flush_timeout_ms: int = 5_000
-    checkpoint_bytes: int = 64 * 1024 * 1024
-    checkpoint_ms: int = 60_000
-    index_segment_bytes: int = 64 * 1024 * 1024
-    tail_rows_max: int = 262_144
-    hot_bytes: int = 256 * 1024 * 1024
-    retention_ms: int = 72 * 3600 * 1000
-    retention_bytes: int = 0
-    retention_check_ms: int = 10_000
-    transaction_timeout_ms: int = 6_000
-    transaction_check_ms: int = 30_000
-    transaction_checks_max: int = 15
+    segment_bytes: Amount = 256 * 1024 * 1024
+    pending_bytes_max: Amount = 64 * 1024 * 1024
+    cache_bytes: Amount = 16 * 1024 * 1024
+    free_ratio_min: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    flush_interval_ms: Amount = 500
+    flush_timeout_ms: Amount = 5_000
+    checkpoint_bytes: Amount = 64 * 1024 * 1024
+    checkpoint_ms: Amount = 60_000
+    index_segment_bytes: Amount = 64 * 1024 * 1024
+    tail_rows_max: Amount = 262_144
+    hot_bytes: Amount = 256 * 1024 * 1024
+    retention_ms: Amount = 72 * 3600 * 1000
+    retention_bytes: Amount = 0
+    retention_check_ms: Amount = 10_000
+    transaction_timeout_ms: Amount = 6_000
+    transaction_check_ms: Amount = 30_000
+    transaction_checks_max: Amount = 15
 
 
 def check_policy_of(config: StoreConfig) -> TransactionCheckPolicy:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from domain.access import User
 from domain.errors import ConfigError
 from domain.store_ports import State
 from gateway.access.authority import Access
-from gateway.access.config import read, split
+from gateway.access.config import AccessConfig, split
 from gateway.access.records import AccessRecords
 
 
 def open_access(
-    table: Mapping[str, object], admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
+    config: AccessConfig, admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
 ) -> tuple[AccessRecords, Access | None]:
     """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError.
 
     `cluster`: what policies call the node's cluster.
     """
-    config = read(table)
     records = AccessRecords(state, config.grants)
     if admin:
         name, password = split(admin)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from domain.access import ALLOW, AccessPolicy, Grant
 from domain.errors import ConfigError
@@ -15,27 +17,75 @@ from gateway.access.rule import Rule
 USER_PREFIX: Final = "User:"
 NAME_CHARS_MAX: Final = 128
 PASSWORD_CHARS_MAX: Final = 1_024
-_KEYS: Final = (
-    "enabled", "anonymous", "jwt_secret", "jwt_public_key", "jwt_user_claim", "jwt_audience", "jwt_issuer",
-    "policies", "rules", "banned",
-)  # fmt: skip
-_POLICY_KEYS: Final = ("subject", "resource", "actions", "decision", "sources", "default")
+JWT_SECRET_BYTES_MIN: Final = 32
+Secret = Annotated[str, Meta(extra={"secret": True})]
+"""Text that is never shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTable:
+    """One `[[access.policies]]`: what one user may do.
+
+    subject    `User:` and the user's name
+    resource   what the policy is about, as `Topic:orders`
+    actions    what may be done, or may not
+    decision   Allow or Deny
+    sources    addresses and networks that the user may come from; empty: any
+    default    true: other policies come before this one
+    """
+
+    subject: str = ""
+    resource: str = ""
+    actions: tuple[str, ...] = ()
+    decision: str = ALLOW
+    sources: tuple[str, ...] = ()
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTable:
+    """The table `[access]` as it is written.
+
+    enabled          access is controlled; without it, access is controlled when there is an admin
+    anonymous        the user that clients without credentials are; "": they are refused
+    jwt_secret       what HS256 tokens are signed with, 32 bytes at least; "": such tokens are refused
+    jwt_public_key   PEM text of the key of RS256 tokens; "": such tokens are refused
+    jwt_user_claim   the claim that names the user
+    jwt_audience     what tokens must be for; "": anything
+    jwt_issuer       what tokens must be from; "": anything
+    policies         `[[access.policies]]`: policies beside those that are stored
+    rules            `[[access.rules]]`: rules over MQTT paths, in their order
+    banned           who may not connect by MQTT
+    """
+
+    enabled: bool | None = None
+    anonymous: str = ""
+    jwt_secret: Secret = ""
+    jwt_public_key: str = ""
+    jwt_user_claim: str = "sub"
+    jwt_audience: str = ""
+    jwt_issuer: str = ""
+    policies: tuple[PolicyTable, ...] = ()
+    rules: tuple[dict[str, object], ...] = ()
+    banned: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a key that is too short."""
+        if self.jwt_secret and len(self.jwt_secret.encode()) < JWT_SECRET_BYTES_MIN:
+            raise ValueError(
+                f"jwt_secret has less than {JWT_SECRET_BYTES_MIN} bytes: HS256 needs as many as its digest (RFC 7518, 3.2)"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class AccessConfig:
-    """What is in force.
+    """What is in force: the table, read.
 
-    enabled          access is controlled (`gateway.node.config.Config.controlled` says what else decides that)
-    anonymous        the user that clients without credentials are; "": they are refused
-    jwt_secret       what HS256 tokens are signed with, jwt_public_key: PEM text for RS256; "": such tokens are refused
-    jwt_user_claim   the claim that names the user; jwt_audience, jwt_issuer: what tokens must be for and from, "": anything
-    grants           policies of the file, beside those that are stored
-    rules            rules over MQTT paths, in their order
-    banned           who may not connect by MQTT
+    grants   policies of the file, by user
+    rules    rules over MQTT paths, in their order
+    banned   who may not connect by MQTT
     """
 
-    enabled: bool = False
     anonymous: str = ""
     jwt_secret: str = ""
     jwt_public_key: str = ""
@@ -46,36 +96,25 @@ class AccessConfig:
     rules: Sequence[Rule] = ()
     banned: Bans = field(default_factory=Bans)
 
+    @staticmethod
+    def of(table: AccessTable) -> AccessConfig:
+        """The table, read. Raises ConfigError for a rule, a policy or a ban that is none."""
+        return AccessConfig(
+            table.anonymous,
+            table.jwt_secret,
+            table.jwt_public_key,
+            table.jwt_user_claim,
+            table.jwt_audience,
+            table.jwt_issuer,
+            _grants(table.policies),
+            tuple(_rule(at, each) for at, each in enumerate(table.rules)),
+            _bans(table.banned),
+        )
+
     @property
     def names_somebody(self) -> bool:
         """True when some client can be admitted without a stored user."""
         return bool(self.anonymous or self.jwt_secret or self.jwt_public_key or self.grants)
-
-
-def read(table: Mapping[str, object]) -> AccessConfig:
-    """The table -> config. Raises ConfigError."""
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise ConfigError(f"access has no setting {key!r}; it has {', '.join(_KEYS)}")
-        if key in ("policies", "rules"):
-            if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-                raise ConfigError(f"access.{key} is a list of tables: write [[access.{key}]]")
-        elif key == "enabled":
-            if not isinstance(value, bool):
-                raise ConfigError(f"access.enabled is {value!r}: true or false")
-        elif key == "banned":
-            values[key] = _bans(value)
-            continue
-        elif not isinstance(value, str):
-            raise ConfigError(f"access.{key} is text")
-        values[key] = value
-    values["rules"] = tuple(_rule(at, each) for at, each in enumerate(values.pop("rules", ())))
-    values["grants"] = _grants(values.pop("policies", ()))
-    config = AccessConfig(**values)
-    if config.jwt_secret and len(config.jwt_secret.encode()) < 32:
-        raise ConfigError("access.jwt_secret has less than 32 bytes: HS256 needs as many as its digest (RFC 7518, 3.2)")
-    return config
 
 
 def split(admin: str) -> tuple[str, str]:
@@ -99,9 +138,9 @@ def password_fault(password: str) -> str:
     return "" if 0 < len(password) <= PASSWORD_CHARS_MAX else f"a password has 1 to {PASSWORD_CHARS_MAX} characters"
 
 
-def _bans(value: object) -> Bans:
+def _bans(words: Sequence[str]) -> Bans:
     try:
-        return Bans(_words(value, "access.banned"))
+        return Bans(words)
     except ValueError as error:
         raise ConfigError(f"access.banned: {error}") from error
 
@@ -110,36 +149,19 @@ def _rule(at: int, table: Mapping[str, object]) -> Rule:
     try:
         return Rule(table)
     except ValueError as error:
-        raise ConfigError(f"access.rules, number {at + 1}: {error}") from error
+        raise ConfigError(f"access.rules[{at}]: {error}") from error
 
 
-def _grants(tables: Sequence[Mapping[str, object]]) -> tuple[Grant, ...]:
+def _grants(tables: Sequence[PolicyTable]) -> tuple[Grant, ...]:
     found: dict[str, list[AccessPolicy]] = {}
     for at, table in enumerate(tables):
-        where = f"access.policies, number {at + 1}"
-        unknown = sorted(set(table) - set(_POLICY_KEYS))
-        if unknown:
-            raise ConfigError(f"{where}: a policy has no {unknown[0]!r}; it has {', '.join(_POLICY_KEYS)}")
-        subject = str(table.get("subject", ""))
-        user = subject.removeprefix(USER_PREFIX)
-        if user == subject or name_fault(user):
-            raise ConfigError(f"{where}: subject is {USER_PREFIX} and the user's name")
-        policy = AccessPolicy(
-            str(table.get("resource", "")),
-            _words(table.get("actions", []), f"{where}: actions"),
-            str(table.get("decision", ALLOW)),
-            _words(table.get("sources", []), f"{where}: sources"),
-            table.get("default", False) is True,
-        )
+        user = table.subject.removeprefix(USER_PREFIX)
+        if user == table.subject or name_fault(user):
+            raise ConfigError(f"access.policies[{at}]: subject is {USER_PREFIX} and the user's name")
+        policy = AccessPolicy(table.resource, table.actions, table.decision, table.sources, table.default)
         try:
             Entry(policy)
         except ValueError as error:
-            raise ConfigError(f"{where}: {error}") from error
+            raise ConfigError(f"access.policies[{at}]: {error}") from error
         found.setdefault(user, []).append(policy)
     return tuple(Grant(user, tuple(policies)) for user, policies in found.items())
-
-
-def _words(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ConfigError(f"{where} is a list of words")
-    return tuple(value)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,80 +25,73 @@ app = typer.Typer(
 settings = typer.Typer(help="The configuration.", no_args_is_help=True)
 app.add_typer(settings, name="config")
 
-Data = Annotated[str | None, typer.Option(help="Folder of everything that is kept (default ./headgate-data).")]
-Host = Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")]
-Advertise = Annotated[str | None, typer.Option(help="Address that routes carry, when clients see another one.")]
-PortOffset = Annotated[int | None, typer.Option(help="Shift every port by this much.")]
-Port = Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")]
-Level = Annotated[str | None, typer.Option(help="Durability of new topics: flushed (default) or page.")]
-Insecure = Annotated[bool | None, typer.Option("--insecure", help="Accept a host that others can reach.")]
-Admin = Annotated[str | None, typer.Option(metavar="NAME:PASSWORD", help="Control access; this is a first Super user.")]
-AdminFile = Annotated[str | None, typer.Option(help="File whose first line is NAME:PASSWORD, as for --admin.")]
-ClientCa = Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")]
-Certificate = Annotated[str | None, typer.Option(help="PEM file for TLS (default: self-signed).")]
-Key = Annotated[str | None, typer.Option(help="PEM file with the certificate's key.")]
-File = Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")]
+OPTIONS: Final[Mapping[str, object]] = {
+    "data": Annotated[str | None, typer.Option(help="Folder of everything that is kept (default ./headgate-data).")],
+    "host": Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")],
+    "advertise": Annotated[str | None, typer.Option(help="Address that routes carry, when clients see another one.")],
+    "port_offset": Annotated[int | None, typer.Option(help="Shift every port by this much.")],
+    "port": Annotated[list[str] | None, typer.Option(metavar="NAME=N", help="One port, as in mqtt=1884. Can be repeated.")],
+    "durability": Annotated[str | None, typer.Option(help="Durability of new topics: flushed (default) or page.")],
+    "insecure": Annotated[bool | None, typer.Option("--insecure", help="Accept a host that others can reach.")],
+    "certificate": Annotated[str | None, typer.Option(help="PEM file for TLS (default: self-signed).")],
+    "key": Annotated[str | None, typer.Option(help="PEM file with the certificate's key.")],
+    "admin": Annotated[str | None, typer.Option(metavar="NAME:PASSWORD", help="Control access; this is a first Super user.")],
+    "admin_file": Annotated[str | None, typer.Option(help="File whose first line is NAME:PASSWORD, as for --admin.")],
+    "client_ca": Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")],
+    "config": Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")],
+}
+"""The options of `up` and `config show`. None: not given."""
+
+
+def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[..., None]:
+    """Give a command the `OPTIONS`; it is handed what reads the configuration that they make."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(lambda: _load(given))
+
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=hint) for name, hint in OPTIONS.items()]
+    vars(run)["__signature__"] = Signature(parameters)
+    run.__annotations__ = dict(OPTIONS)
+    del vars(run)["__wrapped__"]
+    return run
 
 
 @app.command()
-def up(
-    data: Data = None,
-    host: Host = None,
-    advertise: Advertise = None,
-    port_offset: PortOffset = None,
-    port: Port = None,
-    durability: Level = None,
-    insecure: Insecure = None,
-    certificate: Certificate = None,
-    key: Key = None,
-    admin: Admin = None,
-    admin_file: AdminFile = None,
-    client_ca: ClientCa = None,
-    config: File = None,
-) -> None:
+@taking_options
+def up(read: Callable[[], Config]) -> None:
     """Start everything in one process."""
-    options = _options(
-        data, host, advertise, port_offset, port, durability, insecure, certificate, key,
-        admin, admin_file, client_ca,
-    )  # fmt: skip
     from gateway.runtime.compiled import activate
 
     compiled = activate()
     from gateway.runtime.process import run
 
-    raise typer.Exit(run(_load(options, config), compiled, lambda: _load(options, config)))
+    raise typer.Exit(run(read(), compiled, read))
 
 
 @settings.command("show")
-def show(
-    data: Data = None,
-    host: Host = None,
-    advertise: Advertise = None,
-    port_offset: PortOffset = None,
-    port: Port = None,
-    durability: Level = None,
-    insecure: Insecure = None,
-    certificate: Certificate = None,
-    key: Key = None,
-    admin: Admin = None,
-    admin_file: AdminFile = None,
-    client_ca: ClientCa = None,
-    config: File = None,
-) -> None:
+@taking_options
+def show(read: Callable[[], Config]) -> None:
     """Print what would be in force, and where each value is from."""
-    options = _options(
-        data, host, advertise, port_offset, port, durability, insecure, certificate, key,
-        admin, admin_file, client_ca,
-    )  # fmt: skip
-    from gateway.node.composition import defaults
+    from gateway.node.composition import known
+    from gateway.node.reference import defaults
     from gateway.runtime.memory import hot_bytes
 
-    found = _load(options, config)
-    rows = [*found.rows(), *defaults(found, hot_bytes())]
+    found = read()
+    rows = [*found.rows(), *defaults(found, known(), hot_bytes())]
     width = max(len(name) for name, _, _ in rows)
     middle = max(len(value) for _, value, _ in rows)
     for name, value, source in rows:
         typer.echo(f"{name:<{width}}  {value:<{middle}}  {source}")
+
+
+@settings.command("reference")
+def reference() -> None:
+    """Print every setting that there is, as a Markdown page."""
+    from gateway.node.composition import known
+    from gateway.node.reference import page
+
+    typer.echo(page(known()), nl=False)
 
 
 @app.command()
@@ -106,46 +102,17 @@ def version() -> None:
     typer.echo(f"headgate {metadata.version('headgate')}")
 
 
-def _options(
-    data: str | None,
-    host: str | None,
-    advertise: str | None,
-    port_offset: int | None,
-    port: list[str] | None,
-    durability: str | None,
-    insecure: bool | None,
-    certificate: str | None,
-    key: str | None,
-    admin: str | None,
-    admin_file: str | None,
-    client_ca: str | None,
-) -> dict[str, object]:
-    options: dict[str, object] = {
-        "data": data,
-        "host": host,
-        "advertise": advertise,
-        "port_offset": port_offset,
-        "durability": durability,
-        "insecure": insecure,
-        "certificate": certificate,
-        "key": key,
-        "admin": admin,
-        "admin_file": admin_file,
-        "client_ca": client_ca,
-    }
-    for assignment in port or ():
+def _load(given: Mapping[str, Any]) -> Config:
+    from gateway.node.composition import known
+    from gateway.node.config import load
+
+    options: dict[str, object] = {name: value for name, value in given.items() if name not in ("port", "config")}
+    for assignment in given["port"] or ():
         name, equals, number = assignment.partition("=")
         if not equals:
             raise ConfigError(f"--port {assignment}: NAME=N is wanted, as in --port mqtt=1884")
         options[f"ports.{name}"] = number
-    return options
-
-
-def _load(options: dict[str, object], file: str | None) -> Config:
-    from gateway.node.composition import part_names
-    from gateway.node.config import load
-
-    return load(options, os.environ, part_names(), file or os.environ.get("HEADGATE_CONFIG"))
+    return load(options, os.environ, known(), given["config"] or os.environ.get("HEADGATE_CONFIG"))
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
@@ -14,10 +14,11 @@ from domain.limits import SECOND_NS
 from gateway.connection.context import ConnectionContext
 from gateway.connection.pump import Pump
 from gateway.guard.admission import Admission
+from gateway.guard.config import ProxyConfig
 from gateway.guard.proxies import Proxies
-from gateway.node.composition import Parts, compose, limits_of
+from gateway.node.composition import Parts, compose
 from gateway.node.config import Config
-from gateway.node.listeners import ABOUT, DATAGRAM, GRPC, LABELS, SECURE, SPEAKS
+from gateway.node.protocols import ADMIN, installed
 from gateway.node.renewal import Renewal
 from gateway.observe import metrics
 from gateway.observe.counters import CounterRegistry
@@ -34,10 +35,10 @@ from gateway.runtime.reload import Reload, ReloadSource
 from gateway.runtime.stream import StreamListener, half_close
 from gateway.runtime.tls import TlsContexts
 from gateway.usecase.publish.latest import SPACE
-from protocols.adapter import Adapter, Peer
-from protocols.mqtt.adapter import MqttAdapter
+from protocols.adapter import Losing, Peer
+from protocols.declaration import Listener
 from protocols.proxy.connection import Fronted
-from protocols.registry import HTTP1, MQTT, WEBSOCKET, Opening
+from protocols.registry import Opening
 
 DRAIN_S: Final = 2.0
 SETTLE_NS: Final = 10 * SECOND_NS
@@ -50,6 +51,7 @@ class Node:
 
     def __init__(self, config: Config, reread: Callable[[], Config] | None = None) -> None:
         self.config = config
+        self.protocols = installed()
         self.reload: Reload
         self._reread = reread or (lambda: config)
         self.ready = False
@@ -70,11 +72,11 @@ class Node:
             self._bind(sockets)
             self._clock = LoopClock(loop)
             host = config.advertise or concrete(config.host)
-            self.parts = compose(config, self.ports, host, self._disk, self._clock, SystemEntropy(), hot_bytes())
+            self.parts = self._composed(host)
             self._counter_registry = self.parts.counter_registry
             await self._prepared()
             self._lags = Lags(self.parts.store.log, self.parts.store.positions, self.parts.store.metadata)
-            self._proxies = Proxies(config.table("proxy"))
+            self._proxies = Proxies(config.part(ProxyConfig, "proxy"))
             admission_check = Admission(self.parts.limits) if self.parts.limits.limits_connections else None
             self._connection_context = ConnectionContext(
                 self.parts.gate,
@@ -86,11 +88,11 @@ class Node:
                 self._proxies.holds,
                 self.parts.limits.output_bytes_max,
             )
-            tls = TlsContexts(config.certificate, config.key, self._disk.path, _names(host, config.host), config.client_ca)
+            tls = self._contexts(host)
             tls.check()
             self.reload = self._reloadable(tls)
             for name, bound in sockets.items():
-                await self._open(name, bound, tls)
+                await self._open(self.protocols.listeners[name], bound, tls)
         except BaseException:
             for bound in sockets.values():
                 bound.close()
@@ -100,12 +102,20 @@ class Node:
         self.parts.sessions.sys_topics.source = self._sys_values
         self.ready = True
 
+    def _composed(self, host: str) -> Parts:
+        entropy = SystemEntropy()
+        return compose(self.config, self.ports, host, self._disk, self._clock, entropy, hot_bytes(), self.protocols)
+
+    def _contexts(self, host: str) -> TlsContexts:
+        config, names = self.config, _names(host, self.config.host)
+        recogniser = self.protocols.recogniser
+        return TlsContexts(recogniser, config.certificate, config.key, self._disk.path, names, config.client_ca)
+
     def _reloadable(self, tls: TlsContexts) -> Reload:
         """What is read again: settings first, for they may name other certificates."""
         parts = self.parts
-        renewal = Renewal(
-            self.config, self._reread, limits_of, parts.access_records, parts.access, parts.throttle, self._connection_context
-        )
+        context = self._connection_context
+        renewal = Renewal(self.config, self._reread, parts.access_records, parts.access, parts.throttle, context)
 
         def renew() -> None:
             tls.renew(renewal.config.certificate, renewal.config.key, renewal.config.client_ca)
@@ -125,53 +135,45 @@ class Node:
             await asyncio.sleep(0.002)
 
     def _bind(self, sockets: dict[str, socket.socket]) -> None:
-        for name in self.config.ports:
-            sockets[name] = bind(name, self.config.host, self.config.port(name), datagrams=name in DATAGRAM)
+        for name, listener in self.protocols.listeners.items():
+            sockets[name] = bind(name, self.config.host, self.config.port(name), datagrams=listener.datagrams)
             self.ports[name] = sockets[name].getsockname()[1]
 
-    async def _open(self, name: str, bound: socket.socket, tls: TlsContexts) -> None:
-        if name == "admin":
+    async def _open(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
+        """Serve one port, or close it when no protocol that it takes could be made."""
+        adapters = self.parts.adapters
+        if listener is ADMIN:
             self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now)
             await self._admin.open(bound)
-            return
-        if name in DATAGRAM:
-            adapter = self.parts.datagrams.get(name)
-            if adapter is not None:
-                endpoint = adapter.bind(self._clock.monotonic_ns())
-                pump = DatagramPump(self._connection_context, bound, endpoint, name, asyncio.get_running_loop())
-                pump.open()
-                self._datagrams.append(pump)
-                return
+        elif listener.datagrams:
+            endpoint = adapters.datagrams[self.protocols.owners[listener.name]].bind(self._clock.monotonic_ns())
+            pump = DatagramPump(self._connection_context, bound, endpoint, listener.name, asyncio.get_running_loop())
+            pump.open()
+            self._datagrams.append(pump)
+        elif self.protocols.taken(listener, adapters.streams):
+            stream = StreamListener(listener.name, bound)
+            await stream.open(self._pump_of(listener, tls))
+            self._streams.append(stream)
         else:
-            speaks = SPEAKS[name]
-            found = self.parts.streams.items()
-            adapters = {protocol: adapter for protocol, adapter in found if speaks is None or protocol in speaks}
-            if SPEAKS[name] == (WEBSOCKET,) and adapters:
-                # Any other path gets an answer too.
-                adapters[HTTP1] = adapters[WEBSOCKET]
-            if adapters:
-                listener = StreamListener(name, bound)
-                await listener.open(self._pump_of(name, adapters, tls))
-                self._streams.append(listener)
-                return
-        bound.close()
-        del self.ports[name]
+            bound.close()
+            del self.ports[listener.name]
 
-    def _pump_of(self, listener: str, adapters: Mapping[str, Adapter], tls: TlsContexts) -> Callable[[], Pump]:
+    def _pump_of(self, listener: Listener, tls: TlsContexts) -> Callable[[], Pump]:
         """What makes the pumps of one listener."""
-        secure = tls.secure(adapters)
-        plain = {} if listener in SECURE else adapters
+        adapters = self.protocols.taken(listener, self.parts.adapters.streams)
+        recogniser, secure = self.protocols.recogniser, tls.secure(adapters)
+        plain = {} if listener.secure else adapters
         proxies = self._proxies
-        labels = {GRPC: GRPC} | {protocol: LABELS.get((listener, protocol), protocol) for protocol in adapters}
+        labels = self.protocols.labels(listener)
 
         def direct(peer: Peer, now: int) -> Opening:
-            return Opening(plain, secure, peer, now)
+            return Opening(recogniser, plain, secure, peer, now)
 
         def connect(peer: Peer, now: int) -> Opening | Fronted:
             return Fronted(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
 
         def make() -> Pump:
-            return Pump(self._connection_context, listener, connect if proxies else direct, labels)
+            return Pump(self._connection_context, listener.name, connect if proxies else direct, labels)
 
         return make
 
@@ -182,7 +184,7 @@ class Node:
         """(listener, address, what it is for) for every listener that is open."""
         host = self.config.host
         shown = f"[{host}]" if ":" in host else host
-        return [(name, f"{shown}:{port}", ABOUT[name]) for name, port in self.ports.items()]
+        return [(name, f"{shown}:{port}", self.protocols.listeners[name].about) for name, port in self.ports.items()]
 
     def metrics(self) -> str:
         """The Prometheus text of this moment."""
@@ -209,10 +211,10 @@ class Node:
 
     def _lost(self) -> dict[str, int]:
         """Messages that were lost to MQTT clients, by reason."""
-        mqtt = self.parts.streams.get(MQTT)
         lost = dict(self.parts.sessions.lost)
-        for reason, count in (mqtt.lost if isinstance(mqtt, MqttAdapter) else {}).items():
-            lost[reason] = lost.get(reason, 0) + count
+        for adapter in self.parts.adapters.streams.values():
+            for reason, count in adapter.lost.items() if isinstance(adapter, Losing) else ():
+                lost[reason] = lost.get(reason, 0) + count
         return lost
 
     def _counters(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Final, final
 from domain.access import User
 from domain.errors import ConfigError
 from gateway.access.authority import Access
-from gateway.access.config import read, split
+from gateway.access.config import AccessConfig, AccessTable, split
 from gateway.access.records import AccessRecords
 from gateway.connection.context import ConnectionContext
 from gateway.guard.admission import Admission
@@ -30,7 +30,6 @@ class Renewal:
         self,
         config: Config,
         reread: Callable[[], Config],
-        limits: Callable[[Config], LimitsConfig],
         records: AccessRecords,
         access: Access | None,
         throttle: Throttle | None,
@@ -39,7 +38,6 @@ class Renewal:
         self.config = config
         self.waiting: list[str] = []
         self._reread = reread
-        self._limits = limits
         self._records = records
         self._access = access
         self._throttle = throttle
@@ -56,7 +54,8 @@ class Renewal:
     def apply(self) -> None:
         """Read the settings and put them in force. Raises ConfigError, and then nothing has changed."""
         fresh = self._reread()
-        access, limits = read(fresh.table("access")), self._limits(fresh)
+        access = AccessConfig.of(fresh.part(AccessTable, "access"))
+        limits = fresh.part(LimitsConfig, "limits")
         if self._access is not None and not (fresh.controlled and (self._records.users or access.names_somebody)):
             raise ConfigError("access control cannot be switched off while the node runs: restart it for that")
         admin = split(fresh.admin) if fresh.admin else None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any, Final
 
 from domain.errors import ConfigError
-from domain.storage_engine import StorageEngine
+from domain.storage_engine import GIVEN_FIELDS, StorageEngine
+from gateway.node.config import Config
+from gateway.node.settings import declared, read
 
 STORES: Final = "gateway.stores"
 ENGINE: Final = "engine"
 DEFAULT_ENGINE: Final = "log"
+HOT_BYTES: Final = "hot_bytes"
+"""A setting whose default is a share of the machine's memory."""
 
 
 def engine_named(name: object) -> StorageEngine:
@@ -30,8 +34,15 @@ def engine_named(name: object) -> StorageEngine:
     return engine
 
 
-def settings_of(engine: StorageEngine, table: dict[str, Any], given: dict[str, Any], hot_bytes: int) -> Any:
-    """The engine's settings: those of the table `[store]`, and the fields that the node gives."""
-    known = {field.name for field in dataclasses.fields(engine.settings)}
-    defaults = {"hot_bytes": hot_bytes} if "hot_bytes" in known else {}
-    return engine.settings(**{**defaults, **table, **given})
+def engine_of(config: Config) -> StorageEngine:
+    """The engine that the table `[store]` names. Raises ConfigError."""
+    return engine_named(config.table("store").get(ENGINE, DEFAULT_ENGINE))
+
+
+def settings_of(config: Config, hot_bytes: int, given: Mapping[str, Any] = {}) -> Any:
+    """The table `[store]` as the engine's settings; `given` are the fields that the node sets. Raises ConfigError."""
+    kind = engine_of(config).settings
+    table = {name: value for name, value in config.table("store").items() if name != ENGINE}
+    if HOT_BYTES in declared(kind):
+        table.setdefault(HOT_BYTES, hot_bytes)
+    return read(kind, "store", table, config.sources, GIVEN_FIELDS, **given)

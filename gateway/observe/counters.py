@@ -8,7 +8,7 @@ from typing import final
 from domain.errors import ErrorCode
 from domain.event import Event, Pulled, Received, Refused, WatchedMessages
 from domain.mqtt_session import Deliveries
-from domain.refusal import NO_REFUSALS, is_refusal, reason_of
+from domain.refusal import ReasonWords, is_refusal
 
 
 @final
@@ -16,7 +16,7 @@ class ProtocolCounters:
     """What one protocol has done since the start.
 
     Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by word: the codes of `Refused`, the
-    words of `Disconnected` that are no ordinary end, and the runtime's own. `domain.refusal` says which reason a word means.
+    words of `Disconnected` that are no ordinary end, and the runtime's own. `words` knows which reason a word means.
     `dropped` is a datagram endpoint's own count of what came to nothing.
     """
 
@@ -31,10 +31,12 @@ class ProtocolCounters:
         "messages_out",
         "protocol",
         "refusals",
+        "words",
     )
 
-    def __init__(self, protocol: str) -> None:
+    def __init__(self, protocol: str, words: ReasonWords) -> None:
         self.protocol = protocol
+        self.words = words
         self.bytes_in = 0
         self.bytes_out = 0
         self.messages_in = 0
@@ -66,10 +68,10 @@ class ProtocolCounters:
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
     def disconnected(self, reason: str, counted: bool = False) -> None:
-        """Count one ended connection by its reason, among the refusals too when it is one. `told`: that is counted already."""
+        """Count one ended connection by its reason, among the refusals too when it is one. `counted`: that is done."""
         self.disconnects[reason] = self.disconnects.get(reason, 0) + 1
         if not counted:
-            found = reason_of(reason)
+            found = self.words.reason_of(reason)
             if found is None or is_refusal(found):
                 self.refused(reason)
 
@@ -77,13 +79,13 @@ class ProtocolCounters:
         """Adapters' words summed up under the names of the closed list. A word that nobody entered there is a fault of ours."""
         found: dict[str, int] = {}
         for word, count in counts.items():
-            name = (reason_of(word) or ErrorCode.INTERNAL).value
+            name = (self.words.reason_of(word) or ErrorCode.INTERNAL).value
             found[name] = found.get(name, 0) + count
         return found
 
     def all_refusals(self) -> dict[str, int]:
         """Refused commands and connections, and what a datagram port refused itself, by the names of the closed list."""
-        dropped = {word: count for word, count in self.dropped.items() if word not in NO_REFUSALS}
+        dropped = {word: count for word, count in self.dropped.items() if self.words.refuses(word)}
         found = self.by_reason(self.refusals)
         for name, count in self.by_reason(dropped).items():
             found[name] = found.get(name, 0) + count
@@ -98,16 +100,18 @@ class ProtocolCounters:
 class CounterRegistry:
     """The figures of all protocols of a node, made on first use."""
 
-    __slots__ = ("_protocols",)
+    __slots__ = ("_protocols", "_words")
 
-    def __init__(self) -> None:
+    def __init__(self, words: ReasonWords | None = None) -> None:
+        """`words`: what the node's protocols say for reasons."""
+        self._words = words or ReasonWords()
         self._protocols: dict[str, ProtocolCounters] = {}
 
     def of(self, protocol: str) -> ProtocolCounters:
         """The figures of `protocol`."""
         counters = self._protocols.get(protocol)
         if counters is None:
-            counters = self._protocols[protocol] = ProtocolCounters(protocol)
+            counters = self._protocols[protocol] = ProtocolCounters(protocol, self._words)
         return counters
 
     def refused(self, protocol: str, word: str) -> None:

@@ -91,5 +91,5 @@ def announce(node: Node, compiled: str) -> None:
     print(f"  access      {who}")
     print(f"  data        {node.config.data}")
     print(f"  running     {compiled}", flush=True)
-    for name, why in node.parts.missing.items():
+    for name, why in node.protocols.missing.items():
         print(f"headgate: protocol {name} is not available: {why}", file=sys.stderr, flush=True)

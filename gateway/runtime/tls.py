@@ -15,9 +15,8 @@ from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Event
 from protocols.adapter import Adapter, Peer
-from protocols.registry import HTTP1, HTTP2, MQTT, WEBSOCKET, Opening
+from protocols.registry import Opening, Recogniser
 
-ALPN: Final[Mapping[str, str]] = {"h2": HTTP2, "http/1.1": HTTP1, "mqtt": MQTT}
 READ_BYTES: Final = 64 * 1024
 VALID_DAYS: Final = 3650
 
@@ -27,10 +26,20 @@ class TlsContexts:
     """The server's TLS contexts, one for each set of protocols; nothing is loaded before the first ClientHello.
 
     `certificate` and `key` are PEM files; "" stands for a self-signed pair in `folder`, made on first use.
+    `recogniser`: what ALPN ids mean, and who speaks inside where the client offers none.
     `client_ca`: PEM file of those whose client certificates are taken; "": no client is asked for one.
     """
 
-    def __init__(self, certificate: str, key: str, folder: Path, names: Sequence[str], client_ca: str = "") -> None:
+    def __init__(
+        self,
+        recogniser: Recogniser,
+        certificate: str,
+        key: str,
+        folder: Path,
+        names: Sequence[str],
+        client_ca: str = "",
+    ) -> None:
+        self.recogniser = recogniser
         self._client_ca = client_ca
         self._certificate = certificate
         self._key = key
@@ -54,7 +63,7 @@ class TlsContexts:
 
         Raises ConfigError, and then the contexts are those of before.
         """
-        fresh = TlsContexts(certificate, key, self._folder, self._names, client_ca)
+        fresh = TlsContexts(self.recogniser, certificate, key, self._folder, self._names, client_ca)
         for protocols in self._contexts or ((),):
             if self._contexts or certificate or client_ca:
                 fresh.context(protocols)
@@ -95,7 +104,7 @@ class TlsContexts:
                     context.load_verify_locations(self._client_ca)
                 except (OSError, ssl.SSLError) as error:
                     raise ConfigError(f"client_ca {self._client_ca} cannot be used: {error}") from error
-            names = [alpn for alpn, name in ALPN.items() if name in protocols]
+            names = [alpn for alpn, spoken in self.recogniser.alpn.items() if any(name in protocols for name in spoken)]
             if names:
                 context.set_alpn_protocols(names)
             self._contexts[protocols] = context
@@ -128,7 +137,7 @@ class TlsConnectionFactory:
 
     def __call__(self, peer: Peer, now: int) -> TlsConnection:
         """The server's end for `peer`."""
-        return TlsConnection(self._contexts.context(self._protocols), self._adapters, peer, now)
+        return TlsConnection(self._contexts.recogniser, self._contexts.context(self._protocols), self._adapters, peer, now)
 
 
 @final
@@ -138,9 +147,23 @@ class TlsConnection:
     ALPN decides who speaks when the client offers it; otherwise the first bytes inside do.
     """
 
-    __slots__ = ("_adapters", "_deadline", "_incoming", "_inner", "_outgoing", "_peer", "_tls", "closed", "reading")
+    __slots__ = (
+        "_adapters",
+        "_deadline",
+        "_incoming",
+        "_inner",
+        "_outgoing",
+        "_peer",
+        "_recogniser",
+        "_tls",
+        "closed",
+        "reading",
+    )
 
-    def __init__(self, context: ssl.SSLContext, adapters: Mapping[str, Adapter], peer: Peer, now: int) -> None:
+    def __init__(
+        self, recogniser: Recogniser, context: ssl.SSLContext, adapters: Mapping[str, Adapter], peer: Peer, now: int
+    ) -> None:
+        self._recogniser = recogniser
         self._adapters = adapters
         self._peer = dataclasses.replace(peer, tls=True)
         self._incoming = ssl.MemoryBIO()
@@ -167,7 +190,7 @@ class TlsConnection:
             if self._inner is None:
                 self._tls.do_handshake()
                 self._peer = dataclasses.replace(self._peer, principal=common_name(self._tls))
-                self._inner = Opening(self._allowed(), None, self._peer, now)
+                self._inner = Opening(self._recogniser, self._allowed(), None, self._peer, now)
             return self._read(self._inner, now)
         except ssl.SSLWantReadError:
             return ()
@@ -192,10 +215,7 @@ class TlsConnection:
         agreed = self._tls.selected_alpn_protocol()
         if agreed is None:
             return self._adapters
-        name = ALPN[agreed]
-        # A WebSocket begins as HTTP/1.1 (RFC 6455).
-        names = (name, WEBSOCKET) if name == HTTP1 else (name,)
-        return {each: self._adapters[each] for each in names if each in self._adapters}
+        return {name: self._adapters[name] for name in self._recogniser.alpn[agreed] if name in self._adapters}
 
     def _end(self, reason: str, now: int) -> Sequence[Command]:
         if self._inner is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from protocols.adapter import Setting
 from protocols.coap.config import CoapConfig
 from protocols.coap.endpoint import CoapEndpoint
+from protocols.coap.reasons import WORDS
+from protocols.declaration import Declaration, Listener
 
 
 @final
@@ -15,10 +17,19 @@ class CoapAdapter:
 
     name = "coap"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, config: CoapConfig) -> None:
         self.setting = setting
-        self.config = CoapConfig.of(setting.options)
+        self.config = config
 
     def bind(self, now: int) -> CoapEndpoint:
         """State for one bound socket."""
         return CoapEndpoint(self.setting, self.config, now)
+
+
+PROTOCOL: Final = Declaration(
+    "coap",
+    settings=CoapConfig,
+    datagram=CoapAdapter,
+    listeners=(Listener("coap", 5683, "CoAP (UDP)", datagrams=True, place=90),),
+    words=WORDS,
+)

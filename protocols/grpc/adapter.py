@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from protocols.adapter import Peer, Setting
+from protocols.declaration import Declaration, Listener, NoSettings
 from protocols.grpc.application import GrpcApplication
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Reply
@@ -16,10 +17,18 @@ class GrpcFactory:
 
     name = "grpc"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, _config: NoSettings) -> None:
         self._setting = setting
         self._sessions = Sessions()
 
     def open(self, reply: Reply, peer: Peer, now: int) -> GrpcApplication:
         """The service for a new connection."""
         return GrpcApplication(self._setting, self._sessions, reply, peer)
+
+
+PROTOCOL: Final = Declaration(
+    "grpc",
+    application=GrpcFactory,
+    listeners=(Listener("grpc", 8081, "RocketMQ gRPC", ("http2",), label="grpc", place=30),),
+    rank=35,
+)

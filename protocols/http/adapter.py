@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from protocols.adapter import Peer, Setting
+from protocols.declaration import Declaration, Listener
 from protocols.http.application import HttpApplication
-from protocols.http.config import desk
+from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
+from protocols.http.handler import Desk
+from protocols.http.reasons import WORDS
+from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http2.application import Reply
@@ -15,14 +19,14 @@ from protocols.http2.application import Reply
 
 @final
 class HttpAdapter:
-    """`protocols.adapter.Adapter`. Raises ConfigError at construction for a bad setting."""
+    """`protocols.adapter.Adapter`."""
 
-    name = "http1"
+    name = "http"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, config: HttpConfig) -> None:
         self._wall_ms = setting.wall_ms
         self._refused = setting.refused
-        self._router = Router(desk(setting))
+        self._router = Router(desk(setting, config))
         self._date = DateLine()
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
@@ -36,12 +40,32 @@ class HttpApplicationFactory:
 
     name = "http"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, config: HttpConfig) -> None:
         self._wall_ms = setting.wall_ms
         self._refused = setting.refused
-        self._router = Router(desk(setting))
+        self._router = Router(desk(setting, config))
         self._date = DateLine()
 
     def open(self, reply: Reply, peer: Peer, now: int) -> HttpApplication:
         """The application of a new connection."""
         return HttpApplication(self._router, self._date, self._wall_ms, reply, peer, self._refused)
+
+
+def desk(setting: Setting, config: HttpConfig) -> Desk:
+    """What all handlers share."""
+    return Desk(setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority)
+
+
+PROTOCOL: Final = Declaration(
+    "http",
+    settings=HttpConfig,
+    stream=HttpAdapter,
+    application=HttpApplicationFactory,
+    listeners=(
+        Listener("http", 8080, "HTTP/1.1, HTTP/2, CloudEvents, and every stream protocol above and below", None, place=40),
+    ),
+    rank=40,
+    begins=begins,
+    alpn=("http/1.1",),
+    words=WORDS,
+)

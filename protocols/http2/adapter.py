@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
-from protocols.adapter import Connection, Peer
-from protocols.http2.application import ApplicationFactory
+from protocols.adapter import Connection, Peer, Setting
+from protocols.declaration import Declaration, NoSettings
 from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
+from protocols.http2.reasons import WORDS
+from protocols.http2.recognition import begins
 
 
 @final
 class Http2Adapter:
-    """The stream protocol `http2`. `engine` names what reads its frames: nghttp2 or h2."""
+    """`protocols.adapter.Adapter`. `engine` names what reads its frames: nghttp2 or h2."""
 
     name = "http2"
 
-    def __init__(self, applications: Sequence[ApplicationFactory]) -> None:
-        self._applications = list(applications)
+    def __init__(self, setting: Setting, _config: NoSettings) -> None:
+        self._applications = setting.applications
         self.engine, self._session = choose()
 
     def connect(self, peer: Peer, now: int) -> Connection:
         """A new connection."""
         return Http2Connection(self._session, self._applications, peer, now)
+
+
+PROTOCOL: Final = Declaration(
+    "http2",
+    stream=Http2Adapter,
+    rank=20,
+    begins=begins,
+    alpn=("h2",),
+    label="http",
+    words=WORDS,
+)

@@ -82,7 +82,7 @@ class Draining(Application, Protocol):
 
 
 class ApplicationFactory(Protocol):
-    """An application as the node knows it: one for the whole node. Made by an entry point of group `gateway.applications`."""
+    """An application as the node knows it: one for the whole node, made by its declaration (`protocols.declaration`)."""
 
     name: str
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from protocols.adapter import Peer, Setting
+from protocols.declaration import Declaration, Listener
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.output import LOSSES
+from protocols.mqtt.reasons import WORDS
+from protocols.mqtt.recognition import begins
 
 
 @final
@@ -27,3 +30,19 @@ class MqttAdapter:
 
     def _count_lost(self, reason: str, number: int) -> None:
         self.lost[reason] += number
+
+
+PROTOCOL: Final = Declaration(
+    "mqtt",
+    settings=MqttConfig,
+    stream=MqttAdapter,
+    listeners=(
+        Listener("mqtt", 1883, "MQTT 3.1.1 and 5.0", ("mqtt",), place=50),
+        Listener("mqtts", 8883, "MQTT over TLS", ("mqtt",), secure=True, place=60),
+    ),
+    rank=50,
+    begins=begins,
+    path="/mqtt",
+    alpn=("mqtt",),
+    words=WORDS,
+)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
-from protocols.adapter import Peer
+from protocols.adapter import Peer, Setting
+from protocols.declaration import Declaration, Listener
 from protocols.remoting.client import Facts
+from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
+from protocols.remoting.reasons import WORDS
+from protocols.remoting.recognition import begins
 from protocols.remoting.send import Shapes
 
 
@@ -14,11 +18,25 @@ from protocols.remoting.send import Shapes
 class RemotingAdapter:
     """The protocol, for any number of connections."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, setting: Setting, config: RemotingConfig) -> None:
         self.name = "remoting"
-        self._facts = facts
+        self._facts = Facts(setting, config)
         self._shapes = Shapes()
 
     def connect(self, peer: Peer, now: int) -> RemotingConnection:
         """A new connection. There is no handshake: the first frame says whether it is one of ours."""
         return RemotingConnection(self._facts, peer, self._shapes, now)
+
+
+PROTOCOL: Final = Declaration(
+    "remoting",
+    settings=RemotingConfig,
+    stream=RemotingAdapter,
+    listeners=(
+        Listener("nameserver", 9876, "RocketMQ nameserver", ("remoting",), place=10),
+        Listener("remoting", 10911, "RocketMQ remoting", ("remoting",), place=20),
+    ),
+    rank=60,
+    begins=begins,
+    words=WORDS,
+)

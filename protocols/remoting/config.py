@@ -1,13 +1,15 @@
-"""The remoting adapter's own settings: table `[remoting]` of the configuration file."""
+"""The settings of remoting: table `[remoting]` of the configuration file."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Annotated
 
-from domain.errors import ConfigError
+from msgspec import Meta
+
 from domain.limits import REMOTING_FRAME_BYTES_MAX
+
+Count = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +23,8 @@ class RemotingConfig:
     pull_bytes_default  bytes of records in a pull reply when the client names no bound
     """
 
-    frame_bytes_max: int = REMOTING_FRAME_BYTES_MAX
-    frame_seconds: int = 10
-    idle_seconds: int = 120
-    requests_max: int = 16_384
-    pull_bytes_default: int = 1024 * 1024
-
-
-def read(options: Mapping[str, object]) -> RemotingConfig:
-    """Options -> config. Raises ConfigError for an unknown name or a value that is no positive number within its bound."""
-    known = [each.name for each in fields(RemotingConfig)]
-    values: dict[str, int] = {}
-    for name, value in options.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
-            raise ConfigError(f"remoting has no option {name!r}{hint}")
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise ConfigError(f"remoting.{name} must be a positive whole number, not {value!r}")
-        values[name] = value
-    if values.get("frame_bytes_max", 0) > REMOTING_FRAME_BYTES_MAX:
-        raise ConfigError(f"remoting.frame_bytes_max can be at most {REMOTING_FRAME_BYTES_MAX}")
-    return RemotingConfig(**values)
+    frame_bytes_max: Annotated[int, Meta(ge=1, le=REMOTING_FRAME_BYTES_MAX)] = REMOTING_FRAME_BYTES_MAX
+    frame_seconds: Count = 10
+    idle_seconds: Count = 120
+    requests_max: Count = 16_384
+    pull_bytes_default: Count = 1024 * 1024

@@ -17,6 +17,7 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
+from protocols.websocket.config import WebSocketConfig
 from tests.connection_driver import StrictDriver
 from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies
 
@@ -30,7 +31,9 @@ class Browser(StrictDriver):
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.connection = WebSocketAdapter({"/mqtt": broker.adapter}).connect(PEER, broker.clock.monotonic_ns())
+        self.connection = WebSocketAdapter({"/mqtt": broker.adapter}, WebSocketConfig()).connect(
+            PEER, broker.clock.monotonic_ns()
+        )
         self.socket = WSConnection(ConnectionType.CLIENT)
         self.session = ClientConnection("websocket", self)
         self.decoder = Decoder(1 << 20, 5, client=True)

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 from domain.errors import ErrorCode
-from domain.refusal import NO_REFUSALS, REASONS, WORDS, Ending, Reason, is_refusal, reason_of
+from domain.refusal import REASONS, Ending, Reason, is_refusal
+from gateway.node.protocols import installed
 from protocols.coap import message
 from protocols.grpc import framing
 from protocols.grpc import status as grpc
@@ -17,6 +18,8 @@ from protocols.remoting import codes
 from protocols.remoting import status as remoting
 from protocols.remoting.connection import REASONS_CLOSED
 
+WORDS = installed().words
+reason_of = WORDS.reason_of
 ROOT = Path(__file__).parents[2]
 SPECIAL: dict[Reason, list[str]] = {Ending.REQUEST_REFUSED: ["refused-{"]}
 ANSWERED_BY_AN_ADAPTER = {ErrorCode.BODY_EMPTY}
@@ -89,11 +92,11 @@ def literals() -> set[tuple[str, str]]:
 def test_every_close_and_refusal_in_the_adapters_names_one() -> None:
     found = literals()
     assert len(found) > 30
-    assert [one for one in sorted(found) if reason_of(one[1]) is None and one[1] not in NO_REFUSALS] == []
+    assert [one for one in sorted(found) if reason_of(one[1]) is None and WORDS.refuses(one[1])] == []
 
 
 def test_words_are_no_names_of_reasons() -> None:
-    assert set(WORDS).isdisjoint(reason.value for reason in REASONS)
+    assert set(WORDS.words).isdisjoint(reason.value for reason in REASONS)
 
 
 def test_status_of_http_is_one_reason_whatever_the_number() -> None:
@@ -110,12 +113,12 @@ def test_every_reason_is_reached() -> None:
     """Each is an error code that somewhere is answered, or some adapter ends a connection with a word for it."""
     tops = ("protocols", "gateway", "store", "domain")
     texts = {path: path.read_text() for top in tops for path in (ROOT / top).rglob("*.py")}
-    sources = [text for path, text in texts.items() if path.name not in ("refusal.py", "errors.py", "status.py")]
+    sources = [text for path, text in texts.items() if path.name not in ("refusal.py", "errors.py", "status.py", "reasons.py")]
     joined = "\n".join([*sources, texts[ROOT / "protocols" / "mqtt" / "status.py"]])
     codes = {code.name for code in ErrorCode}
     unreached: list[str] = []
     for reason in set(REASONS) - ANSWERED_BY_AN_ADAPTER:
-        words = [reason.value, *SPECIAL.get(reason, ()), *(word for word, found in WORDS.items() if found is reason)]
+        words = [reason.value, *SPECIAL.get(reason, ()), *(word for word, found in WORDS.words.items() if found is reason)]
         by_code = reason.name in codes and f"ErrorCode.{reason.name}" in "\n".join(sources)
         if not by_code and f"Ending.{reason.name}" not in joined and not any(f'"{word}' in joined for word in words):
             unreached.append(reason.value)

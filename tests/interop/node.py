@@ -25,7 +25,7 @@ import urllib.request
 from pathlib import Path
 from types import TracebackType
 
-from gateway.node.config import PORTS
+from gateway.node.protocols import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_S = 90.0
@@ -156,7 +156,7 @@ def free_ports() -> dict[str, int]:
     held: list[socket.socket] = []
     found: dict[str, int] = {}
     try:
-        while len(found) < len(PORTS):
+        while len(found) < len(installed().ports):
             port = _CHANCE.randrange(*RANGE)
             if not _claimed(port):
                 continue
@@ -168,7 +168,7 @@ def free_ports() -> dict[str, int]:
                 datagram.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            found[list(PORTS)[len(found)]] = port
+            found[list(installed().ports)[len(found)]] = port
     finally:
         for each in held:
             each.close()

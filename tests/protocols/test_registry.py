@@ -9,12 +9,18 @@ from hypothesis import strategies as st
 from domain import limits
 from domain.admin.topic import ListTopics
 from domain.command import Disconnected
+from gateway.node.protocols import installed
 from protocols import registry
 from protocols.adapter import Peer
-from protocols.registry import HTTP1, HTTP2, MQTT, NOBODY, PREFACE, PROXY, REMOTING, TLS, WEBSOCKET, Opening, recognise
+from protocols.http2.recognition import PREFACE
+from protocols.registry import NOBODY, PROXY, TLS, Opening
 from tests.gateway.scripted import ScriptedConnection
 
 PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
+
+HTTP1, HTTP2, MQTT, REMOTING, WEBSOCKET = "http", "http2", "mqtt", "remoting", "websocket"
+RECOGNISER = installed().recogniser
+recognise = RECOGNISER.recognise
 
 BEGINNINGS = [
     (PROXY, b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", 6),
@@ -101,7 +107,7 @@ class OneAdapter:
 def test_opening_keeps_bytes_and_becomes_the_real_connection(name: str, data: bytes, telling: int) -> None:
     adapter = OneAdapter(name)
     adapter.connection.commands = [ListTopics(1)]
-    opening = Opening({name: adapter}, None, PEER, 0)
+    opening = Opening(RECOGNISER, {name: adapter}, None, PEER, 0)
     commands: list[object] = []
     for index in range(len(data)):
         connection = opening.chosen
@@ -116,26 +122,26 @@ def test_opening_keeps_bytes_and_becomes_the_real_connection(name: str, data: by
 
 @pytest.mark.parametrize("data", [data for name, data, _ in BEGINNINGS if name == PROXY])
 def test_header_of_a_proxy_that_is_not_expected_is_closed(data: bytes) -> None:
-    opening = Opening({MQTT: OneAdapter(MQTT), HTTP1: OneAdapter(HTTP1)}, None, PEER, 0)
+    opening = Opening(RECOGNISER, {MQTT: OneAdapter(MQTT), HTTP1: OneAdapter(HTTP1)}, None, PEER, 0)
     assert opening.receive(data, 1) == (Disconnected("proxy-refused"),)
     assert opening.closed
     assert opening.outgoing() == ()
 
 
 def test_protocol_that_the_port_does_not_take_is_closed() -> None:
-    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 0)
+    opening = Opening(RECOGNISER, {MQTT: OneAdapter(MQTT)}, None, PEER, 0)
     assert opening.receive(b"GET / HTTP/1.1\r\n", 1) == (Disconnected("unrecognised"),)
     assert opening.closed
     assert opening.outgoing() == ()
 
 
 def test_tls_on_a_port_without_it_is_closed() -> None:
-    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 0)
+    opening = Opening(RECOGNISER, {MQTT: OneAdapter(MQTT)}, None, PEER, 0)
     assert opening.receive(b"\x16\x03\x01", 1) == (Disconnected("unrecognised"),)
 
 
 def test_undecided_connection_is_closed_after_ten_seconds() -> None:
-    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 7)
+    opening = Opening(RECOGNISER, {MQTT: OneAdapter(MQTT)}, None, PEER, 7)
     opening.receive(b"\x10", 8)
     assert opening.deadline() == 7 + limits.HANDSHAKE_NS
     assert opening.expire(7 + limits.HANDSHAKE_NS) == (Disconnected("unrecognised-late"),)
@@ -144,7 +150,7 @@ def test_undecided_connection_is_closed_after_ten_seconds() -> None:
 
 @pytest.mark.parametrize(("sent", "reason"), [(b"", "silent"), (b"\x10", "unrecognised-end")])
 def test_end_of_stream_before_anything_was_told(sent: bytes, reason: str) -> None:
-    opening = Opening({MQTT: OneAdapter(MQTT)}, None, PEER, 0)
+    opening = Opening(RECOGNISER, {MQTT: OneAdapter(MQTT)}, None, PEER, 0)
     if sent:
         opening.receive(sent, 1)
     assert opening.receive(b"", 2) == (Disconnected(reason),)
@@ -153,8 +159,8 @@ def test_end_of_stream_before_anything_was_told(sent: bytes, reason: str) -> Non
 
 def test_http_2_is_known_by_whose_its_first_request_is() -> None:
     adapter = OneAdapter(HTTP2)
-    opening = Opening({HTTP2: adapter}, None, PEER, 0)
-    for spoken, name in (("", ""), ("grpc", "grpc"), ("http", HTTP2)):
+    opening = Opening(RECOGNISER, {HTTP2: adapter}, None, PEER, 0)
+    for spoken, name in (("", ""), ("grpc", "grpc"), ("http", HTTP1)):
         adapter.connection.spoken = spoken  # type: ignore[attr-defined]
         if opening.chosen is opening:
             opening.receive(PREFACE, 0)

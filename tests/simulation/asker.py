@@ -29,7 +29,7 @@ class Asker:
     def ask(self, method: str, target: str, body: bytes = b"", accept: str = "*/*") -> tuple[int, dict[str, str], bytes]:
         """(status, fields with names in lower case, content)."""
         if self.link is None:
-            self.world.dial("http1", self)
+            self.world.dial("http", self)
             self.world.clock.run_until(lambda: self.link is not None)
         assert self.link is not None
         head = f"{method} {target} HTTP/1.1\r\nhost: sim\r\naccept: {accept}\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -114,7 +114,11 @@ class World:
             return
         self._port += 1
         link = Link(
-            self.clock, self.chance, Pump(connection_context, protocol, parts.streams[protocol].connect), party, self._port
+            self.clock,
+            self.chance,
+            Pump(connection_context, protocol, parts.adapters.streams[protocol].connect),
+            party,
+            self._port,
         )
         self._links.append(link)
         link.start()

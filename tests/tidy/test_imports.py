@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter",)
+SHELL = ("protocols.adapter", "protocols.declaration")
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
@@ -18,9 +18,14 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         "gateway.node.renewal",
         ("domain", "gateway.access", "gateway.connection.context", "gateway.guard", "gateway.node.config"),
     ),
-    ("gateway.node.config", ("domain",)),
-    ("gateway.node.storage", ("domain",)),
-    ("gateway.node.listeners", ()),
+    ("gateway.node.config", ("domain", "gateway.node.settings")),
+    ("gateway.node.settings", ("domain",)),
+    ("gateway.node.storage", ("domain", "gateway.node.config", "gateway.node.settings")),
+    (
+        "gateway.node.protocols",
+        ("domain", "gateway.node.config", *SHELL, "protocols.registry", "protocols.http2.application"),
+    ),
+    ("gateway.node.reference", ("domain", "gateway.node", "gateway.guard")),
     ("gateway.node.cli", ("gateway", "domain")),
     ("gateway.__main__", ("gateway.node.cli",)),
     ("gateway.runtime.process", ("gateway", "domain")),
@@ -45,8 +50,9 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ("domain", "protocols.remoting", "protocols.compression", "gateway.client", "gateway.connectors"),
     ),
     ("gateway", ()),
-    ("protocols.adapter", ("domain",)),
-    ("protocols.registry", ("domain", "protocols.adapter", "protocols.proxy.header")),
+    ("protocols.adapter", ("domain", "protocols.http2.application")),
+    ("protocols.declaration", ("domain", "protocols.adapter", "protocols.http2.application")),
+    ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
     ("store", ("domain", "store")),
     ("nameserver", ("domain", "nameserver")),

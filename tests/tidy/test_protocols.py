@@ -29,11 +29,8 @@ HOMES = {"Adapter": "adapter", "Factory": "adapter", "Connection": "connection",
 def folders() -> list[Path]:
     """The folders that entry points name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    groups = project["entry-points"]
-    modules = {
-        target.partition(":")[0] for name in ("gateway.protocols", "gateway.applications") for target in groups[name].values()
-    }
-    return sorted({ROOT / "protocols" / module.split(".")[1] for module in modules} | {ROOT / "protocols" / "websocket"})
+    targets = project["entry-points"]["gateway.protocols"].values()
+    return sorted(ROOT / "protocols" / target.split(".")[1] for target in targets)
 
 
 def test_every_protocol_has_an_adapter_and_a_page() -> None:

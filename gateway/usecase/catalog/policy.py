@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
 
 STRATEGY: Final = "share.strategy"
 """Attribute of a group: how its messages are distributed among MQTT sessions that are members, one of STRATEGIES."""
@@ -40,11 +42,11 @@ class NodePolicy:
     create_topics: bool = True
     create_groups: bool = True
     queues: int = 8
-    permission: int = 6
+    permission: Literal[2, 4, 6] = 6
     latest_max: int = 1_000_000
     latest_bytes_max: int = 1024 * 1024 * 1024
     lite_subscriptions_max: int = 100_000
     lite_syncs_per_s: int = 5_000
-    share_strategy: str = LEAST
+    share_strategy: Literal["least-inflight", "sticky", "round-robin"] = LEAST
     priority_order_ascending: bool = True
-    priority_again_first_percent: int = 0
+    priority_again_first_percent: Annotated[int, Meta(ge=0, le=SHARES)] = 0

@@ -8,7 +8,9 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.store_ports import StateChange
+from gateway.access.config import AccessConfig, AccessTable
 from gateway.connection.client_connection import ClientConnection
+from gateway.node.settings import read
 from tests.connection_driver import StrictDriver
 
 
@@ -60,3 +62,8 @@ class Sink:
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
         self.passed.append(command)
+
+
+def access_config(table: dict[str, object]) -> AccessConfig:
+    """The table `[access]`, read as the node reads it. Raises ConfigError."""
+    return AccessConfig.of(read(AccessTable, "access", table, {}))

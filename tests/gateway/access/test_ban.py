@@ -6,7 +6,7 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.access.ban import BANNED, Bans
-from gateway.access.config import read
+from tests.gateway.access.memory import access_config
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_each_word_bans_what_it_names(word: str, banned: list[bool]) -> None:
 @pytest.mark.parametrize("word", ["c", "client:", "topic:t", "address:here", "address:"])
 def test_what_is_none_of_them_is_refused(word: str) -> None:
     with pytest.raises(ConfigError, match=r"access\.banned"):
-        read({"banned": [word]})
+        access_config({"banned": [word]})
 
 
 def test_nobody_is_banned_where_nothing_is_said() -> None:
-    assert read({}).banned.of("alice", "c", "10.0.0.1") is None
+    assert access_config({}).banned.of("alice", "c", "10.0.0.1") is None

@@ -8,53 +8,54 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.access.bootstrap import open_access
-from gateway.access.config import read
+from gateway.access.config import AccessConfig
+from gateway.node.composition import known
 from gateway.node.config import load
-from tests.gateway.access.memory import MemoryState
+from tests.gateway.access.memory import MemoryState, access_config
 
 ADMIN = "root:s3cret"
 
 
 def test_an_admin_controls_access_and_opens_other_addresses(tmp_path: Path) -> None:
-    assert load({"host": "0.0.0.0", "admin": ADMIN}, {}, ["access"]).controlled
-    assert load({}, {"HEADGATE_ADMIN": ADMIN}, ["access"]).controlled
+    assert load({"host": "0.0.0.0", "admin": ADMIN}, {}, known()).controlled
+    assert load({}, {"HEADGATE_ADMIN": ADMIN}, known()).controlled
     file = tmp_path / "admin"
     file.write_text(ADMIN + "\n")
-    assert load({"admin_file": str(file)}, {}, ["access"]).admin == ADMIN
-    assert not load({}, {}, ["access"]).controlled
+    assert load({"admin_file": str(file)}, {}, known()).admin == ADMIN
+    assert not load({}, {}, known()).controlled
     off = {"HEADGATE_ACCESS_ENABLED": "false", "HEADGATE_ADMIN": ADMIN}
-    assert not load({}, off, ["access"]).controlled
+    assert not load({}, off, known()).controlled
     with pytest.raises(ConfigError, match="--admin NAME:PASSWORD"):
-        load({"host": "0.0.0.0"}, off, ["access"])
+        load({"host": "0.0.0.0"}, off, known())
     with pytest.raises(ConfigError, match="cannot be read"):
-        load({"admin_file": str(tmp_path / "nothing")}, {}, ["access"])
+        load({"admin_file": str(tmp_path / "nothing")}, {}, known())
 
 
 def test_secrets_are_not_shown() -> None:
-    config = load({"admin": ADMIN}, {"HEADGATE_ACCESS_JWT_SECRET": "s3cret" * 8}, ["access"])
+    config = load({"admin": ADMIN}, {"HEADGATE_ACCESS_JWT_SECRET": "s3cret" * 8}, known())
     assert not any("s3cret" in value for _, value, _ in config.rows())
 
 
 @pytest.mark.parametrize("admin", ["root", ":s3cret", "root:", "a b:s3cret", "a/b:s3cret"])
 def test_what_is_no_admin_is_refused_without_its_password(admin: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        open_access({}, admin, True, MemoryState(), lambda: 0, "c1")
+        open_access(AccessConfig(), admin, True, MemoryState(), lambda: 0, "c1")
     assert "s3cret" not in str(refused.value)
 
 
 def test_access_without_anybody_is_refused() -> None:
     with pytest.raises(ConfigError, match="nobody is known"):
-        open_access({}, "", True, MemoryState(), lambda: 0, "c1")
+        open_access(AccessConfig(), "", True, MemoryState(), lambda: 0, "c1")
 
 
 def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
     state = MemoryState()
-    open_access({}, ADMIN, True, state, lambda: 0, "c1")
-    records, access = open_access({}, "root:other", True, state, lambda: 0, "c1")
+    open_access(AccessConfig(), ADMIN, True, state, lambda: 0, "c1")
+    records, access = open_access(AccessConfig(), "root:other", True, state, lambda: 0, "c1")
     assert access is not None
     assert records.users["root"].password == "other"
     assert records.users["root"].privileged
-    again, none = open_access({}, "", False, state, lambda: 0, "c1")
+    again, none = open_access(AccessConfig(), "", False, state, lambda: 0, "c1")
     assert none is None
     assert again.users == records.users
 
@@ -71,4 +72,4 @@ def test_the_admin_is_kept_and_gets_the_password_that_is_given() -> None:
 )  # fmt: skip
 def test_what_is_no_setting_is_refused(table: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        read(table)
+        access_config(table)

@@ -52,11 +52,10 @@ from domain.principal import GATEWAY, Principal
 from gateway.access import needs
 from gateway.access.administration import Administration
 from gateway.access.authority import Access
-from gateway.access.config import read
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.access.memory import Ear, MemoryState, Sink
+from tests.gateway.access.memory import Ear, MemoryState, Sink, access_config
 
 HOST = "10.0.0.1"
 SECRET = "a secret of thirty-two bytes or so"
@@ -72,7 +71,7 @@ class Scene:
     def __init__(self, table: dict[str, object] = TABLE, state: MemoryState | None = None) -> None:
         self.state = state or MemoryState()
         self.now_ms = 1_000_000
-        config = read(table)
+        config = access_config(table)
         self.records = AccessRecords(self.state, config.grants)
         if state is None:
             for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):

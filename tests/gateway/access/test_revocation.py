@@ -17,12 +17,11 @@ from domain.limits import SECOND_NS
 from domain.mqtt_session import Attach, MqttSubscription, Unsubscribe
 from domain.principal import Principal
 from gateway.access.authority import Access
-from gateway.access.config import read
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.access.revocation import CONNECTIONS_PER_TURN, AccessRevocation
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.access.memory import MemoryState
+from tests.gateway.access.memory import MemoryState, access_config
 from tests.gateway.scripted import ManualClock, RecordingHandler
 
 SECRET = "a secret of thirty-two bytes or so"
@@ -59,7 +58,7 @@ class Scene:
         self.records = AccessRecords(MemoryState(), ())
         for user in (User("root", "r00t", privileged=True), User("alice", "pw"), User("bob", "pw2")):
             self.records.put_user(user, lambda _: None)
-        self.access = Access(self.records, read({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
+        self.access = Access(self.records, access_config({"jwt_secret": SECRET, **(table or {})}), self.clock.wall_ms)
         self.filters: dict[ClientConnection, Sequence[MqttSubscription]] = {}
         held = self.filters
         self.revocation = AccessRevocation(self.access, self.clock, self.handler, lambda connection: held.get(connection, ()))
@@ -186,10 +185,10 @@ def test_configuration_taken_anew_counts_for_who_is_here(scene: Scene) -> None:
     assert isinstance(guest_principal, Principal)
     guest, alice, sensor = scene.attach(guest_principal), scene.attach(scene.principal()), scene.attach(scene.token("s", 99))
     scene.filters[alice.connection] = [MqttSubscription("open/x", 0)]
-    scene.access.reconfigure(read({"jwt_secret": SECRET, "anonymous": "guest", "rules": [{"filter": "open/x"}]}))
+    scene.access.reconfigure(access_config({"jwt_secret": SECRET, "anonymous": "guest", "rules": [{"filter": "open/x"}]}))
     scene.clock.turn()
     assert (guest.expelled, alice.expelled, sensor.expelled) == ([], [], [])
-    scene.access.reconfigure(read({"jwt_secret": "another secret of thirty-two bytes"}))
+    scene.access.reconfigure(access_config({"jwt_secret": "another secret of thirty-two bytes"}))
     scene.clock.turn()
     told = [client.expelled[0].code for client in (guest, sensor, alice)]
     assert told == [ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_AUTHENTICATED, ErrorCode.NOT_ALLOWED]

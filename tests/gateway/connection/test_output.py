@@ -11,6 +11,7 @@ from domain.errors import ConfigError
 from gateway.connection.context import OUTPUT_BYTES_MAX
 from gateway.connection.pump import STALL_NS
 from gateway.guard.config import LimitsConfig
+from gateway.node.settings import read
 from tests.gateway.bench import Bench
 
 
@@ -34,7 +35,7 @@ def test_the_usual_bound_is_that_of_the_loop_and_of_the_settings() -> None:
 
     assert asyncio.run(usual()) == OUTPUT_BYTES_MAX == LimitsConfig().output_bytes_max
     with pytest.raises(ConfigError):
-        LimitsConfig(output_bytes_max=0)
+        read(LimitsConfig, "limits", {"output_bytes_max": 0}, {})
 
 
 def test_who_never_reads_is_dropped_with_a_reason_and_counted_once() -> None:

@@ -11,7 +11,7 @@ from domain.message import Message
 from domain.mqtt_session import Attach, SendOnce
 from domain.principal import Principal
 from gateway.connection.client_connection import ClientConnection
-from gateway.guard.config import LimitsConfig
+from gateway.guard.config import Excess, LimitsConfig
 from gateway.guard.throttle import Throttle
 from tests.gateway.scripted import ManualClock, RecordingHandler
 
@@ -82,7 +82,8 @@ def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> Non
 
 
 def test_mqtt_can_be_refused_or_closed_instead() -> None:
-    for excess, code in (("refuse", ErrorCode.QUOTA), ("close", ErrorCode.RATE)):
+    told: list[tuple[Excess, ErrorCode]] = [("refuse", ErrorCode.QUOTA), ("close", ErrorCode.RATE)]
+    for excess, code in told:
         stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1, mqtt_excess=excess))
         connection, ear = stage.connection("mqtt")
         stage.throttle.handle(connection, batch(1))

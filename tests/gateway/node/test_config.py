@@ -8,33 +8,34 @@ import pytest
 
 from domain.errors import ConfigError
 from domain.topic import Durability
-from gateway.node.config import PORTS, Config, load
+from gateway.node.composition import known
+from gateway.node.config import Config, load
 
-TABLES = ("store", "mqtt")
+KNOWN = known()
 
 
 def test_defaults_need_no_file() -> None:
-    assert load({}, {}, TABLES) == Config()
-    assert load({}, {"PATH": "/bin", "HEADGATE_PURE": "1"}, TABLES).port("mqtt") == 1883
+    assert load({}, {}, KNOWN) == Config(ports=KNOWN.ports, secrets=frozenset(KNOWN.secrets()))
+    assert load({}, {"PATH": "/bin", "HEADGATE_PURE": "1"}, KNOWN).port("mqtt") == 1883
 
 
 def test_option_beats_environment_beats_file(tmp_path: Path) -> None:
     file = tmp_path / "headgate.toml"
-    file.write_text('cluster = "file"\nbroker = "file"\ndata = "file"\n[ports]\nmqtt = 1\n[mqtt]\nreceive = 5\n')
+    file.write_text('cluster = "file"\nbroker = "file"\ndata = "file"\n[ports]\nmqtt = 1\n[mqtt]\nreceive_maximum = 5\n')
     config = load(
         {"data": "option", "host": None},
-        {"HEADGATE_DATA": "environment", "HEADGATE_BROKER": "environment", "HEADGATE_MQTT_RECEIVE": "9"},
-        TABLES,
+        {"HEADGATE_DATA": "environment", "HEADGATE_BROKER": "environment", "HEADGATE_MQTT_RECEIVE_MAXIMUM": "9"},
+        KNOWN,
         str(file),
     )
     assert (config.data, config.broker, config.cluster) == ("option", "environment", "file")
     assert config.ports["mqtt"] == 1
-    assert config.table("mqtt") == {"receive": 9}
+    assert config.table("mqtt") == {"receive_maximum": 9}
     sources = {name: source for name, _, source in config.rows()}
     assert sources["data"] == "option --data"
     assert sources["broker"] == "environment HEADGATE_BROKER"
     assert sources["cluster"] == f"file {file}"
-    assert sources["mqtt.receive"] == "environment HEADGATE_MQTT_RECEIVE"
+    assert sources["mqtt.receive_maximum"] == "environment HEADGATE_MQTT_RECEIVE_MAXIMUM"
     assert sources["host"] == "default"
 
 
@@ -49,16 +50,16 @@ def test_every_setting_can_be_given_by_environment() -> None:
             "HEADGATE_HOST": "0.0.0.0",
             "HEADGATE_CONNECTIONS_MAX": "7",
         },
-        TABLES,
+        KNOWN,
     )
     assert config.port("grpc") == 109
-    assert config.port("mqtt") == PORTS["mqtt"] + 100
+    assert config.port("mqtt") == KNOWN.ports["mqtt"] + 100
     assert config.durability is Durability.PAGE
     assert (config.insecure, config.host, config.connections_max) == (True, "0.0.0.0", 7)
 
 
 def test_port_zero_stays_any_free_port() -> None:
-    assert load({"ports.mqtt": 0, "port_offset": 1000}, {}, TABLES).port("mqtt") == 0
+    assert load({"ports.mqtt": 0, "port_offset": 1000}, {}, KNOWN).port("mqtt") == 0
 
 
 @pytest.mark.parametrize(
@@ -70,10 +71,10 @@ def test_port_zero_stays_any_free_port() -> None:
         ({}, {}, "[ports]\nmqqt = 3", "did you mean 'ports.mqtt'"),
         ({}, {}, "[stor]\nx = 3", "did you mean 'store'"),
         ({}, {}, "data = [", "is not TOML"),
-        ({}, {}, "data = 3", "must be text"),
+        ({}, {}, "data = 3", "data is 3: text is wanted"),
         ({"durability": "replicated"}, {}, "", "one of page, flushed"),
         ({"ports.mqtt": "70000"}, {}, "", "from 0 to 65535"),
-        ({"ports.mqtt": "x"}, {}, "", "a whole number"),
+        ({"ports.mqtt": "x"}, {}, "", "a whole number from 0 to 65535 is wanted"),
         ({"port_offset": 60_000}, {}, "", "at most 65535"),
         ({"host": "0.0.0.0"}, {}, "", "--insecure"),
         ({"certificate": "a.pem"}, {}, "", "belong together"),
@@ -86,20 +87,20 @@ def test_mistakes_are_named(
     file = tmp_path / "headgate.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=said):
-        load(options, environment, TABLES, str(file))
+        load(options, environment, KNOWN, str(file))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_loopback_needs_no_consent(host: str) -> None:
-    assert load({"host": host}, {}, TABLES).host == host
+    assert load({"host": host}, {}, KNOWN).host == host
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example", "127.example"])
 def test_every_other_host_does(host: str) -> None:
     with pytest.raises(ConfigError, match="--insecure"):
-        load({"host": host}, {}, TABLES)
+        load({"host": host}, {}, KNOWN)
 
 
 def test_absent_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml cannot be read"):
-        load({}, {}, TABLES, "nowhere.toml")
+        load({}, {}, KNOWN, "nowhere.toml")

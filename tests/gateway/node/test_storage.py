@@ -10,8 +10,9 @@ from domain.errors import ConfigError
 from domain.message import Message
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
-from gateway.node.composition import compose, defaults, part_names
+from gateway.node.composition import compose, known
 from gateway.node.config import Config, load
+from gateway.node.reference import defaults
 from tests.gateway.usecase.bench import Dice
 from tests.store.clock import VirtualClock
 from tests.store.disk import MemoryDisk
@@ -23,7 +24,7 @@ __all__ = ["outside_engine"]
 def read(folder: Path, text: str) -> Config:
     file = folder / "headgate.toml"
     file.write_text(text)
-    return load({}, {}, part_names(), str(file))
+    return load({}, {}, known(), str(file))
 
 
 def test_a_node_runs_on_an_engine_from_outside_the_tree(tmp_path: Path, outside_engine: str) -> None:
@@ -45,18 +46,18 @@ def test_a_node_runs_on_an_engine_from_outside_the_tree(tmp_path: Path, outside_
 
 def test_the_settings_are_those_of_the_engine(tmp_path: Path, outside_engine: str) -> None:
     config = read(tmp_path, f"[store]\nengine = '{OUTSIDE}'\n")
-    shown = {name: value for name, value, _ in defaults(config, 1) if name.startswith("store.")}
+    shown = {name: value for name, value, _ in defaults(config, known(), 1) if name.startswith("store.")}
     assert shown == {"store.folder": "here"}
     with pytest.raises(ConfigError, match=r"store\.retention_ms is unknown"):
-        defaults(read(tmp_path, f"[store]\nengine = '{OUTSIDE}'\nretention_ms = 1\n"), 1)
+        defaults(read(tmp_path, f"[store]\nengine = '{OUTSIDE}'\nretention_ms = 1\n"), known(), 1)
 
 
 def test_the_log_is_the_engine_that_nobody_has_to_name() -> None:
-    shown = {name: value for name, value, _ in defaults(Config(), 1 << 20)}
+    shown = {name: value for name, value, _ in defaults(Config(), known(), 1 << 20)}
     assert shown["store.engine"] == "log"
     assert shown["store.hot_bytes"] == str(1 << 20)
 
 
 def test_an_engine_that_is_not_installed_is_refused_with_those_that_are(tmp_path: Path, outside_engine: str) -> None:
     with pytest.raises(ConfigError, match=rf"no such storage engine is installed; installed: {OUTSIDE}, log"):
-        defaults(read(tmp_path, "[store]\nengine = 'lgo'\n"), 1)
+        defaults(read(tmp_path, "[store]\nengine = 'lgo'\n"), known(), 1)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
 from domain.errors import ConfigError
-from gateway.node.composition import READERS, defaults, part_names
+from gateway.node.composition import known
 from gateway.node.config import Config, load
+from gateway.node.protocols import installed
+from gateway.node.reference import defaults, page
+from gateway.node.settings import declared
 
 ROOT = Path(__file__).parents[3]
+KNOWN = known()
+TABLES = installed().tables
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = [
     pytest.param(example, id=f"{page.stem}-{at}")
@@ -24,7 +28,7 @@ EXAMPLES = [
 def read(folder: Path, text: str) -> Config:
     file = folder / "headgate.toml"
     file.write_text(text)
-    return load({}, {}, part_names(), str(file))
+    return load({}, {}, KNOWN, str(file))
 
 
 def test_there_are_examples() -> None:
@@ -33,19 +37,18 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_of_the_documentation_is_accepted(tmp_path: Path, example: str) -> None:
-    assert defaults(read(tmp_path, example), 1)
+    assert defaults(read(tmp_path, example), KNOWN, 1)
 
 
-@pytest.mark.parametrize("table", sorted(READERS))
+@pytest.mark.parametrize("table", sorted(TABLES))
 def test_every_setting_of_a_protocol_is_shown_as_it_stands_by_default(table: str) -> None:
-    kind = READERS[table]({})
-    shown = {name: value for name, value, source in defaults(Config(), 1) if name.startswith(f"{table}.")}
-    assert set(shown) == {f"{table}.{field.name}" for field in (dataclasses.fields(kind) if kind is not None else ())}
+    shown = {name: value for name, value, source in defaults(Config(), KNOWN, 1) if name.startswith(f"{table}.")}
+    assert set(shown) == {f"{table}.{name}" for name in declared(TABLES[table])}
 
 
 def test_what_is_given_is_no_default_and_values_are_written_as_toml_has_them(tmp_path: Path) -> None:
     config = read(tmp_path, "[mqtt]\nqos_max = 1\n")
-    shown = {name: (value, source) for name, value, source in (*config.rows(), *defaults(config, 1))}
+    shown = {name: (value, source) for name, value, source in (*config.rows(), *defaults(config, KNOWN, 1))}
     assert shown["mqtt.qos_max"][0] == "1"
     assert "headgate.toml" in shown["mqtt.qos_max"][1]
     assert shown["mqtt.retain_available"] == ("true", "default")
@@ -64,16 +67,21 @@ def test_what_is_given_is_no_default_and_values_are_written_as_toml_has_them(tmp
         ("[mqtt]\nqos_max = 3", "from 0 to 2"),
         ("[policy]\nshare_strategy = 'random'", "least-inflight, sticky, round-robin"),
         ("[policy]\npermission = 5", "one of 2, 4, 6"),
-        ("[policy]\npriority_again_first_percent = 101", "0 to 100"),
+        ("[policy]\npriority_again_first_percent = 101", "from 0 to 100"),
     ],
 )
 def test_a_slip_in_a_table_is_refused_with_the_nearest_name(tmp_path: Path, table: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        defaults(read(tmp_path, table + "\n"), 1)
+        defaults(read(tmp_path, table + "\n"), KNOWN, 1)
 
 
-@pytest.mark.parametrize("table", [table for table in sorted(READERS) if READERS[table]({}) is not None])
+@pytest.mark.parametrize("table", [table for table in sorted(TABLES) if declared(TABLES[table])])
 def test_operators_are_told_the_name_of_every_setting(table: str) -> None:
     rows = [line for line in (ROOT / "docs" / "operations.md").read_text().splitlines() if line.startswith(f"| `[{table}]`")]
     named = set(re.findall(r"`([a-z0-9_]+)`", " ".join(rows)))
-    assert named == {field.name for field in dataclasses.fields(READERS[table]({}))}
+    assert named == set(declared(TABLES[table]))
+
+
+def test_page_of_all_settings_is_what_the_command_prints() -> None:
+    """`headgate config reference > docs/configuration.md` makes it so again."""
+    assert (ROOT / "docs" / "configuration.md").read_text() == page(KNOWN)

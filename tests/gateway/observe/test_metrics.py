@@ -9,13 +9,14 @@ from typing import Any, cast
 from domain.errors import ErrorCode, Failure
 from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Group, Topic
+from gateway.node.protocols import installed
 from gateway.observe import lag, metrics
 from gateway.observe.counters import CounterRegistry
 from gateway.observe.lag import Lags
 
 
 def test_text_has_every_figure_with_its_labels_escaped() -> None:
-    counter_registry = CounterRegistry()
+    counter_registry = CounterRegistry(installed().words)
     mqtt = counter_registry.of("mqtt")
     mqtt.messages_in = 3
     mqtt.refused("topic-illegal")

@@ -13,8 +13,9 @@ from domain.errors import ConfigError
 from domain.event import Done
 from gateway.runtime.tls import TlsConnection, TlsContexts, self_signed
 from protocols.adapter import Peer
-from protocols.registry import HTTP1, HTTP2, MQTT, Opening
+from protocols.registry import Opening
 from tests.gateway.scripted import ScriptedConnection
+from tests.protocols.test_registry import HTTP1, HTTP2, MQTT, RECOGNISER
 
 PEER = Peer("127.0.0.1", 1, b"\x7f\x00\x00\x01\x00\x00\x00\x01")
 CONNECT = b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3c\x00\x04abcd"
@@ -69,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def server_of(folder: Path, *adapters: Recorder) -> TlsConnection:
-    return TlsContexts("", "", folder, ()).secure({adapter.name: adapter for adapter in adapters})(PEER, 0)
+    return TlsContexts(RECOGNISER, "", "", folder, ()).secure({adapter.name: adapter for adapter in adapters})(PEER, 0)
 
 
 @pytest.mark.parametrize("hostname", ["localhost", "127.0.0.1"])
@@ -176,7 +177,7 @@ def test_backpressure_of_the_protocol_inside_shows(folder: Path) -> None:
 
 def test_opening_takes_tls_and_knows_the_protocol_inside(folder: Path) -> None:
     mqtt = Recorder(MQTT)
-    opening = Opening({}, TlsContexts("", "", folder, ()).secure({MQTT: mqtt}), PEER, 0)
+    opening = Opening(RECOGNISER, {}, TlsContexts(RECOGNISER, "", "", folder, ()).secure({MQTT: mqtt}), PEER, 0)
     client = Client(folder, [])
     with pytest.raises(ssl.SSLWantReadError):
         client.tls.do_handshake()
@@ -192,12 +193,12 @@ def test_opening_takes_tls_and_knows_the_protocol_inside(folder: Path) -> None:
 
 
 def test_certificate_is_made_once_and_its_key_is_ours_alone(tmp_path: Path) -> None:
-    contexts = TlsContexts("", "", tmp_path, ["localhost"])
+    contexts = TlsContexts(RECOGNISER, "", "", tmp_path, ["localhost"])
     contexts.check()
     assert not (tmp_path / "tls").exists()
     contexts.context((HTTP2,))
     first = (tmp_path / "tls" / "certificate.pem").read_bytes()
-    TlsContexts("", "", tmp_path, ["localhost"]).context((HTTP2,))
+    TlsContexts(RECOGNISER, "", "", tmp_path, ["localhost"]).context((HTTP2,))
     assert (tmp_path / "tls" / "certificate.pem").read_bytes() == first
     assert (tmp_path / "tls" / "key.pem").stat().st_mode & 0o077 == 0
 
@@ -205,4 +206,4 @@ def test_certificate_is_made_once_and_its_key_is_ours_alone(tmp_path: Path) -> N
 def test_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.pem").write_text("not a certificate")
     with pytest.raises(ConfigError, match=r"a\.pem with key .*b\.pem cannot be used"):
-        TlsContexts(str(tmp_path / "a.pem"), str(tmp_path / "b.pem"), tmp_path, ()).check()
+        TlsContexts(RECOGNISER, str(tmp_path / "a.pem"), str(tmp_path / "b.pem"), tmp_path, ()).check()

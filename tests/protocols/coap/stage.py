@@ -23,9 +23,11 @@ from domain.event import Done, Event, LatestValue, Leased, Received, Refused, Se
 from domain.filter.path import path_of
 from domain.message import RETAIN_SET, Message, Placed
 from domain.receipt import Receipt
+from gateway.node.settings import read
 from protocols.adapter import Peer, Setting
 from protocols.coap import message, option
 from protocols.coap.adapter import CoapAdapter
+from protocols.coap.config import CoapConfig
 from protocols.coap.message import Packet, Pairs
 
 SECOND = 1_000_000_000
@@ -55,8 +57,8 @@ class Stage:
     def __init__(self, **options: int) -> None:
         self.now = 1000 * SECOND
         self.wall_ms = 1_700_000_000_000
-        setting = Setting("c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms, options)
-        self.endpoint = CoapAdapter(setting).bind(self.now)
+        setting = Setting("c", "b", "127.0.0.1", {"coap": 5683}, Dice(), lambda: self.wall_ms)
+        self.endpoint = CoapAdapter(setting, read(CoapConfig, "coap", options, {})).bind(self.now)
         self.log: list[tuple[Message, bytes]] = []
         self.latest: dict[str, bytes] = {}
         self.watches: list[Watch] = []

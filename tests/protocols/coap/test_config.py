@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import ConfigError
+from gateway.node.settings import read
 from protocols.adapter import Setting
-from protocols.coap import create, media
+from protocols.coap import media
+from protocols.coap.adapter import PROTOCOL
 from protocols.coap.config import CoapConfig
 from protocols.coap.option import ABSENT
 from tests.protocols.coap.stage import Dice
@@ -15,17 +17,18 @@ from tests.protocols.coap.stage import Dice
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"block_byte": 64}, "block_bytes"), ({"block_bytes": 100}, "power of two"), ({"answers_max": 0}, "answers_max"),
+        ({"block_byte": 64}, "block_bytes"), ({"block_bytes": 100}, "512, 1024 is wanted"), ({"answers_max": 0}, "answers_max"),
         ({"answers_max": "1"}, "answers_max"), ({"block1_bytes_max": 5 * 1024 * 1024}, "4194304"),
     ],
 )  # fmt: skip
 def test_setting_that_is_none_is_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        CoapConfig.of(options)
+        read(CoapConfig, "coap", options, {})
 
 
-def test_entry_point_makes_an_adapter() -> None:
-    adapter = create(Setting("c", "b", "h", {}, Dice(), lambda: 0, {"block_bytes": 64}))
+def test_declaration_makes_an_adapter() -> None:
+    assert PROTOCOL.datagram is not None
+    adapter = PROTOCOL.datagram(Setting("c", "b", "h", {}, Dice(), lambda: 0), CoapConfig(block_bytes=64))
     assert adapter.name == "coap"
     assert adapter.bind(0).deadline() is None
 

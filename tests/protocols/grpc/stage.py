@@ -14,7 +14,8 @@ from domain.message import Message
 from domain.receipt import Receipt
 from domain.topic import Group
 from protocols.adapter import Setting
-from protocols.grpc import create_application
+from protocols.declaration import NoSettings
+from protocols.grpc.adapter import GrpcFactory
 from protocols.grpc.application import GrpcApplication
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.application import Headers, Reply
@@ -62,7 +63,7 @@ class Stage:
     """One client, one connection. `commands` are those that nobody has answered."""
 
     def __init__(self, engine: EngineFactory, client_id: str = "client-1") -> None:
-        self.factory = create_application(SETTING)
+        self.factory = GrpcFactory(SETTING, NoSettings())
         self.client_id = client_id
         self.now = SECOND
         self.connect(engine)

@@ -10,9 +10,10 @@ from domain.command import Command, Send
 from domain.event import Event, Sent
 from domain.message import Message, Placed
 from domain.record import encode
+from gateway.node.settings import read
 from protocols.adapter import Peer, Setting
-from protocols.http import create, create_application
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
+from protocols.http.config import HttpConfig
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")
@@ -31,19 +32,19 @@ class FixedEntropy:
         return b"\x07" * size
 
 
-def setting(**options: object) -> Setting:
+def setting() -> Setting:
     """A node's facts."""
-    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS, options)
+    return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS)
 
 
 def adapter(**options: object) -> HttpAdapter:
     """HTTP/1.1."""
-    return create(setting(**options))
+    return HttpAdapter(setting(), read(HttpConfig, "http", options, {}))
 
 
 def factory(**options: object) -> HttpApplicationFactory:
     """HTTP on HTTP/2."""
-    return create_application(setting(**options))
+    return HttpApplicationFactory(setting(), read(HttpConfig, "http", options, {}))
 
 
 def sent(command: Send) -> Sent:

@@ -10,6 +10,7 @@ from domain.event import Event
 from domain.message import LOCAL_HOST, Message
 from domain.mqtt_session import AT_MOST_ONCE
 from gateway.connection.client_connection import ClientConnection
+from gateway.node.settings import read
 from gateway.usecase.catalog.policy import NodePolicy
 from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
@@ -18,7 +19,7 @@ from gateway.usecase.sessions.sessions import Sessions
 from protocols.adapter import Peer, Setting
 from protocols.mqtt import property as props
 from protocols.mqtt.adapter import MqttAdapter
-from protocols.mqtt.config import read
+from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Connack, Connect, Disconnect, Will
 from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
@@ -73,8 +74,8 @@ class Broker:
         self.handler.add(watches, self.sessions, LatestValues(store.state, clock))
         store.log.listen(watches)
         store.log.listen(self.sessions)
-        setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms, self.options)
-        self.adapter = MqttAdapter(setting, read(self.options))
+        setting = Setting("c", "b", "127.0.0.1", {}, entropy, clock.wall_ms)
+        self.adapter = MqttAdapter(setting, read(MqttConfig, "mqtt", self.options, {}))
         self.clock.run_for(1)
 
     def kill(self) -> None:

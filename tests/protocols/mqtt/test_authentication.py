@@ -11,12 +11,13 @@ import pytest
 
 from domain.access import AccessPolicy, User
 from gateway.access.authority import Access
-from gateway.access.config import read as read_access
+from gateway.access.config import AccessConfig, AccessTable
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
+from gateway.node.settings import read
 from protocols.mqtt import property as props
 from protocols.mqtt.adapter import MqttAdapter
-from protocols.mqtt.config import read
+from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import Auth, Connack, Connect, Disconnect
 from protocols.mqtt.packet import Ping
 from protocols.mqtt.property import NONE, Properties
@@ -37,10 +38,10 @@ class Guarded(Broker):
         for user in (User("ann", "secret"), User("bob", "hidden")):
             self.book.put_user(user, lambda _: None)
             self.book.put_policies(user.name, [AccessPolicy("*", ("All",))], lambda _: None)
-        access = Access(self.book, read_access({"jwt_secret": SECRET}), self.clock.wall_ms)
+        access = Access(self.book, AccessConfig.of(AccessTable(jwt_secret=SECRET)), self.clock.wall_ms)
         self.handler = Gate(access, self.handler)  # type: ignore[assignment]
         setting = dataclasses.replace(self.adapter._setting, authority=access)
-        self.adapter = MqttAdapter(setting, read(self.options))
+        self.adapter = MqttAdapter(setting, read(MqttConfig, "mqtt", self.options, {}))
 
 
 def said(method: str, data: bytes = b"") -> Properties:

@@ -10,9 +10,9 @@ from domain.admin.topic import ListTopics
 from domain.command import Disconnected
 from protocols.adapter import Peer
 from protocols.proxy.connection import Fronted
-from protocols.registry import MQTT, Opening
+from protocols.registry import Opening
 from tests.protocols.proxy.test_header import BAD, IP4, v2
-from tests.protocols.test_registry import OneAdapter
+from tests.protocols.test_registry import MQTT, RECOGNISER, OneAdapter
 
 PROXY = Peer("127.0.0.1", 9, host_bytes("127.0.0.1", 9), "127.0.0.1", 1_883)
 CLIENT = Peer("10.0.0.1", 56_324, host_bytes("10.0.0.1", 56_324), "10.0.0.2", 1_883)
@@ -26,7 +26,7 @@ class Stage:
     def __init__(self, required: bool = False) -> None:
         self.adapter = OneAdapter(MQTT)
         self.adapter.connection.commands = [ListTopics(1)]
-        self.fronted = Fronted(lambda peer, now: Opening({MQTT: self.adapter}, None, peer, now), required, PROXY, 0)
+        self.fronted = Fronted(lambda peer, now: Opening(RECOGNISER, {MQTT: self.adapter}, None, peer, now), required, PROXY, 0)
 
     def feed(self, data: bytes, pieces: int) -> list[object]:
         """Hand in `data`, so many bytes at a time, as the pump does: to whatever is chosen."""

@@ -6,9 +6,10 @@ import random
 from collections.abc import Mapping, Sequence
 
 from domain.command import Command
+from gateway.node.settings import read
 from protocols.adapter import Peer, Setting
-from protocols.remoting import create
 from protocols.remoting.adapter import RemotingAdapter
+from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import JSON
@@ -31,10 +32,8 @@ class Dice:
 
 
 def adapter(**options: object) -> RemotingAdapter:
-    setting = Setting(
-        "c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, Dice(1), lambda: 1_700_000_000_000, options
-    )
-    return create(setting)
+    setting = Setting("c1", "b-a", "10.0.0.1", {"remoting": 10911, "nameserver": 9876}, Dice(1), lambda: 1_700_000_000_000)
+    return RemotingAdapter(setting, read(RemotingConfig, "remoting", options, {}))
 
 
 def connection(**options: object) -> RemotingConnection:

@@ -23,8 +23,10 @@ from domain.errors import ConfigError
 from domain.event import Done
 from domain.event import Event as Answer
 from domain.limits import HANDSHAKE_NS
+from gateway.node.settings import read
 from protocols.adapter import Peer
 from protocols.websocket.adapter import WebSocketAdapter
+from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
 
 PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
@@ -75,7 +77,7 @@ class Visitor:
 
     def __init__(self, target: str = "/mqtt", subprotocols: Sequence[str] = ("echo",), now: int = 0) -> None:
         self.inner = Echo()
-        self.connection: WebSocketConnection = WebSocketAdapter({"/mqtt": self.inner}).connect(PEER, now)
+        self.connection: WebSocketConnection = WebSocketAdapter({"/mqtt": self.inner}, WebSocketConfig()).connect(PEER, now)
         self.socket = WSConnection(ConnectionType.CLIENT)
         self.commands: list[Command] = []
         self.first = self.say(Request("localhost", target, subprotocols=list(subprotocols)))
@@ -123,7 +125,7 @@ def test_other_paths_and_other_sub_protocols_are_refused(target: str, subprotoco
     ],
 )
 def test_what_is_no_handshake_gets_an_answer_of_http(request_bytes: bytes, status: bytes) -> None:
-    connection = WebSocketAdapter({"/mqtt": Echo()}).connect(PEER, 0)
+    connection = WebSocketAdapter({"/mqtt": Echo()}, WebSocketConfig()).connect(PEER, 0)
     assert connection.receive(request_bytes, 0) == [Disconnected("websocket-refused")]
     answer = b"".join(connection.outgoing())
     assert answer.startswith(b"HTTP/1.1 " + status)
@@ -197,12 +199,12 @@ def test_what_the_protocol_inside_says_last_goes_out_before_the_close_frame() ->
 def test_the_end_of_the_stream_without_a_close_frame() -> None:
     visitor = Visitor()
     assert visitor.connection.receive(b"", 0) == (Disconnected("over"),)
-    silent = WebSocketAdapter({}).connect(PEER, 0)
+    silent = WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 0)
     assert silent.receive(b"", 0) == (Disconnected("websocket-cut-short"),)
 
 
 def test_deadlines() -> None:
-    slow = WebSocketAdapter({}).connect(PEER, 5)
+    slow = WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 5)
     assert slow.deadline() == 5 + HANDSHAKE_NS
     assert slow.expire(5) == ()
     assert slow.expire(5 + HANDSHAKE_NS) == (Disconnected("websocket-handshake"),)
@@ -221,7 +223,7 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
     last, goodbye = visitor.look()
     assert isinstance(last, BytesMessage)
     assert (last.data, isinstance(goodbye, CloseConnection), visitor.connection.closed) == (b"bye", True, True)
-    assert WebSocketAdapter({}).connect(PEER, 0).drain(0) == ()
+    assert WebSocketAdapter({}, WebSocketConfig()).connect(PEER, 0).drain(0) == ()
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
 )  # fmt: skip
 def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin: str, admitted: bool) -> None:
     """RFC 6455, 10.2: 403 for a page from elsewhere; who names no origin is no browser."""
-    connection = WebSocketAdapter({"/echo": Echo()}, {"origins": origins}).connect(PEER, 0)
+    connection = WebSocketAdapter({"/echo": Echo()}, WebSocketConfig(tuple(origins))).connect(PEER, 0)
     client = WSConnection(ConnectionType.CLIENT)
     headers = [(b"origin", origin.encode())] if origin else []
     connection.receive(client.send(Request("localhost", "/echo", subprotocols=["echo"], extra_headers=headers)), 0)
@@ -249,4 +251,4 @@ def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin:
 @pytest.mark.parametrize("options", [{"origin": ["*"]}, {"origins": "*"}, {"origins": [1]}])
 def test_settings_that_mean_nothing(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        WebSocketAdapter({}, options)
+        read(WebSocketConfig, "websocket", options, {})

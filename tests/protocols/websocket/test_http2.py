@@ -14,6 +14,7 @@ from gateway.connection.channels import Channels
 from gateway.connection.client_connection import ClientConnection
 from gateway.guard.config import LimitsConfig
 from gateway.guard.throttle import Throttle
+from gateway.node.settings import read
 from gateway.observe.counters import CounterRegistry
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import STREAM_WINDOW_BYTES, EngineFactory
@@ -23,6 +24,7 @@ from protocols.mqtt.property import NONE
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
 from protocols.websocket.adapter import WebSocketAdapter
+from protocols.websocket.config import WebSocketConfig
 from tests.protocols.http2.peer import Client as Http2Client
 from tests.protocols.http2.peer import Notebooks, both_engines
 from tests.protocols.mqtt.stage import PEER, Broker
@@ -42,7 +44,7 @@ class Line:
         channels = Channels(self.figures)
         broker.handler.add(channels)
         channels.handler = broker.handler
-        adapter = WebSocketAdapter({"/mqtt": broker.adapter}, options)
+        adapter = WebSocketAdapter({"/mqtt": broker.adapter}, read(WebSocketConfig, "websocket", options, {}))
         self.server = Http2Connection(engine, [adapter, Notebooks()], PEER, broker.clock.monotonic_ns())
         self.session = ClientConnection("http", self)  # type: ignore[arg-type]
         self.client = Http2Client(self.server)

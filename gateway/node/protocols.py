@@ -1,0 +1,112 @@
+"""The protocols of a node: their declarations, found by entry points, and the adapters made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Final, final
+
+from domain.errors import ConfigError
+from domain.refusal import ReasonWords
+from gateway.node.config import Config
+from protocols.adapter import Adapter, DatagramAdapter, Setting
+from protocols.declaration import GROUP, LAST, Declaration, Listener
+from protocols.http2.application import ApplicationFactory
+from protocols.registry import Recogniser
+
+ADMIN: Final = Listener("admin", 8088, "/healthz /readyz /metrics", place=LAST + 1)
+"""The node's own port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """The adapters of one node, by the names of their protocols."""
+
+    streams: Mapping[str, Adapter]
+    datagrams: Mapping[str, DatagramAdapter]
+
+
+@final
+class Protocols:
+    """The declarations of a node's protocols, in the order of their ranks, and what follows from all of them together.
+
+    missing      entry point -> why it could not be loaded
+    listeners    by name, in the order in which they are shown
+    owners       datagram listener -> its protocol
+    recogniser   which protocol first bytes belong to
+    words        which reason a word means
+    """
+
+    def __init__(self, declarations: Iterable[Declaration], missing: Mapping[str, str]) -> None:
+        """Raises ConfigError when two protocols claim one name, one port's name, or one word for different reasons."""
+        self.declarations = sorted(declarations, key=lambda each: (each.rank, each.name))
+        self.missing = missing
+        owned = [(listener, each.name) for each in self.declarations for listener in each.listeners]
+        shown = sorted([*(listener for listener, _ in owned), ADMIN], key=lambda each: (each.place, each.name))
+        self.listeners = {listener.name: listener for listener in shown}
+        self.owners = {listener.name: name for listener, name in owned if listener.datagrams}
+        names = [each.name for each in self.declarations]
+        for name in (*names, *(listener.name for listener in shown)):
+            if names.count(name) > 1 or [listener.name for listener in shown].count(name) > 1:
+                raise ConfigError(f"two of the installed protocols claim the name {name!r}: uninstall one of them")
+        self.recogniser = Recogniser(self.declarations)
+        try:
+            self.words = ReasonWords(each.words for each in self.declarations)
+        except ValueError as error:
+            raise ConfigError(f"the installed protocols contradict each other: {error}") from error
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Listener -> default port, in the order in which they are shown."""
+        return {name: listener.port for name, listener in self.listeners.items()}
+
+    @property
+    def tables(self) -> dict[str, type]:
+        """Table of the configuration -> the class of its settings."""
+        return {each.name: each.settings for each in self.declarations}
+
+    def adapters(self, config: Config, setting: Setting) -> Adapters:
+        """Make everything. Raises ConfigError for a table that says what its protocol cannot mean."""
+        applications: list[ApplicationFactory] = []
+        carried: dict[str, Adapter] = {}
+        streams: dict[str, Adapter] = {}
+        datagrams: dict[str, DatagramAdapter] = {}
+        setting = dataclasses.replace(setting, applications=applications, carried=carried)
+        for each in self.declarations:
+            settings: object = config.part(each.settings, each.name)
+            if each.application is not None:
+                applications.append(each.application(setting, settings))
+            if each.datagram is not None:
+                datagrams[each.name] = each.datagram(setting, settings)
+            if each.stream is not None:
+                streams[each.name] = each.stream(setting, settings)
+                if each.path:
+                    carried[each.path] = streams[each.name]
+        return Adapters(streams, datagrams)
+
+    def taken(self, listener: Listener, streams: Mapping[str, Adapter]) -> dict[str, Adapter]:
+        """Recognised protocol -> the adapter that answers it on this stream port."""
+        found = {name: adapter for name, adapter in streams.items() if listener.takes is None or name in listener.takes}
+        found.update({name: found[other] for name, other in listener.stand_ins.items() if other in found})
+        return found
+
+    def labels(self, listener: Listener) -> dict[str, str]:
+        """Recognised protocol, or application on HTTP/2 -> what its connections on this port are counted under."""
+        found = {each.name: listener.label or each.label or each.name for each in self.declarations}
+        return found | {name: found[other] for name, other in listener.stand_ins.items()}
+
+
+@cache
+def installed() -> Protocols:
+    """Every protocol that an entry point names; one that cannot be imported is in `missing`. Raises ConfigError."""
+    found: list[Declaration] = []
+    missing: dict[str, str] = {}
+    for point in entry_points(group=GROUP):
+        try:
+            found.append(point.load())
+        except (ImportError, AttributeError) as error:
+            missing[point.name] = str(error)
+    return Protocols(found, missing)

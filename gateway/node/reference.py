@@ -1,0 +1,111 @@
+"""All settings of a node: what is in force where nothing was said, and a page for people made from the classes themselves.
+
+What a setting does is read from the docstring of its class: a line `name   what it does`, and lines that go on under it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from domain.storage_engine import GIVEN_FIELDS
+from gateway.guard.config import ProxyConfig
+from gateway.guard.proxies import Proxies
+from gateway.node.composition import access_of
+from gateway.node.config import SETTINGS, Config, Known, Port
+from gateway.node.settings import declared, wanted
+from gateway.node.storage import DEFAULT_ENGINE, ENGINE, HOT_BYTES, settings_of
+
+BY_MEMORY: Final = "by memory"
+ABOUT_ENGINE: Final = "entry point of `gateway.stores`; the other settings here are those of the engine, as shown for `log`"
+_FIELD: Final = re.compile(r"^    (\w+) {2,}(\S.*)$")
+_MORE: Final = re.compile(r"^     +(\S.*)$")
+
+HEAD: Final = """# Settings
+
+Printed by `headgate config reference`; edit the classes that declare the settings, not this page. A setting is given in a TOML
+file (`--config FILE` or `HEADGATE_CONFIG`), by an environment variable (`HEADGATE_MQTT_QOS_MAX` for `qos_max` of `[mqtt]`,
+`HEADGATE_PORTS_MQTT` for a port), or, where it is the node's own, by an option of `headgate up` (`--port-offset`); the later of
+these wins. `headgate config show` prints what is in force and where each value is from. Names end in their unit: `_s` seconds,
+`_ms` milliseconds, `_bytes`, `_per_s` a second, `_max` at most.
+"""
+
+
+def defaults(config: Config, parts: Known, hot_bytes: int) -> list[tuple[str, str, str]]:
+    """(setting, value, "default") of the tables' settings that nothing has been said about. Raises ConfigError."""
+    store = settings_of(config, hot_bytes)
+    rows = [] if ENGINE in config.table("store") else [(f"store.{ENGINE}", DEFAULT_ENGINE, "default")]
+    for table, kind in parts.tables.items():
+        given: object = store if table == "store" else config.part(kind, table)
+        for name in declared(type(given), GIVEN_FIELDS if table == "store" else ()):
+            if name not in config.table(table):
+                rows.append((f"{table}.{name}", text(getattr(given, name)), "default"))
+    Proxies(config.part(ProxyConfig, "proxy"))
+    access_of(config)
+    return rows
+
+
+def page(parts: Known) -> str:
+    """All settings as Markdown."""
+    tables = {"": Config, **parts.tables}
+    return "\n".join([HEAD, *(line for table, kind in tables.items() for line in _section(table, kind, parts.ports))])
+
+
+def explained(kind: type) -> dict[str, str]:
+    """Field -> what the docstring of its class says of it."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in (kind.__doc__ or "").splitlines():
+        begins, more = _FIELD.match(line), _MORE.match(line)
+        if begins:
+            name = begins.group(1)
+            found[name] = begins.group(2)
+        elif more and name:
+            found[name] += " " + more.group(1)
+        else:
+            name = ""
+    return found
+
+
+def text(value: object) -> str:
+    """A value as it is shown: lists and truth as TOML writes them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "unset"
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+def _section(table: str, kind: type, ports: Mapping[str, int]) -> Iterator[str]:
+    hints, words = declared(kind, GIVEN_FIELDS if table == "store" else ()), explained(kind)
+    names = SETTINGS if kind is Config else tuple(hints)
+    yield f"## `[{table}]`\n" if table else "## The node\n"
+    if not names:
+        yield "No settings.\n"
+        return
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    yield "| Setting | Default | Wanted | What it does |\n|---|---|---|---|"
+    if table == "store":
+        yield f"| `{ENGINE}` | `{DEFAULT_ENGINE}` | text | {ABOUT_ENGINE} |"
+    for name in names:
+        value = BY_MEMORY if name == HOT_BYTES else text(defaults[name]) or '""'
+        yield f"| `{name}` | {_cell(value)} | {wanted(hints[name])} | {_escaped(words[name])} |"
+    yield ""
+    if kind is Config:
+        yield "## `[ports]`\n"
+        yield "| Setting | Default | Wanted |\n|---|---|---|"
+        yield from (f"| `{name}` | `{port}` | {wanted(Port)}; 0: any free one |" for name, port in ports.items())
+        yield ""
+
+
+def _cell(value: str) -> str:
+    return value if value == BY_MEMORY else f"`{value}`"
+
+
+def _escaped(words: str) -> str:
+    return words.replace("|", "\\|")

@@ -1,0 +1,42 @@
+"""What CoAP's words for refusals and ends of connections mean (domain/refusal.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.errors import ErrorCode
+from domain.refusal import Ending, Reason
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "format-error": Ending.MALFORMED,
+    "requests": ErrorCode.OVERLOADED,
+    "duplicate-table": ErrorCode.OVERLOADED,
+    "challenged": ErrorCode.NOT_AUTHENTICATED,
+    "4.00": ErrorCode.ARGUMENT_ILLEGAL,
+    "4.01": ErrorCode.NOT_AUTHENTICATED,
+    "4.02": ErrorCode.PROPERTY_ILLEGAL,
+    "4.03": ErrorCode.NOT_ALLOWED,
+    "4.04": ErrorCode.MESSAGE_NOT_FOUND,
+    "4.05": ErrorCode.NOT_SUPPORTED,
+    "4.06": ErrorCode.MEDIA_TYPE,
+    "4.08": Ending.CUT_SHORT,
+    "4.09": ErrorCode.TYPE_CONFLICT,
+    "4.12": ErrorCode.ARGUMENT_ILLEGAL,
+    "4.13": ErrorCode.MESSAGE_TOO_LARGE,
+    "4.15": ErrorCode.MEDIA_TYPE,
+    "4.29": ErrorCode.RATE,
+    "5.00": ErrorCode.INTERNAL,
+    "5.01": ErrorCode.NOT_SUPPORTED,
+    "5.03": ErrorCode.OVERLOADED,
+    "5.04": ErrorCode.FLUSH_TIMEOUT,
+    "5.05": ErrorCode.NOT_SUPPORTED,
+    "5.08": ErrorCode.ARGUMENT_ILLEGAL,
+    # Dropped, and nobody is refused anything.
+    "duplicate": None,
+    "stray": None,
+    "ignored": None,
+    "unanswered": None,
+    "unsendable": None,
+    "no-message-id": None,
+}

@@ -1,0 +1,24 @@
+"""What HTTP's words for refusals and ends of connections mean (domain/refusal.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.errors import ErrorCode
+from domain.refusal import Ending, Reason
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "path-unknown": ErrorCode.NOT_SUPPORTED,
+    "method-not-allowed": ErrorCode.NOT_SUPPORTED,
+    "method-unknown": ErrorCode.NOT_SUPPORTED,
+    "version-unknown": ErrorCode.NOT_SUPPORTED,
+    "transfer-coding-unknown": ErrorCode.NOT_SUPPORTED,
+    "expectation-failed": ErrorCode.NOT_SUPPORTED,
+    "request-syntax": Ending.MALFORMED,
+    "head-too-large": ErrorCode.ARGUMENT_ILLEGAL,
+    "target-too-long": ErrorCode.ARGUMENT_ILLEGAL,
+    "request-timeout": Ending.FRAME_DEADLINE,
+    "value-not-found": ErrorCode.MESSAGE_NOT_FOUND,
+    **{f"refused-{status}": Ending.REQUEST_REFUSED for status in range(400, 600)},
+}

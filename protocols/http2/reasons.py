@@ -1,0 +1,13 @@
+"""What HTTP/2's words for refusals and ends of connections mean (domain/refusal.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.refusal import Ending, Reason
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "goaway": Ending.GOODBYE,
+    "ping-timeout": Ending.KEEP_ALIVE,
+}

@@ -1,0 +1,13 @@
+"""What WebSocket's words for refusals and ends of connections mean (domain/refusal.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain.refusal import Ending, Reason
+
+WORDS: Final[Mapping[str, Reason | None]] = {
+    "websocket-handshake": Ending.HANDSHAKE_DEADLINE,
+    "websocket-cut-short": Ending.CUT_SHORT,
+}
