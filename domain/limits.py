@@ -30,8 +30,8 @@ UNREAD_BYTES_MAX: Final = 64 * 1024 * 1024
 SMALL_ANSWER_BYTES: Final = 4_096
 """An answer of so many bytes is always given: what they cost is bounded by how many may be asked for at a time."""
 DELAY_MS_MAX: Final = 366 * 86_400 * 1000
-WAITERS_PER_KEY_MAX: Final = 1_024
-WAITERS_MAX: Final = 100_000
+LONG_POLLS_PER_KEY_MAX: Final = 1_024
+LONG_POLLS_MAX: Final = 100_000
 LEASES_PER_QUEUE_MAX: Final = 10_000
 TRANSACTIONS_OPEN_MAX: Final = 500_000
 TOPICS_MAX: Final = 1_000_000

@@ -26,8 +26,8 @@ RESUMED_REVIEW_NS: Final = 500 * MILLISECOND_NS
 USERS_PER_CONNECTION_MAX: Final = 64
 """Behind a proxy a connection may be that of many; beyond this the oldest are judged by their next request alone."""
 
-Judge = Callable[[ClientConnection, Command], Failure | None]
-"""Why a session may not have what it has asked for any more, None: it may."""
+RightsCheck = Callable[[ClientConnection, Command], Failure | None]
+"""Returns why a connection may no longer have what its command asks for, or None when it may."""
 
 
 @final
@@ -44,7 +44,7 @@ class AccessRevocation:
         clock: Clock,
         handler: Handler,
         subscriptions_of: Callable[[ClientConnection], Sequence[MqttSubscription]],
-        reviews: Sequence[Callable[[Judge], None]] = (),
+        reviews: Sequence[Callable[[RightsCheck], None]] = (),
     ) -> None:
         self._reviews = reviews
         self._access = access

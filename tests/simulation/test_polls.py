@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from domain import property as properties
-from domain.limits import SECOND_NS, WAITERS_PER_KEY_MAX
+from domain.limits import SECOND_NS, LONG_POLLS_PER_KEY_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
@@ -72,9 +72,9 @@ def test_so_many_polls_of_a_group_may_wait_and_no_more_and_there_is_room_again_w
     """209, at once; a client comes back after a while of its own."""
     world, tool, sender = ready(132)
     most, late = Consumer(world, "most", GROUP, TOPIC), Consumer(world, "late", GROUP, TOPIC)
-    opaques = [most.post(codes.POP, ask(most, 15_000)) for _ in range(WAITERS_PER_KEY_MAX)]
+    opaques = [most.post(codes.POP, ask(most, 15_000)) for _ in range(LONG_POLLS_PER_KEY_MAX)]
     world.clock.run_for(500)
-    assert waiting(tool) == WAITERS_PER_KEY_MAX
+    assert waiting(tool) == LONG_POLLS_PER_KEY_MAX
     begun = world.clock.monotonic_ns()
     assert late.call(codes.POP, ask(late, 15_000)).code == codes.POLLING_FULL
     assert world.clock.monotonic_ns() - begun < SECOND_NS
@@ -85,7 +85,7 @@ def test_so_many_polls_of_a_group_may_wait_and_no_more_and_there_is_room_again_w
     opaque = late.post(codes.POP, ask(late, 15_000))
     world.clock.run_for(200)
     assert late.answer(opaque) is None
-    assert waiting(tool) == WAITERS_PER_KEY_MAX
+    assert waiting(tool) == LONG_POLLS_PER_KEY_MAX
     most.hang_up()
     world.clock.run_for(500)
     assert waiting(tool) == 1, "the polls of a client that has gone make room"

@@ -21,7 +21,7 @@ _MODES = "mode"
 
 
 class Modes:
-    """The verbs SetRequestMode, QueryRequestMode and ListModes. The mode is PULL where none was set.
+    """The verbs SetRequestMode, QueryRequestMode and ListRequestModes. The mode is PULL where none was set.
 
     Modes are stored durably, for topics of this node and of brokers that are registered with it.
     """

@@ -63,7 +63,7 @@ class LongPolls:
     """The long polls of one use case.
 
     Calls with the same key are served first come, first served, and only as long as an attempt succeeds: one message wakes
-    one member of a group, not all of them. At most WAITERS_PER_KEY_MAX calls a key and WAITERS_MAX in all are parked.
+    one member of a group, not all of them. At most LONG_POLLS_PER_KEY_MAX calls a key and LONG_POLLS_MAX in all are parked.
 
     wake_count   calls of `wake` and `wake_group` so far; a call compares two readings to learn whether it missed one
     """
@@ -81,7 +81,7 @@ class LongPolls:
     def park(self, key: Key, wait_ms: int, call: WaitingCall) -> LongPoll | None:
         """Park `call` for `wait_ms`, after which its `expire` is called. Returns None when too many calls are parked."""
         polls = self._by_key.get(key)
-        if self._count >= limits.WAITERS_MAX or (polls is not None and len(polls) >= limits.WAITERS_PER_KEY_MAX):
+        if self._count >= limits.LONG_POLLS_MAX or (polls is not None and len(polls) >= limits.LONG_POLLS_PER_KEY_MAX):
             return None
         if polls is None:
             polls = self._by_key[key] = deque()

@@ -31,7 +31,7 @@ POLLS_MAX: Final = 64
 
 @final
 class LitePolls:
-    """The polls that are parked, by group and client. At most POLLS_MAX a client, and WAITERS_MAX clients."""
+    """The polls that are parked, by group and client. At most POLLS_MAX a client, and LONG_POLLS_MAX clients."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class LitePolls:
     def park(self, poll: LitePoll) -> bool:
         """Park a poll. Returns False when too many polls of its client, or polls of too many clients, are parked."""
         polls = self._by_client.setdefault((poll.command.group, poll.command.client_id), [])
-        if len(polls) >= POLLS_MAX or len(self._by_client) > limits.WAITERS_MAX:
+        if len(polls) >= POLLS_MAX or len(self._by_client) > limits.LONG_POLLS_MAX:
             return False
         polls.append(poll)
         return True

@@ -107,6 +107,6 @@ def test_leaving_forgets_the_call() -> None:
 
 
 def test_the_number_of_long_polls_is_bounded() -> None:
-    long_polls, _, _, _ = parked(limits.WAITERS_PER_KEY_MAX)
+    long_polls, _, _, _ = parked(limits.LONG_POLLS_PER_KEY_MAX)
     assert long_polls.park(KEY, 1, Request("late", [], [])) is None
     assert long_polls.park(("g2", "t", -1), 1, Request("other", [], [])) is not None
