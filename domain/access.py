@@ -1,4 +1,4 @@
-"""Access: credentials and who judges them, users and policies (RocketMQ's ACL 2.0), and the commands that change these."""
+"""Access control: credentials, the authority that checks them, and users with their policies (RocketMQ's ACL 2.0)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPIC: Final = "Topic"
 GROUP: Final = "Group"
 
 EVERY: Final = "*"
-"""As the name of what is asked for: all of its kind at once."""
+"""As the name of a resource: all resources of its kind."""
 
 ALLOW: Final = "Allow"
 DENY: Final = "Deny"
@@ -37,14 +37,14 @@ DEFAULT: Final = "Default"
 
 
 class Password(NamedTuple):
-    """A user name and its password, or a token in the password's place."""
+    """A user name and its password, or a token in place of the password."""
 
     user: str
     secret: bytes
 
 
 class Signature(NamedTuple):
-    """RocketMQ's proof of a password: HMAC-SHA1 of `content` by it."""
+    """RocketMQ's signature of a request: `mac` is the HMAC-SHA1 of `content` with the user's password as the key."""
 
     user: str
     mac: bytes
@@ -52,7 +52,7 @@ class Signature(NamedTuple):
 
 
 class BearerToken(NamedTuple):
-    """A JSON Web Token (RFC 7519) in its compact form."""
+    """A JSON Web Token in its compact form (RFC 7519)."""
 
     text: str
 
@@ -61,41 +61,58 @@ Credentials = Password | Signature | BearerToken
 
 
 class Challenge(NamedTuple):
-    """What somebody has to answer next to prove who they are."""
+    """The next message of an authentication exchange to the client."""
 
     data: bytes
 
 
 class Authenticated(NamedTuple):
-    """Somebody has proven who they are; `data` is the authority's own proof, for them."""
+    """The successful end of an authentication exchange.
+
+    principal   who the client is
+    data        the last message of the exchange to the client
+    """
 
     principal: Principal
     data: bytes
 
 
 class AuthenticationExchange(Protocol):
-    """One authentication in several steps, on the server's side (SASL, RFC 4422). Ends with Authenticated or Failure."""
+    """One authentication in several steps, on the server's side (SASL, RFC 4422). Its end is Authenticated or Failure."""
 
     def respond(self, data: bytes) -> Challenge | Authenticated | Failure:
-        """Take what the other side says next. Failure: NOT_AUTHENTICATED."""
+        """Take the next message of the client. Failure: NOT_AUTHENTICATED."""
 
 
 class Authority(Protocol):
-    """Who judges credentials, for every adapter alike. Answers at once and never raises for what a peer sent."""
+    """Checks credentials, for every adapter alike. Answers at once and never raises, whatever the peer sent."""
 
     def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
-        """Who that is. Failure: NOT_AUTHENTICATED.
+        """The principal of a peer. Failure: NOT_AUTHENTICATED.
 
-        `credentials` None: none were given; then `certified` counts, the name in the peer's verified certificate, and without
-        one the peer is nobody in particular, which may be allowed. `host`: the peer's address.
+        credentials   None: the peer sent none
+        host          address of the peer, without port
+        certified     the name in the peer's verified certificate, "": it has none; counts only without credentials
+
+        A peer with neither is anonymous, which the configuration may allow.
         """
 
     def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
-        """A proof by `method`, as SASL names it; None: that is not offered. `entropy` makes what nobody may foresee."""
+        """Begin an exchange by a SASL mechanism; None: the mechanism is not offered.
+
+        method    name of the mechanism
+        host      address of the peer, without port
+        entropy   source of nonces
+        """
 
 
 class Need(NamedTuple):
-    """One thing that a command needs: any of `actions` on one resource, or on EVERY one of a kind."""
+    """One right that a command needs: any of `actions` on one resource.
+
+    kind      TOPIC, GROUP, CLUSTER or NAMESPACE
+    name      name of the resource, or EVERY
+    actions   one of them is enough
+    """
 
     kind: str
     name: str
@@ -104,7 +121,13 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One user. `password` is the secret that signatures are made with, so it is kept as it is."""
+    """One user.
+
+    name         its name
+    password     the password itself: signatures are made with it
+    privileged   True: a Super user, who may do everything
+    enabled      False: it cannot log in
+    """
 
     name: str
     password: str
@@ -114,12 +137,13 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """One entry of what a subject may do.
+    """One policy of a user.
 
-    resource   `*`, `Topic:name`, `Topic:pre*`, `Topic:*`; likewise Group, Cluster, Namespace
-    sources    addresses, `10.0.0.0/8`, `10.0.*.*`, `10.0.0.1-10.0.0.9`; empty: from everywhere
+    resource   `*`, `Topic:name`, `Topic:prefix*`, `Topic:*`; likewise Group, Cluster and Namespace
+    actions    of ACTIONS
     decision   ALLOW or DENY
-    default    True: counts only where no custom entry of the subject fits
+    sources    addresses: `10.0.0.0/8`, `10.0.*.*`, `10.0.0.1-10.0.0.9`; empty: any address
+    default    True: counts only where no custom policy of the user matches
     """
 
     resource: str
@@ -139,7 +163,12 @@ class Grant:
 
 @dataclass(slots=True)
 class CheckAccess(Command):
-    """May I? -> Done, or Refused. For what an adapter answers out of itself; never made where access is not controlled."""
+    """Check rights for an answer that an adapter gives itself -> Done. Not sent where access is not controlled.
+
+    needs   all of them must be granted
+
+    Errors: NOT_ALLOWED.
+    """
 
     ticket: object
     needs: Sequence[Need]
@@ -147,9 +176,9 @@ class CheckAccess(Command):
 
 @dataclass(slots=True)
 class Reauthenticate(Command):
-    """The connection's client has proven anew that it is this command's `principal` -> Done.
+    """The client of the connection has authenticated again, as this command's `principal` -> Done.
 
-    Refused NOT_ALLOWED when it was somebody else before. Never made where access is not controlled.
+    Not sent where access is not controlled. Errors: NOT_ALLOWED (it was another user before).
     """
 
     ticket: object

@@ -1,4 +1,4 @@
-"""Names and places: topics, groups, MQTT paths, host addresses. docs/ARCHITECTURE.md has the rules for people."""
+"""Names and addresses: topics, groups, MQTT paths, hosts. docs/ARCHITECTURE.md explains the rules of names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNSENDABLE_TOPICS: Final[frozenset[str]] = frozenset(
 _SYSTEM_FOLDED: Final[frozenset[str]] = frozenset(name.lower() for name in SYSTEM_TOPICS)
 PLAIN_MAX: Final = 1_024
 _PLAIN: Final[set[str]] = set()
-"""Names that turned out to be topics and none of the system's, at most PLAIN_MAX: both are asked of every message."""
+"""Names that are legal and not the system's, at most PLAIN_MAX of them: both are checked for every message."""
 
 
 _SYSTEM_GROUPS: Final[frozenset[str]] = frozenset(
@@ -47,7 +47,7 @@ _SYSTEM_GROUPS: Final[frozenset[str]] = frozenset(
 
 
 def is_system_topic(name: str) -> bool:
-    """True for names that belong to the system, in any case, `_REPLY_TOPIC` ones among them."""
+    """True for names of the system's topics, in any case, and for names that end in `_REPLY_TOPIC`."""
     if name in _PLAIN:
         return False
     folded = name.lower()
@@ -55,12 +55,12 @@ def is_system_topic(name: str) -> bool:
 
 
 def is_derived_topic(name: str) -> bool:
-    """True for a group's retry topic and dead-letter topic."""
+    """True for retry topics and dead-letter topics of groups."""
     return name.startswith((RETRY_PREFIX, DLQ_PREFIX))
 
 
 def is_topic(name: str) -> bool:
-    """True when `name` may name a topic: `[%|a-zA-Z0-9_-]`, 1 to 127 characters, to 255 for retry and dead-letter topics."""
+    """True for a legal topic name: `[%|a-zA-Z0-9_-]`, 1 to 127 characters; to 255 for retry and dead-letter topics."""
     if name in _PLAIN:
         return True
     most = limits.DERIVED_TOPIC_CHARS_MAX if is_derived_topic(name) else limits.TOPIC_CHARS_MAX
@@ -74,22 +74,22 @@ def is_topic(name: str) -> bool:
 
 
 def is_group(name: str) -> bool:
-    """True when `name` may name a consumer group: the same characters, 1 to 120."""
+    """True for a legal name of a consumer group: the characters of a topic name, 1 to 120."""
     return 0 < len(name) <= limits.GROUP_CHARS_MAX and _TOPIC.match(name) is not None
 
 
 def retry_topic(group: str) -> str:
-    """Where queue-level consumers' send-backs of `group` go."""
+    """The topic of messages that consumers of `group` send back."""
     return RETRY_PREFIX + group
 
 
 def pop_retry_topic(group: str, topic: str) -> str:
-    """Where a message goes that would hold the lease floor of `group` on `topic` too far back."""
+    """The topic of messages moved out of `topic` because they would hold the lease floor of `group` too far back."""
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 
 def retried_by_pop(retry_topic: str) -> list[tuple[str, str]]:
-    """(group, topic) pairs whose `pop_retry_topic` has this name: the name alone does not tell where the group ends."""
+    """The (group, topic) pairs whose `pop_retry_topic` has this name. There may be several: both names may contain `_`."""
     if not retry_topic.startswith(RETRY_PREFIX):
         return []
     name = retry_topic[len(RETRY_PREFIX) :]
@@ -97,15 +97,15 @@ def retried_by_pop(retry_topic: str) -> list[tuple[str, str]]:
 
 
 def dead_letter_topic(group: str) -> str:
-    """Where messages of `group` go when their attempts are used up."""
+    """The topic of messages of `group` whose delivery attempts are used up."""
     return DLQ_PREFIX + group
 
 
 def in_namespace(space: str, name: str) -> str:
-    """The stored form of a topic or group that a client names inside a namespace: `space%name`, behind a %RETRY% or %DLQ%.
+    """The stored form of a topic or group that a client names in a namespace: `space%name`, after a %RETRY% or %DLQ% prefix.
 
-    Names of the system are everybody's and stay, as do names that have the namespace already (RocketMQ's NamespaceUtil). ""
-    for a namespace that cannot be one: with a % in it, it could be mistaken for another.
+    Names of the system are the same in every namespace; a name that has the namespace already is unchanged (RocketMQ's
+    NamespaceUtil). "" for an illegal namespace: one with a % in it could be taken for another.
     """
     if not _NAMESPACE.match(space):
         return ""
@@ -116,14 +116,14 @@ def in_namespace(space: str, name: str) -> str:
 
 
 def out_of_namespace(space: str, name: str) -> str:
-    """The name by which a client inside `space` knows what is stored as `name`; unchanged when it is not of that namespace."""
+    """The name that a client in `space` knows for the stored `name`; unchanged when `name` is not in that namespace."""
     prefix, bare = _derived(name)
     own = f"{space}%"
     return prefix + bare[len(own) :] if bare.startswith(own) else name
 
 
 def _derived(name: str) -> tuple[str, str]:
-    """%RETRY% or %DLQ% or nothing, and what follows."""
+    """The prefix %RETRY% or %DLQ% or "", and the rest of the name."""
     for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if name.startswith(prefix):
             return prefix, name[len(prefix) :]
@@ -136,7 +136,7 @@ def is_system_group(name: str) -> bool:
 
 
 def topic_of_path(path: str) -> str:
-    """The domain topic in which MQTT path `path` is stored: its first level, else `mqtt_other`."""
+    """The topic that stores messages of an MQTT path: its first level where that is a topic name, else `mqtt_other`."""
     first, _, _ = path.partition("/")
     if _FIRST_LEVEL.match(first) is not None and not is_system_topic(first):
         return first
@@ -144,7 +144,7 @@ def topic_of_path(path: str) -> str:
 
 
 def is_path(path: str) -> bool:
-    """True when `path` is a legal MQTT topic name: 1 to 4,096 bytes, at most 128 levels, no wildcard, no U+0000."""
+    """True for a legal MQTT topic name: 1 to 4,096 bytes, at most 128 levels, no wildcard, no U+0000 (MQTT 5, 4.7)."""
     return (
         path != ""
         and "+" not in path
@@ -156,7 +156,7 @@ def is_path(path: str) -> bool:
 
 
 def host_bytes(host: str, port: int) -> bytes:
-    """`10.0.0.1`, 10911 -> 8 bytes; an IPv6 literal -> 20. Anything else counts as 127.0.0.1."""
+    """An address in bytes: `10.0.0.1`, 10911 -> 8 bytes, an IPv6 literal -> 20. Any other text counts as 127.0.0.1."""
     if ":" in host:
         return _v6(host.partition("%")[0]) + port.to_bytes(4, "big")
     parts = host.split(".")
@@ -185,12 +185,12 @@ def host_text(host: bytes) -> str:
 
 
 def offset_message_id(store_host: bytes, physical_offset: int) -> str:
-    """RocketMQ's offset message id: upper-case hex of store host and physical offset."""
+    """RocketMQ's offset message id: store host and physical offset in upper-case hexadecimal digits."""
     return (store_host + physical_offset.to_bytes(8, "big")).hex().upper()
 
 
 def physical_offset_of(message_id: str) -> int:
-    """The physical offset in an offset message id, or -1 when it is not one (32 or 56 hex digits)."""
+    """The physical offset in an offset message id of 32 or 56 hexadecimal digits, -1 for any other text."""
     if len(message_id) not in (32, 56):
         return -1
     try:

@@ -1,6 +1,6 @@
-"""Attributes of groups and topics that are more than text: which there are, and what they may be.
+"""Attributes of topics and groups that the gateway interprets, and their legal values.
 
-RocketMQ's SubscriptionGroupAttributes, TopicAttributes and AttributeUtil.
+RocketMQ's TopicAttributes, SubscriptionGroupAttributes and AttributeUtil.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from domain.errors import ErrorCode, Failure
 
 _LONG_MAX: Final = (1 << 63) - 1
 EXPIRATION: Final = "lite.topic.expiration"
-"""Of a topic: minutes without a message after which a lite topic goes; below 1: never."""
+"""Of a topic: minutes without a message after which a lite topic is deleted; below 1: never."""
 _MONTH_MINUTES: Final = 30 * 24 * 60
 BIND_TOPIC: Final = "lite.bind.topic"
 MODEL: Final = "lite.sub.model"
@@ -24,14 +24,14 @@ WILDCARD: Final = "lite.sub.wildcard"
 
 
 class AttributeType(NamedTuple):
-    """What a value may be: a whole number within bounds, one of some words, or with neither any text."""
+    """The legal values of an attribute: one of `words`, or a whole number from `low` to `high`, or with neither any text."""
 
     low: int = 0
     high: int = -1
     words: tuple[str, ...] = ()
 
     def fault(self, value: str) -> str:
-        """Why `value` cannot be one, "" when it can."""
+        """What is wrong with `value`, "" when it is legal."""
         if self.words:
             return "" if value in self.words else f"is none of {', '.join(self.words)}"
         if self.high < self.low:
@@ -54,20 +54,22 @@ GROUP: Final[Mapping[str, AttributeType]] = {
     EVENTS_MAX: AttributeType(10, _LONG_MAX),
     WILDCARD: AttributeType(),
 }
-"""Attributes of a group that are looked at here; others are kept as text."""
+"""Attributes of groups that the gateway interprets. Others are kept as text."""
 TOPIC: Final[Mapping[str, AttributeType]] = {
     EXPIRATION: AttributeType(-1, _MONTH_MINUTES),
     "reserve.time": AttributeType(-1, _LONG_MAX),
     "queue.type": AttributeType(words=("SimpleCQ", "BatchCQ")),
     "cleanup.policy": AttributeType(words=("DELETE",)),
 }
-"""Attributes that a topic may have, besides its type and its durability. There are no compacted topics: whoever asks for one
-is told so, rather than finding out when the log has grown. Batches are stored message by message whatever the queue type; the
-reserve time is kept as it is said, for RocketMQ's brokers hand it to a tiered store alone."""
+"""Attributes that a topic may have besides its type and its durability. Any other is refused.
+
+Compacted topics do not exist: `cleanup.policy` is DELETE. Batches are stored message by message whatever the queue type.
+The reserve time has no effect: RocketMQ's brokers use it for tiered storage only.
+"""
 
 
 def altered(known: Mapping[str, str], change: Mapping[str, str]) -> dict[str, str] | Failure:
-    """A group's attributes with `change` made: `key` or `+key` sets one, `-key` drops it. ARGUMENT_ILLEGAL."""
+    """The attributes of a group after `change`: `key` or `+key` sets one, `-key` drops it. Failure: ARGUMENT_ILLEGAL."""
     kept = dict(known)
     for key, value in change.items():
         name = key[1:] if key[:1] in ("+", "-") else key
@@ -82,7 +84,7 @@ def altered(known: Mapping[str, str], change: Mapping[str, str]) -> dict[str, st
 
 
 def unknown(names: Iterable[str]) -> Failure | None:
-    """The first of `names` that is no attribute of a topic: most likely one that is misspelt. ARGUMENT_ILLEGAL."""
+    """ARGUMENT_ILLEGAL for the first of `names` that is no attribute of a topic, None when all are."""
     for name in names:
         if name not in TOPIC:
             known = ", ".join(("message.type", "durability", *TOPIC))
@@ -91,7 +93,7 @@ def unknown(names: Iterable[str]) -> Failure | None:
 
 
 def faulty(attributes: Mapping[str, str]) -> Failure | None:
-    """Why a topic cannot have these attributes, None when it can."""
+    """ARGUMENT_ILLEGAL for the first attribute of a topic with an illegal value, None when all are legal."""
     for name, kind in TOPIC.items():
         if name in attributes:
             fault = kind.fault(attributes[name])
@@ -101,6 +103,6 @@ def faulty(attributes: Mapping[str, str]) -> Failure | None:
 
 
 def number(attributes: Mapping[str, str], name: str, absent: int) -> int:
-    """A whole number that has been checked when it was set."""
+    """An attribute as a whole number, `absent` when it is not set. Values were checked when they were set."""
     value = attributes.get(name, "")
     return int(value) if value.lstrip("-").isdigit() else absent

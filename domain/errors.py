@@ -1,11 +1,11 @@
 """Errors as values: a code, a retry hint, and facts.
 
-    Failure                 what a command or a port answers instead of its result: expected, never raised
-    GatewayError            raised only where a caller broke a contract or a person must act
+    Failure                 the answer of a command or a port in place of its result: expected, never raised
+    GatewayError            raised when a caller broke a contract, or a person has to act
       ConfigError           a setting, an option or a file that a person has to change
-      StoreError            the store cannot go on (disk failed, log corrupt in the middle)
+      StoreError            the store cannot go on (the disk failed, the log is corrupt in the middle)
 
-Every protocol maps `ErrorCode` to its own words in one table, `protocols/<name>/status.py`; a test asks that no row is missing.
+Every protocol maps `ErrorCode` to its own codes in one table, `protocols/<name>/status.py`; a test checks that it is complete.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 class RetryHint(enum.Enum):
-    """What a client should do about it."""
+    """Whether a client should repeat the request: never, later, or at another node."""
 
     NEVER = "never"
     LATER = "later"
@@ -23,7 +23,7 @@ class RetryHint(enum.Enum):
 
 
 class ErrorCode(enum.Enum):
-    """Every outcome that is not success. The value is the stable name that people and metrics see."""
+    """Every outcome that is not a success. The value is the stable name in answers and metrics."""
 
     TOPIC_NOT_FOUND = "topic-not-found"
     TOPIC_ILLEGAL = "topic-illegal"
@@ -75,10 +75,12 @@ _LATER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One refusal: a code, and a sentence for a person that says what, where and what to do.
+    """One refusal.
 
-    word    a number of the protocol's own that a rule of access wants it said by, 0: what the protocol's table has
-    denied  True: no policy grants it to whoever asks; NOT_ALLOWED without it is nobody's to do
+    code     the error
+    text     a sentence for a person: what is wrong, where, and what to do
+    word     a protocol's own number for it, which an access rule chose; 0: the protocol's table decides
+    denied   with NOT_ALLOWED: True: the policies of the user do not grant it; False: nobody may do it
     """
 
     code: ErrorCode
@@ -88,14 +90,14 @@ class Failure:
 
     @property
     def retry(self) -> RetryHint:
-        """The hint that belongs to the code."""
+        """The retry hint of the code."""
         if self.code is ErrorCode.DRAINING:
             return RetryHint.ELSEWHERE
         return RetryHint.LATER if self.code in _LATER else RetryHint.NEVER
 
 
 class GatewayError(Exception):
-    """The root of all that Headgate raises."""
+    """The root of all exceptions that Headgate raises."""
 
 
 class ConfigError(GatewayError):

@@ -1,6 +1,6 @@
-"""Message expiry: after the instant in HG_EXPIRE_MS (epoch ms) a message is of no use to anybody who waits for it.
+"""Message expiry: the property HG_EXPIRE_MS holds the instant (epoch milliseconds) from which a message is not delivered.
 
-MQTT's message expiry, CoAP's and HTTP's `ttl_ms` and the CloudEvents attribute `expirytime` are all kept there.
+It stores MQTT's message expiry interval, `ttl_ms` of CoAP and HTTP, and the CloudEvents attribute `expirytime`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SMALL_BYTES: Final = 2_048
 
 
 def has_expired(data: bytes, wall_ms: int) -> bool:
-    """True when the record's HG_EXPIRE_MS is not after `wall_ms`. Never raises; what is no instant means never."""
+    """True when the record's HG_EXPIRE_MS is at or before `wall_ms`. Never raises; an illegal value means never."""
     # Properties come last. In a small record it is quicker to search the body too than to find out where it ends.
     start = Record(data).properties_at if len(data) > SMALL_BYTES else 0
     if data.find(HG_EXPIRE_MS_START, start) < 0:

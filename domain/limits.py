@@ -26,9 +26,9 @@ PULL_BYTES_MAX: Final = 4 * 1024 * 1024
 INVISIBLE_MS_MAX: Final = 12 * 3600 * 1000
 WAIT_MS_MAX: Final = 30_000
 UNREAD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Answers of one connection that its client has not read yet, beyond which no large one is added."""
+"""Answers of one connection that its client has not read yet. Above it, only answers up to SMALL_ANSWER_BYTES are added."""
 SMALL_ANSWER_BYTES: Final = 4_096
-"""An answer of so many bytes is always given: what they cost is bounded by how many may be asked for at a time."""
+"""An answer of at most this size is always added: the number of requests in progress bounds their sum."""
 DELAY_MS_MAX: Final = 366 * 86_400 * 1000
 LONG_POLLS_PER_KEY_MAX: Final = 1_024
 LONG_POLLS_MAX: Final = 100_000

@@ -1,8 +1,7 @@
-"""Lite topics: names under a topic of type LITE, each with an ordered queue of its own, subscribed one by one.
+"""Lite topics: names under a topic of type LITE. Each has an ordered queue of its own, and clients subscribe to each by name.
 
-RocketMQ's LiteUtil, LiteSubscriptionDTO, OffsetOption and the headers PopLiteMessage…, GetLite…Info. A lite queue is named
-`%LMQ%$parent$lite`, which no topic can be; by that name MessageStore reads it, settles in it and keeps positions on it, with
-queue id 0.
+RocketMQ's LiteUtil, LiteSubscriptionDTO, OffsetOption and PopLiteMessageRequestHeader. A lite queue is named
+`%LMQ%$parent$lite`, which no topic can be. Under that name, with queue id 0, it is read, leased from and has positions.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ PREFIX: Final = "%LMQ%$"
 SEPARATOR: Final = "$"
 NAME_CHARS_MAX: Final = 64
 MARKS: Final = (properties.INNER_MULTI_DISPATCH, properties.INNER_MULTI_QUEUE_OFFSET)
-"""Properties of a stored message that is in a lite queue: its name, and the offset there."""
+"""Properties that the gateway sets on a message in a lite queue: the name of the queue, and the offset there."""
 CLIENT_QUOTA: Final = 2_000
-"""Lite topics that one client may subscribe to where its group says nothing."""
+"""Lite topics that one client may subscribe to, unless its group has an attribute for that."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 Done = Callable[[None | Failure], None]
 
 
 def is_name(lite: str) -> bool:
-    """True when `lite` may name a lite topic: `[A-Za-z0-9_-]`, 1 to 64 characters."""
+    """True for a legal name of a lite topic: `[A-Za-z0-9_-]`, 1 to 64 characters."""
     return _NAME.match(lite) is not None
 
 
@@ -42,29 +41,35 @@ def queue_name(parent: str, lite: str) -> str:
 
 
 def split(name: str) -> tuple[str, str]:
-    """A lite queue's name -> (parent, lite); two empty texts for what is none."""
+    """The name of a lite queue -> (parent, lite); ("", "") for any other name."""
     parent, separator, lite = name[len(PREFIX) :].partition(SEPARATOR)
     return (parent, lite) if separator and parent and name.startswith(PREFIX) else ("", "")
 
 
 def topic_of(name: str) -> str:
-    """The topic that a queue's name belongs to: a lite queue's parent, any other name itself."""
+    """The topic of a queue by its name: the parent of a lite queue, any other name itself."""
     return split(name)[0] if name.startswith(PREFIX) else name
 
 
 def name_in(stored: bytes) -> str:
-    """The lite topic of a message with these properties, "" for one without."""
+    """The lite topic in stored properties, "" when there is none."""
     return properties.find(stored, properties.LITE_TOPIC_START).decode("utf-8", "replace")
 
 
 def offset_in(stored: bytes) -> int:
-    """The offset in its lite queue of a message with these properties, -1 for one that is in none."""
+    """The offset in its lite queue of a message with these properties, -1 when it is in none."""
     digits = properties.find(stored, properties.INNER_MULTI_QUEUE_OFFSET_START)
     return int(digits) if digits.isdigit() else -1
 
 
 class LiteAction(enum.Enum):
-    """What a subscription command changes."""
+    """What SyncSubscription does.
+
+    PARTIAL_ADD      add names, and move the group's positions in them when `start` says so
+    PARTIAL_REMOVE   remove names
+    COMPLETE_ADD     replace all names; the client is alive
+    COMPLETE_REMOVE  remove the client
+    """
 
     PARTIAL_ADD = "PARTIAL_ADD"
     PARTIAL_REMOVE = "PARTIAL_REMOVE"
@@ -73,7 +78,15 @@ class LiteAction(enum.Enum):
 
 
 class OffsetOptionType(enum.Enum):
-    """What `OffsetOption.value` is: nothing (LAST, MIN, MAX), an offset, a number of messages (TAIL), an epoch millisecond."""
+    """How a group begins in a lite queue.
+
+    LAST     at its position
+    MIN      at the first message
+    MAX      at the end
+    OFFSET   at offset `value`
+    TAIL     `value` messages before the end
+    TIME     at the first message stored at or after `value`
+    """
 
     LAST = "LAST"
     MIN = "MIN"
@@ -85,7 +98,11 @@ class OffsetOptionType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetOption:
-    """Where a group goes on in a lite queue. LAST leaves its position as it is; TIME is in epoch milliseconds."""
+    """Where a group begins in a lite queue (RocketMQ's OffsetOption).
+
+    kind    what `value` is
+    value   an offset, a number of messages or epoch milliseconds; 0 for the other kinds
+    """
 
     kind: OffsetOptionType
     value: int = 0
@@ -93,11 +110,12 @@ class OffsetOption:
 
 @dataclass(slots=True)
 class SyncSubscription(Command):
-    """Change what a client of `group` hears of `topic` -> Done.
+    """Change the lite topics of `topic` that a client of `group` subscribes to -> Done (RocketMQ code 200071).
 
-    PARTIAL_ADD adds names and may move the group's positions in them (`start`), PARTIAL_REMOVE takes names away, COMPLETE_ADD
-    replaces all of them and says that the client lives, COMPLETE_REMOVE ends everything of the client.
-    Refused TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, QUOTA, RATE.
+    names   lite topics, for all actions but COMPLETE_REMOVE
+    start   with PARTIAL_ADD: where the group begins in them; None: at its position
+
+    Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, QUOTA, RATE.
     """
 
     ticket: object
@@ -111,10 +129,16 @@ class SyncSubscription(Command):
 
 @dataclass(slots=True)
 class ReceiveLite(Command):
-    """Lease up to `limit` messages of what the client has subscribed to -> Received; an empty one when `wait_ms` ran out.
+    """Lease messages of the client's lite topics -> Received, which is empty when `wait_ms` has passed (RocketMQ code 200070).
 
-    A lite topic is handed out in order: nothing of it while an earlier message is not settled, except to the same `attempt_id`.
-    All receipts have one pop time, queue id 0, and the offset in the lite queue.
+    limit         messages at most, 1 to 32
+    invisible_ms  length of the leases, above 0 and at most 12 hours
+    wait_ms       hold the request until a message can be leased, at most this long; 0: answer at once
+    attempt_id    one attempt of the client: a repeated request with it gets the messages of the first one; "": none
+
+    A lite topic is delivered in order: none of its messages while an earlier one is not settled. All have one pop time,
+    queue id 0 and the offset in the lite queue.
+    Errors: TOPIC_NOT_FOUND, GROUP_NOT_FOUND, NOT_ALLOWED, ARGUMENT_ILLEGAL, POLLING_FULL.
     """
 
     ticket: object
@@ -129,7 +153,12 @@ class ReceiveLite(Command):
 
 @dataclass(slots=True)
 class SuspendLite(Command):
-    """Make a lease on a message of a lite topic end `invisible_ms` from now; the delivery was no attempt -> Extended."""
+    """Make the lease on a message of a lite topic end `invisible_ms` from now, without counting an attempt -> Extended.
+
+    invisible_ms   0 to 12 hours
+
+    Errors: ARGUMENT_ILLEGAL, and those of Extend.
+    """
 
     ticket: object
     group: str
@@ -141,7 +170,7 @@ class SuspendLite(Command):
 
 @dataclass(slots=True)
 class LiteTaken(Event):
-    """Unasked (ticket None): the client `client_id` no longer has `lite`, because another has taken it."""
+    """The client no longer has `lite`: another client of its group, which consumes exclusively, took it. Ticket None."""
 
     ticket: object
     client_id: str
@@ -151,7 +180,12 @@ class LiteTaken(Event):
 
 @dataclass(slots=True)
 class LiteLeaseResult:
-    """What a lease of lite queues got. `looked`: how many of the queues, from the first on, were looked at."""
+    """The messages that a lease of lite queues was given.
+
+    messages   in order
+    pop_ms     pop time of the leases, epoch milliseconds
+    looked     how many of the queues were read, from the first on
+    """
 
     messages: list[Leased]
     pop_ms: int
@@ -159,17 +193,17 @@ class LiteLeaseResult:
 
 
 class LiteListener(Protocol):
-    """Told by the store, on the loop's thread, after the fact."""
+    """Called by the store, on the loop's thread, after the change."""
 
     def lite_arrived(self, parent: str, lite: str) -> None:
-        """There is a new message in a lite queue."""
+        """A lite queue has a new message."""
 
     def lite_freed(self, group: str, parent: str, lite: str) -> None:
-        """What `group` had of a lite queue is settled, or has ended: more of it can be leased."""
+        """Leases of `group` on a lite queue were settled or have ended: it can lease more."""
 
 
 class LiteQueues(Protocol):
-    """Lite queues where they differ from others. Everything else is MessageStore with the queue's name as the topic."""
+    """What lite queues have that other queues have not. Everything else goes by the queue's name as a topic."""
 
     def listen(self, listener: LiteListener) -> None:
         """Add a listener."""
@@ -184,25 +218,25 @@ class LiteQueues(Protocol):
         attempt_id: str,
         done: Callable[[LiteLeaseResult | Failure], None],
     ) -> None:
-        """Lease in order from lite topics, one after the other, until `limit` is reached."""
+        """Lease in order from lite topics, one after the other, `limit` messages at most."""
 
     def uncount(self, group: str, name: str, offset: int) -> None:
-        """Take back that the lease on an offset was an attempt."""
+        """Do not count the last delivery of an offset as an attempt."""
 
     def names(self, parent: str) -> Iterator[str]:
-        """Lite topics of a topic that have a queue, as they are now."""
+        """Lite topics of a topic that have a queue now."""
 
     def count(self, parent: str) -> int:
-        """How many there are; "" counts those of all topics."""
+        """Number of lite queues of a topic; "": of all topics."""
 
     def positions(self) -> int:
-        """Positions of groups in the whole store, those in other queues too."""
+        """Positions of groups in the whole store, in other queues too."""
 
     def newest_ms(self, parent: str, lite: str) -> int:
-        """Store time of the newest message, 0 when there is none."""
+        """Store time of the newest message, epoch milliseconds; 0: there is none."""
 
     def time_at(self, parent: str, lite: str, offset: int) -> int:
-        """Store time of one message, 0 when there is none."""
+        """Store time of one message, epoch milliseconds; 0: there is none."""
 
     def drop(self, parent: str, names: Sequence[str], groups: Sequence[str], done: Done) -> None:
-        """Forget lite topics, with what `groups` have of them. One that has been written to in this moment stays."""
+        """Delete lite topics and the positions and leases of `groups` on them. A lite topic that is being written to stays."""

@@ -1,4 +1,4 @@
-"""A message on its way in, before the log has it; and where the log put it."""
+"""A message before it is stored, and the place where the log stored it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ LOCAL_HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
 class Message:
     """One message as a sender gave it.
 
-    topic            domain topic
-    queue_id         the queue asked for, or ANY_QUEUE: the gateway places it (by SHARDING_KEY when there is one)
-    body             bytes as received; compressed when sys_flag says so; never re-encoded
-    properties       stored form (domain.property); holds UNIQ_KEY once the gateway has accepted it
-    message_id       the value of UNIQ_KEY; "" until known: the gateway then mints one and adds the property
-    born_ms          the sender's wall clock, milliseconds; born_host 4 or 16 address bytes and 4 of port
-    sys_flag         compression; SYS_PREPARED: a half message, which nobody sees until its transaction commits
-    retain           RETAIN_SET also makes it the latest value of its path, RETAIN_DELETE also removes that value
+    topic            the topic
+    body             bytes as received, compressed when `sys_flag` says so, never re-encoded
+    properties       in stored form (domain.property); they hold UNIQ_KEY once the gateway has accepted the message
+    queue_id         the queue, or ANY_QUEUE: the gateway chooses it, by the property __SHARDINGKEY when there is one
+    message_id       value of UNIQ_KEY; "": the gateway makes an id and adds the property
+    sys_flag         compression and transaction bits (SYS_…); SYS_PREPARED: a half message, hidden until it is committed
+    flag             of the sender, not interpreted
+    born_ms          the sender's time, epoch milliseconds
+    born_host        the sender's address: 4 or 16 bytes, then 4 of port
+    reconsume_times  redeliveries so far
+    prepared_offset  offset of the half message, 0 outside transactions
+    retain           RETAIN_SET: also store it as the latest value of its path; RETAIN_DELETE: also remove that value
     """
 
     __slots__ = (
@@ -70,9 +74,16 @@ class Message:
 
 @final
 class Placed:
-    """Where one message went. Offsets are final; whether it may be acknowledged is told by when this value is handed out.
+    """Where the log stored one message. The caller may acknowledge the message when it gets this value.
 
-    A half message and one with a delay tell where they are kept. `recall_handle`: domain.recall, "" when it cannot be recalled.
+    A half message and a delayed message tell where they wait.
+
+    queue_id         the queue
+    queue_offset     offset in the queue
+    physical_offset  byte offset in the log
+    store_ms         store time, epoch milliseconds
+    message_id       value of UNIQ_KEY
+    recall_handle    recalls a delayed message (domain.recall), "": it cannot be recalled
     """
 
     __slots__ = ("message_id", "physical_offset", "queue_id", "queue_offset", "recall_handle", "store_ms")

@@ -1,4 +1,4 @@
-"""Who asks for something: the name that every protocol's credentials come down to."""
+"""The principal: the user that a protocol's credentials belong to."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from domain.errors import Failure
 
 @final
 class Principal:
-    """One user at one address, as an Authority found it to be.
+    """One authenticated user at one address.
 
-    user         the name that policies and rules know it by
-    host         its source address, without port
-    privileged   a Super user: everything is allowed
-    registered   True: it has proven a password of a user that is kept, and ends with that user and with that password
-    proof        what it was proven by, known to the authority: with that it ends
-    expires_ms   epoch millisecond at which its token ends, 0: never
-    epoch        the state of users and policies that this and `verdicts` were made from
-    verdicts     decisions already made, bounded by whoever makes them
+    user         its name, which policies and rules use
+    host         its address, without port
+    privileged   True: a Super user, who may do everything
+    registered   True: it authenticated with a password of the user table, and is valid as long as that user and password are
+    proof        the authority's record of the credentials; the principal is valid as long as it is
+    expires_ms   end of its token, epoch milliseconds; 0: never
+    epoch        version of users and policies that `verdicts` were made with
+    verdicts     cached decisions, bounded by the code that makes them
     """
 
     __slots__ = ("epoch", "expires_ms", "host", "privileged", "proof", "registered", "user", "verdicts")
@@ -44,4 +44,4 @@ class Principal:
 
 
 GATEWAY: Final = Principal("", "", True)
-"""The gateway itself: what an adapter does on its own account to keep a promise that it has made already."""
+"""The gateway itself: for commands by which an adapter fulfils a promise that it has made already."""

@@ -1,7 +1,9 @@
-"""Message properties as they are stored: `key U+0001 value U+0002` repeated, UTF-8 (RocketMQ's MessageDecoder).
+"""Properties of messages: their names, and their stored form `name U+0001 value U+0002`, repeated, in UTF-8.
 
-The encoded bytes are the working form: a message crosses the gateway without its properties ever becoming a dictionary.
-Keys and values never hold U+0001 or U+0002, and an empty value is the same as an absent key.
+This is RocketMQ's form (MessageDecoder). Code works on these bytes: a message passes the gateway without a dictionary of its
+properties. Names and values never contain U+0001 or U+0002, and an empty value is the same as an absent property.
+
+Every name is written here once. `X` is the name as text, `X_START` the bytes that an entry of property X begins with.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ RESERVED_PREFIXES: Final = (HG_PREFIX, CE_PREFIX, "__RMQ.TRANSIENT.")
 
 
 def start_of(key: str) -> bytes:
-    """How an entry of property `key` begins in the stored form: its name in UTF-8, then U+0001."""
+    """The bytes that an entry of property `key` begins with: its name in UTF-8, then U+0001."""
     return key.encode() + b"\x01"
 
 
@@ -136,17 +138,17 @@ CE_BYTES: Final = CE_PREFIX.encode()
 
 
 def is_reserved(key: str) -> bool:
-    """True when no client may set `key` as a user property."""
+    """True when clients cannot set `key` as a user property."""
     return key in RESERVED or key.startswith(RESERVED_PREFIXES)
 
 
 def is_storable(key: str, value: str) -> bool:
-    """True when the pair can be written in the stored form without loss."""
+    """True when the pair can be stored without loss."""
     return key != "" and value != "" and "\x01" not in key and "\x02" not in key and "\x01" not in value and "\x02" not in value
 
 
 def entry(key: str, value: str) -> bytes:
-    """One encoded pair. The caller has checked it with `is_storable`."""
+    """One entry. The caller has checked the pair with `is_storable`."""
     return f"{key}\x01{value}\x02".encode()
 
 
@@ -161,7 +163,7 @@ def encode(pairs: Iterable[tuple[str, str]]) -> bytes:
 
 
 def decode(properties: bytes) -> dict[str, str]:
-    """Stored form -> dictionary; the last of equal keys wins, malformed pieces are skipped, bad UTF-8 is replaced."""
+    """Stored form -> dictionary. The last of equal names wins, malformed entries are skipped, bad UTF-8 is replaced."""
     out: dict[str, str] = {}
     for piece in properties.split(b"\x02"):
         at = piece.find(b"\x01")
@@ -171,7 +173,7 @@ def decode(properties: bytes) -> dict[str, str]:
 
 
 def find(properties: bytes, start: bytes) -> bytes:
-    """The value of the entry that begins with `start` (see `start_of`), or b"" when it is absent. No dictionary is built."""
+    """The value of the entry that begins with `start` (see `start_of`), b"" when it is absent. Builds no dictionary."""
     size = len(start)
     at = properties.find(start)
     while at > 0 and properties[at - 1] != 2:
@@ -183,12 +185,12 @@ def find(properties: bytes, start: bytes) -> bytes:
 
 
 def text(properties: bytes, key: str) -> str:
-    """The value of `key` as text, or "" when it is absent."""
+    """The value of `key` as text, "" when it is absent."""
     return find(properties, start_of(key)).decode("utf-8", "replace")
 
 
 def without(properties: bytes, keys: Iterable[str]) -> bytes:
-    """The same properties less `keys`, order kept."""
+    """The properties without `keys`, in the same order."""
     gone = {key.encode() for key in keys}
     out: list[bytes] = []
     for piece in properties.split(b"\x02"):
@@ -200,7 +202,7 @@ def without(properties: bytes, keys: Iterable[str]) -> bytes:
 
 
 def with_values(properties: bytes, values: Mapping[str, str]) -> bytes:
-    """The same properties with `values` set, each replacing what stood under its key."""
+    """The properties with `values` set; each replaces the entry of the same name."""
     kept = without(properties, values.keys())
     if kept and not kept.endswith(b"\x02"):
         kept += b"\x02"
@@ -212,7 +214,7 @@ _RESERVED_PREFIX_BYTES: Final = tuple([prefix.encode() for prefix in RESERVED_PR
 
 
 def user(properties: bytes) -> dict[str, str]:
-    """What the sender's application set: the decoded properties less the reserved names. The one reading for all adapters."""
+    """What the application of the sender set: the decoded properties without reserved names, for all adapters alike."""
     out: dict[str, str] = {}
     for piece in properties.split(b"\x02"):
         at = piece.find(b"\x01")
@@ -228,7 +230,7 @@ _DELAY_STARTS: Final = (DELAY_START, TIMER_DELIVER_MS_START, TIMER_DELAY_SEC_STA
 
 
 def message_type(properties: bytes) -> str:
-    """What the stored properties make of a message, first that fits (RocketMQ's TopicMessageType).
+    """The type of a message by its properties, the first that fits (RocketMQ's TopicMessageType).
 
     TRANSACTION, DELAY, FIFO, PRIORITY, LITE, else NORMAL.
     """

@@ -1,6 +1,6 @@
-"""The handle by which a message that is not due yet can be taken back (RocketMQ's RecallMessageHandle, version 1).
+"""The handle that recalls a delayed message (RocketMQ's RecallMessageHandle, version 1).
 
-URL-safe Base64 of: v1 topic brokerName deliverMs messageId
+URL-safe Base64 of `v1 topic brokerName deliverMs messageId`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ HANDLE_CHARS_MAX: Final = 4_096
 
 
 class RecallHandle(NamedTuple):
-    """What a handle says: `due_ms` is the epoch millisecond of delivery."""
+    """The fields of a handle.
+
+    topic        the topic
+    broker       name of the broker that stores the message
+    due_ms       time of delivery, epoch milliseconds
+    message_id   value of UNIQ_KEY
+    """
 
     topic: str
     broker: str
@@ -23,12 +29,12 @@ class RecallHandle(NamedTuple):
 
 
 def handle(topic: str, broker: str, due_ms: int, message_id: str) -> str:
-    """The handle's text."""
+    """The text of a handle."""
     return base64.urlsafe_b64encode(f"{VERSION} {topic} {broker} {due_ms} {message_id}".encode()).decode()
 
 
 def parse(text: str) -> RecallHandle | None:
-    """The parts of a handle, None when it is none. Missing padding is forgiven."""
+    """Text -> handle, None when it is none. Padding may be missing."""
     if len(text) > HANDLE_CHARS_MAX:
         return None
     try:

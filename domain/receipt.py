@@ -1,8 +1,8 @@
-"""The receipt of one lease, in exactly Apache RocketMQ's form, so that any gateway can settle what another delivered.
+"""The receipt of one lease, in exactly Apache RocketMQ's form, so that any gateway can settle what another one delivered.
 
     startOffset popTime invisibleTime reviveQueueId retryFlag brokerName queueId queueOffset [commitLogOffset]
 
-(group, queue, queue offset, pop time) names one lease: pop time strictly rises per (group, queue).
+(group, queue, queue offset, pop time) identifies a lease: the pop time rises strictly per (group, queue).
 """
 
 from __future__ import annotations
@@ -17,7 +17,18 @@ ORDERED_REVIVE_QUEUE: Final = 999
 
 @final
 class Receipt:
-    """One lease. Times are epoch milliseconds (`pop_ms`) and milliseconds (`invisible_ms`)."""
+    """One lease.
+
+    start_offset     first offset of the receive that leased it
+    pop_ms           time of the lease, epoch milliseconds
+    invisible_ms     length of the lease
+    revive_queue     queue of RocketMQ's revive topic; ORDERED_REVIVE_QUEUE for ordered leases
+    retry            RETRY_NONE: the message is of the topic; RETRY_V1, RETRY_V2: of the group's retry topic
+    broker           name of the broker that leased it
+    queue_id         the queue
+    queue_offset     offset in the queue
+    physical_offset  byte offset in the log, -1: unknown
+    """
 
     __slots__ = (
         "broker", "invisible_ms", "physical_offset", "pop_ms", "queue_id", "queue_offset", "retry", "revive_queue",
@@ -56,7 +67,7 @@ class Receipt:
 
 
 def parse(text: str) -> Receipt | None:
-    """Wire form -> Receipt; None when it is not one (8 or 9 fields, decimal numbers of at most 19 digits)."""
+    """Wire form -> Receipt, None for anything but 8 or 9 fields with decimal numbers of at most 19 digits."""
     parts = text.split(" ")
     if len(parts) not in (8, 9):
         return None

@@ -27,7 +27,7 @@ _SHORT = struct.Struct(">h")
 
 
 def encode(message: Message, queue_offset: int, physical_offset: int, store_ms: int, store_host: bytes) -> bytes:
-    """A placed message -> its record. `message.queue_id` is the final queue; properties are at most 32,767 bytes."""
+    """A placed message -> its record. `message.queue_id` is final; properties have at most 32,767 bytes."""
     body = message.body
     topic = message.topic.encode()
     properties = message.properties
@@ -70,13 +70,13 @@ def _reconsume_at(data: bytes) -> int:
 
 
 def with_reconsume_times(data: bytes, times: int) -> bytes:
-    """The same record with RECONSUMETIMES patched: redelivery in place (docs/ARCHITECTURE.md, one group, one ledger)."""
+    """The record with RECONSUMETIMES replaced, for a redelivery (docs/ARCHITECTURE.md, one group, one ledger)."""
     at = _reconsume_at(data)
     return b"".join((data[:at], _INT.pack(times), data[at + 4 :]))
 
 
 def with_properties(data: bytes, properties: bytes) -> bytes:
-    """The same record with other properties (at most 32,767 bytes)."""
+    """The record with other properties, of at most 32,767 bytes."""
     record = Record(data)
     cut = record.properties_at - 2
     head = _INT.pack(cut + 2 + len(properties))
@@ -84,7 +84,7 @@ def with_properties(data: bytes, properties: bytes) -> bytes:
 
 
 def renamed(data: bytes, topic: str, properties: bytes) -> bytes:
-    """The same record under another topic (1 to 255 characters), with other properties (at most 32,767 bytes)."""
+    """The record under another topic (1 to 255 characters) and with other properties (at most 32,767 bytes)."""
     record = Record(data)
     name = topic.encode()
     wide = len(name) > 127
@@ -95,7 +95,7 @@ def renamed(data: bytes, topic: str, properties: bytes) -> bytes:
 
 
 def check(data: bytes) -> bool:
-    """True when `data` is one whole, consistent record whose body matches its CRC. Never raises."""
+    """True when `data` is one whole record whose lengths agree and whose body matches its CRC. Never raises."""
     size = len(data)
     if size < 91 or int.from_bytes(data[0:4], "big") != size:
         return False
@@ -119,7 +119,14 @@ def check(data: bytes) -> bool:
 
 @final
 class Record:
-    """A read-only view of one record's bytes. The bytes come from the log (trusted) or have passed `check`."""
+    """A read-only view of one record. Its bytes come from the log, which is trusted, or have passed `check`.
+
+    data            the bytes of the record
+    body_at         where the body begins
+    topic_at        where the topic with its length begins
+    properties_at   where the properties begin
+    wide            True: the length of the topic has two bytes (version 2)
+    """
 
     __slots__ = ("body_at", "data", "properties_at", "topic_at", "wide")
 
@@ -134,72 +141,72 @@ class Record:
 
     @property
     def body(self) -> bytes:
-        """Body bytes as stored (still compressed when `sys_flag` says so)."""
+        """The body as stored, compressed when `sys_flag` says so."""
         return self.data[self.body_at : self.topic_at]
 
     @property
     def topic(self) -> str:
-        """Domain topic."""
+        """The topic."""
         return self.data[self.topic_at + (2 if self.wide else 1) : self.properties_at - 2].decode()
 
     @property
     def properties(self) -> bytes:
-        """Properties in stored form; see domain.property."""
+        """The properties in stored form (domain.property)."""
         return self.data[self.properties_at :]
 
     @property
     def queue_id(self) -> int:
-        """Queue id."""
+        """The queue id."""
         return int.from_bytes(self.data[12:16], "big")
 
     @property
     def flag(self) -> int:
-        """The sender's own flag."""
+        """The sender's flag."""
         return int.from_bytes(self.data[16:20], "big", signed=True)
 
     @property
     def queue_offset(self) -> int:
-        """Offset in its queue."""
+        """The offset in the queue."""
         return int.from_bytes(self.data[20:28], "big")
 
     @property
     def physical_offset(self) -> int:
-        """Byte offset in the log."""
+        """The byte offset in the log."""
         return int.from_bytes(self.data[28:36], "big")
 
     @property
     def sys_flag(self) -> int:
-        """Compression, transaction and host-family bits."""
+        """Bits for compression, transaction, and the length of the host addresses."""
         return int.from_bytes(self.data[36:40], "big")
 
     @property
     def born_ms(self) -> int:
-        """The sender's wall clock, ms."""
+        """The sender's time, epoch milliseconds."""
         return int.from_bytes(self.data[40:48], "big")
 
     @property
     def born_host(self) -> bytes:
-        """4 or 16 address bytes, then 4 of port."""
+        """The sender's address: 4 or 16 bytes, then 4 of port."""
         return self.data[48 : 68 if self.data[39] & 0x10 else 56]
 
     @property
     def store_ms(self) -> int:
-        """The store's wall clock at append, ms."""
+        """The store time, epoch milliseconds."""
         at = 68 if self.data[39] & 0x10 else 56
         return int.from_bytes(self.data[at : at + 8], "big")
 
     @property
     def store_host(self) -> bytes:
-        """4 or 16 address bytes, then 4 of port."""
+        """The broker's address: 4 or 16 bytes, then 4 of port."""
         at = 76 if self.data[39] & 0x10 else 64
         return self.data[at : at + (20 if self.data[39] & 0x20 else 8)]
 
     @property
     def reconsume_times(self) -> int:
-        """How often it was delivered before."""
+        """Redeliveries so far."""
         return int.from_bytes(self.data[self.body_at - 16 : self.body_at - 12], "big")
 
     @property
     def prepared_offset(self) -> int:
-        """Offset of the half message, 0 outside transactions."""
+        """The offset of the half message, 0 outside transactions."""
         return int.from_bytes(self.data[self.body_at - 12 : self.body_at - 4], "big")

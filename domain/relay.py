@@ -1,7 +1,7 @@
-"""Questions that the gateway passes on to a client, over the client's own connection, and what the client says to them.
+"""Questions of tools that the gateway relays to a client over the client's own connection, and the client's answers.
 
-somebody -- Ask* command --> gateway -- Inquiry (ticket None) --> the client's connection
-somebody <-- its answer ---- gateway <-- ClientAnswered ---------- the client's connection
+tool -- QueryRunningInfo, … --> gateway -- Inquiry (ticket None) --> connection of the client
+tool <-- RunningInfo, … ------- gateway <-- ClientAnswered --------- connection of the client
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from domain.message import Message
 
 @dataclass(slots=True)
 class SendReply(Command):
-    """The reply to a request: handed to the client named in REPLY_TO_CLIENT, and stored -> Sent.
+    """Give a reply to the client named in its property REPLY_TO_CLIENT, and store it -> Sent (RocketMQ codes 324, 325).
 
-    MESSAGE_ILLEGAL without that property, TOPIC_NOT_FOUND. CLIENT_UNKNOWN when the client is not there, does not answer or does
-    not want it: then nothing is stored.
+    wait   False: the client expects no answer, none is given
+
+    Errors: MESSAGE_ILLEGAL (without that property), TOPIC_NOT_FOUND, OVERLOADED, CLIENT_UNKNOWN (it is not connected, does
+    not answer or refuses the reply: nothing is stored).
     """
 
     ticket: object
@@ -29,13 +31,13 @@ class SendReply(Command):
 
 @dataclass(slots=True)
 class Inquiry(Event):
-    """Unasked (ticket None): a question to the client on this connection, to be answered by ClientAnswered with its `serial`.
+    """A question to a client of this connection; ticket None. The client answers with ClientAnswered.
 
-    serial      identifies the question among those of the gateway
-    client_id   the client that is asked
-    about       the question itself
+    serial      identifies the question
+    client_id   the client
+    about       the question
 
-    An adapter whose protocol cannot ask it ignores it; the question then ends by its time-out.
+    An adapter whose protocol has no such question ignores it; the question then ends by its time-out.
     """
 
     ticket: None
@@ -46,7 +48,10 @@ class Inquiry(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunningInfoRequest:
-    """Answered with the JSON of RunningInfo."""
+    """The client answers with the JSON of RunningInfo.
+
+    stacks   True: with the stacks of its threads
+    """
 
     group: str
     stacks: bool
@@ -54,7 +59,7 @@ class RunningInfoRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionRequest:
-    """Consume `record` outside of all order -> the JSON of Consumption."""
+    """The client consumes `record` at once and answers with the JSON of ConsumptionResult."""
 
     group: str
     record: bytes
@@ -63,7 +68,7 @@ class ConsumptionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PositionsRequest:
-    """Answered with the queues of `topic` that the client consumes, as in Positions."""
+    """The client answers with the queues of `topic` that it consumes, as in ClientPositions."""
 
     group: str
     topic: str
@@ -71,7 +76,10 @@ class PositionsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDelivery:
-    """The reply to a request of the client: answered with b"" when it has taken it."""
+    """The reply to a request of the client, which answers with b"" when it has taken it.
+
+    store_ms   time of the reply, epoch milliseconds
+    """
 
     message: Message
     store_ms: int
@@ -79,7 +87,11 @@ class ReplyDelivery:
 
 @dataclass(slots=True)
 class ClientAnswered(Command):
-    """What a client says to an Inquiry. No answer. One whose question has ended, or was put to somebody else, is let go."""
+    """A client's answer to an Inquiry. No answer. Ignored when the question has ended.
+
+    serial   of the Inquiry
+    answer   as the question says, or the client's refusal
+    """
 
     serial: int
     answer: bytes | list[tuple[str, str, int, int]] | Failure
@@ -87,9 +99,10 @@ class ClientAnswered(Command):
 
 @dataclass(slots=True)
 class PositionsMoved(Event):
-    """Unasked (ticket None): somebody has set positions of the client's group on a topic; it is to go on from there.
+    """Positions of the client's group on a topic were set; the client has to go on from there. Ticket None.
 
-    `offsets`: (queue id, offset). `timestamp_ms`: the time that was asked for, -1 the end.
+    timestamp_ms   the time that the command named, epoch milliseconds; -1: the end
+    offsets        (queue id, offset)
     """
 
     ticket: None

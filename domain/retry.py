@@ -1,4 +1,4 @@
-"""How long a message waits before its next delivery: the retry policy of a consumer group (RocketMQ's GroupRetryPolicy)."""
+"""The retry policy of a consumer group: how long a message waits before its next delivery (RocketMQ's GroupRetryPolicy)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 CUSTOMIZED: Final = "CUSTOMIZED"
 EXPONENTIAL: Final = "EXPONENTIAL"
 STEPS_MAX: Final = 128
-"""Steps that a customized policy may list."""
+"""Steps of a customized policy at most."""
 DELAY_MS_MAX: Final = 366 * 86_400 * 1000
 EXPONENT_MAX: Final = 32
 
@@ -17,15 +17,19 @@ STEPS_MS: Final = (
     1_200_000, 1_800_000, 3_600_000, 7_200_000,
 )  # fmt: skip
 SKIPPED: Final = 2
-"""Of a customized list the server begins with the third step (CustomizedRetryPolicy)."""
+"""Redeliveries begin with the third step of a customized policy (CustomizedRetryPolicy)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Delays by how often a message was redelivered. All times in milliseconds.
+    """Delays by the number of redeliveries so far, in milliseconds.
 
-    kind   CUSTOMIZED: `steps_ms`, the last one for ever
-           EXPONENTIAL: `initial_ms` * `multiplier` ** times, at most `max_ms`
+    kind         CUSTOMIZED: the delays are `steps_ms`, the last one for all further redeliveries
+                 EXPONENTIAL: the delay is `initial_ms` * `multiplier` ** redeliveries, at most `max_ms`
+    steps_ms     delays, at most STEPS_MAX
+    initial_ms   the first delay
+    max_ms       the longest delay
+    multiplier   from one delay to the next
     """
 
     kind: str = CUSTOMIZED
@@ -35,7 +39,7 @@ class RetryPolicy:
     multiplier: int = 2
 
     def delay_ms(self, times: int) -> int:
-        """The delay before redelivery `times` + 1 (0: the first one)."""
+        """The delay before redelivery `times` + 1; `times` is 0 before the first one."""
         times = max(times, 0)
         if self.kind == EXPONENTIAL:
             most: int = self.initial_ms * self.multiplier ** min(times, EXPONENT_MAX)

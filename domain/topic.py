@@ -1,4 +1,4 @@
-"""Topics and consumer groups as configuration."""
+"""Configuration of topics and consumer groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ PERM_READ_WRITE: Final = 6
 
 
 class Durability(enum.Enum):
-    """What a positive answer promises. Only `PAGE` and `FLUSHED` exist on a single node."""
+    """What an acknowledgement promises. Replication would add more; a single node has these two.
+
+    PAGE      the message is in the operating system's page cache
+    FLUSHED   the message is on the disk (fdatasync)
+    """
 
     PAGE = "page"
     FLUSHED = "flushed"
 
     @property
     def survives(self) -> str:
-        """In words for a person."""
+        """What a message survives at this durability, in words."""
         return "kill -9 of the server" if self is Durability.PAGE else "kill -9 and power loss"
 
 
@@ -29,9 +33,18 @@ class Durability(enum.Enum):
 class Topic:
     """One topic.
 
-    type            NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY, LITE or MIXED (RocketMQ's message.type)
-    retention_ms    0: the store's default; retention_bytes 0: no bound of its own
-    created_ms      wall clock; 0 for topics that the node makes at start
+    name             its name
+    read_queues      queues that consumers read
+    write_queues     queues that producers write
+    perm             PERM_READ, PERM_WRITE or both
+    type             NORMAL, FIFO, DELAY, TRANSACTION, PRIORITY, LITE or MIXED (RocketMQ's message.type)
+    durability       of its messages when they are acknowledged
+    retention_ms     age at which messages are deleted; 0: the store's default
+    retention_bytes  size above which the oldest messages are deleted; 0: no bound
+    order            kept for clients
+    sys_flag         kept for clients
+    attributes       further attributes as text (domain.attribute)
+    created_ms       epoch milliseconds; 0: created by the node at its start
     """
 
     name: str
@@ -49,16 +62,24 @@ class Topic:
 
 
 PRIORITY_FACTOR: Final = "priority.factor"
-"""Attribute of a group: of a hundred receives from a PRIORITY topic, how many look at the highest first. 100 if absent."""
+"""Attribute of a group: receives of a hundred from a PRIORITY topic that read the highest priority first. Default: 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One consumer group. `retry_max` redeliveries after the first delivery, then the dead-letter topic.
+    """One consumer group.
 
-    notify         its members are told at once when others come and go; else they find out by themselves
-    retry          how long a message that was not handled waits
-    retry_queues   of its retry topic, when that is made; 0: what queue-level consumers send back is dropped
+    name              its name
+    orderly           True: messages of an ordering key are delivered in order
+    consume_enable    False: the group may not consume
+    consume_from_min  kept for clients
+    broadcast_enable  False: its members may not consume in model BROADCASTING
+    retry_max         redeliveries after the first delivery, before the dead-letter topic
+    retry_queues      queues of its retry topic when that is created; 0: messages that consumers send back are dropped
+    attributes        further attributes as text (domain.attribute)
+    created_ms        epoch milliseconds
+    retry             how long a message waits before its next delivery
+    notify            True: members are told when the members of the group change
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Transactions and recall: messages that are stored and not yet to be seen, and what decides over them.
+"""Transactions and recall: messages that are stored but not visible yet, and the commands that decide over them.
 
-A half message is a Send whose message has SYS_PREPARED (and TRAN_MSG=true among its properties): nobody sees it until
-EndTransaction commits it. One that stays undecided is asked about by CheckTransaction, at one producer of its group.
+A half message is sent with SYS_PREPARED and the property TRAN_MSG=true. It is visible when EndTransaction commits it. While it
+is undecided, CheckTransaction asks a producer of its group about it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ UNKNOWN: Final = "UNKNOWN"
 
 @dataclass(slots=True)
 class EndTransaction(Command):
-    """Decide over a half message -> Done, durably. MESSAGE_NOT_FOUND, NOT_ALLOWED when it is another group's.
+    """Commit or roll back a half message -> Done, durably (RocketMQ code 37).
 
-    message_id   its UNIQ_KEY, which is the transaction id
-    outcome      COMMIT, ROLLBACK, or UNKNOWN: it stays open and is asked about again
-    offset       the half's queue offset and `position` its physical one, as Sent told them; -1 for who knows only the id
-    wait         False: no answer expected
+    group        the producer group
+    message_id   UNIQ_KEY of the half message, which is the transaction id
+    outcome      COMMIT, ROLLBACK, or UNKNOWN: it stays undecided and is checked again
+    offset       queue offset of the half message, as Sent told it; -1: unknown
+    position     physical offset of the half message, as Sent told it; -1: unknown
+    wait         False: the client expects no answer, none is given
 
-    Deciding twice in the same way is success, in the other way MESSAGE_NOT_FOUND as long as the node remembers.
+    Repeating a decision is a success. Errors: NOT_ALLOWED (another group's), MESSAGE_NOT_FOUND (unknown, or decided otherwise).
     """
 
     ticket: object
@@ -42,9 +44,11 @@ class EndTransaction(Command):
 
 @dataclass(slots=True)
 class ResumeTransaction(Command):
-    """Make a half message anew of one that nobody decided over and that was put away -> Done, durably: it is asked about again.
+    """Send a half message again that was given up undecided -> Done, durably (RocketMQ code 323). It is checked again.
 
-    `position` is the record's in UNDECIDED_TOPIC, where it stays. MESSAGE_NOT_FOUND, TOPIC_NOT_FOUND.
+    position   physical offset of its record in UNDECIDED_TOPIC; the record stays there
+
+    Errors: MESSAGE_NOT_FOUND, TOPIC_NOT_FOUND.
     """
 
     ticket: object
@@ -53,10 +57,12 @@ class ResumeTransaction(Command):
 
 @dataclass(slots=True)
 class RecallMessage(Command):
-    """Take back a message that is not due yet, by the handle that its Sent carried -> Recalled, durably.
+    """Cancel the delivery of a delayed message -> Recalled, durably (RocketMQ code 370).
 
-    ARGUMENT_ILLEGAL for what is no handle of this broker and topic, MESSAGE_NOT_FOUND when it is due, delivered or unknown.
-    Recalling again is success too, until retention has taken the record.
+    handle   from the Placed of its send (domain.recall)
+
+    Recalling again is a success until retention deletes the record. Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL (no handle of this
+    broker and topic), MESSAGE_NOT_FOUND (it is due, delivered or unknown).
     """
 
     ticket: object
@@ -74,10 +80,13 @@ class Recalled(Event):
 
 @dataclass(slots=True)
 class CheckTransaction(Event):
-    """Unasked (ticket None): the client's producer `group` is to say what became of a half message.
+    """Ask a producer of `group` for the outcome of a half message; ticket None (RocketMQ code 39).
 
-    `record` shows the message as it will be, in its own topic and queue, with the queue offset and the physical offset of the
-    half. The answer is an EndTransaction, or silence.
+    client_id    the producer
+    message_id   UNIQ_KEY of the half message
+    record       the message in its own topic and queue, with the queue offset and the physical offset of the half message
+
+    The client answers with EndTransaction, or not at all.
     """
 
     ticket: object
@@ -89,13 +98,13 @@ class CheckTransaction(Event):
 
 @dataclass(slots=True)
 class TransactionCheckPolicy:
-    """When producers are asked about what they left open. One object for the store: tools may change it, and it holds at once.
+    """When producers are asked about undecided half messages. Tools change the one object of the store; changes count at once.
 
-    timeout_ms    a half message is asked about first when it is this old, where it does not say otherwise itself
-    interval_ms   and then this often
-    count_max     as often as this at most; the next time it is put away
+    timeout_ms    age of a half message at its first check, unless the message sets its own
+    interval_ms   time between checks
+    count_max     checks at most; then the half message is given up and moved to UNDECIDED_TOPIC
 
-    Names of BrokerConfig: transactionTimeOut, transactionCheckInterval, transactionCheckMax.
+    RocketMQ's transactionTimeOut, transactionCheckInterval and transactionCheckMax (BrokerConfig).
     """
 
     timeout_ms: int = 6_000
@@ -104,17 +113,20 @@ class TransactionCheckPolicy:
 
 
 class TransactionListener(Protocol):
-    """Told by the store, on the loop's thread."""
+    """Called by the store, on the loop's thread."""
 
     def undecided(self, group: str, record: bytes, check: int) -> bool:
-        """A half message of producer `group` waits for a decision: ask somebody, for the `check`th time.
+        """Ask a producer of `group` about a half message, for the `check`th time; `record` as in CheckTransaction.
 
-        `record` as in CheckTransaction. False when nobody is there: it is asked again when `present` says that somebody is.
+        False: no producer is connected. The store asks again when `Transactions.present` reports one.
         """
 
 
 class Transactions(Protocol):
-    """Half messages, which `MessageStore.append` takes like any other (SYS_PREPARED): what becomes of them."""
+    """Decisions over half messages. `MessageLog.append` takes half messages like any other.
+
+    check_policy   when undecided half messages are checked
+    """
 
     check_policy: TransactionCheckPolicy
 
@@ -122,7 +134,7 @@ class Transactions(Protocol):
         """Add a listener."""
 
     def present(self, group: str) -> None:
-        """A producer of `group` has come, or has come again: ask it what nobody was there to be asked."""
+        """A producer of `group` has connected: check the half messages that could not be checked without one."""
 
     def end(
         self,
@@ -133,14 +145,14 @@ class Transactions(Protocol):
         commit: bool,
         done: Callable[[None | Failure], None] | None,
     ) -> None:
-        """Commit or roll back, durably before `done`; parameters and failures as in EndTransaction."""
+        """Commit or roll back, durably before `done`. Parameters and failures as in EndTransaction."""
 
     def topic(self, group: str, message_id: str, offset: int) -> str:
-        """The topic of the message that `end` would decide over, "" when there is none that is open."""
+        """The topic of the undecided half message that `end` would decide over, "" when there is none."""
 
 
 class Timers(Protocol):
-    """Messages that wait for their time."""
+    """Delayed messages."""
 
     def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
-        """Take one back, durably before `done`. MESSAGE_NOT_FOUND when none waits, or its time has come."""
+        """Cancel one, durably before `done`. Failure: MESSAGE_NOT_FOUND (unknown, or it is due)."""

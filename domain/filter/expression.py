@@ -1,4 +1,4 @@
-"""Expressions as clients send them, of either type, compiled once."""
+"""Filter expressions of both types, compiled once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT_CHARS_MAX: Final = 1_024
 
 @final
 class Expressions:
-    """Compiled filters by type and text: consumers send the same ones with every request. Bounded; the oldest goes first."""
+    """Compiled filters by type and text, as consumers repeat them in every request. Keeps KEPT_MAX and drops the oldest."""
 
     __slots__ = ("_kept",)
 
@@ -24,7 +24,7 @@ class Expressions:
         self._kept: dict[tuple[str, str], Filter | Failure | None] = {}
 
     def compile(self, kind: str, text: str) -> Filter | Failure | None:
-        """The filter of an expression of type TAG ("" too) or SQL92; None when everything matches. FILTER_ILLEGAL."""
+        """The filter of an expression of type TAG (also "") or SQL92; None: every message matches. Failure: FILTER_ILLEGAL."""
         key = (kind, text)
         kept = self._kept
         if key in kept:
@@ -38,7 +38,7 @@ class Expressions:
 
 
 def compiled(kind: str, text: str) -> Filter | Failure | None:
-    """As `Expressions.compile`, nothing kept."""
+    """As `Expressions.compile`, without keeping the filter."""
     if kind in ("", TAG):
         return tag.parse(text)
     if kind == SQL92:

@@ -1,4 +1,4 @@
-"""What the store and the use cases ask of a filter, whatever it was written in."""
+"""The interface of a filter, for the store and the use cases."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Protocol
 
 
 class Filter(Protocol):
-    """Which messages a consumer wants. Immutable; shared by all requests with the same expression."""
+    """Which messages a consumer wants. Immutable, and shared by all requests with the same expression."""
 
     @property
     def hashes(self) -> frozenset[int] | None:
-        """Tag hashes that a wanted message can have; None: the tag tells nothing, look at every message's properties."""
+        """Tag hashes of messages that can match; None: the properties of every message have to be read."""
 
     def matches(self, stored_properties: bytes) -> bool:
-        """True when the message with these properties (domain.property) is wanted. Never raises."""
+        """True when a message with these properties (domain.property) matches. Never raises."""

@@ -32,7 +32,7 @@ Made = TypeVar("Made", bound=Term)
 
 @final
 class Grammar:
-    """One expression being read. Every method raises ExpressionError."""
+    """The parser of one expression. Every method raises ExpressionError."""
 
     __slots__ = ("_at", "_depth", "_terms", "_tokens")
 

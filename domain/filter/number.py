@@ -12,7 +12,7 @@ _REAL = re.compile(rb"[\x00-\x20]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?
 
 
 def whole(text: bytes) -> int | None:
-    """A whole number of 64 bits; None when `text` is not one."""
+    """A whole number of 64 bits, None when `text` is none."""
     if len(text) <= 18 and text.isdigit():
         return int(text)
     found = _WHOLE.fullmatch(text)
@@ -25,6 +25,6 @@ def whole(text: bytes) -> int | None:
 
 
 def real(text: bytes) -> float | None:
-    """A floating-point number; None when `text` is not one."""
+    """A floating-point number, None when `text` is none."""
     found = _REAL.fullmatch(text)
     return None if found is None else float(found.group(1))

@@ -7,7 +7,7 @@ from domain import property as properties
 
 
 def is_filter(text: str) -> bool:
-    """True for a legal topic filter: `+` and `#` stand alone in a level, `#` only last; the size bounds of a path hold."""
+    """True for a legal topic filter: `+` and `#` alone in a level, `#` only in the last one, within a path's bounds."""
     if text == "" or "\x00" in text or len(text.encode("utf-8", "surrogatepass")) > limits.PATH_BYTES_MAX:
         return False
     levels = text.split("/")
@@ -23,7 +23,7 @@ def is_filter(text: str) -> bool:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """True when `path` matches the filter `pattern`. A leading wildcard never matches a path that begins with `$` (4.7.2)."""
+    """True when `path` matches the filter `pattern`. A leading wildcard matches no path that begins with `$` (4.7.2)."""
     if path.startswith("$") and pattern[:1] in ("+", "#"):
         return False
     wanted = pattern.split("/")
@@ -37,6 +37,6 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def path_of(topic: str, stored_properties: bytes) -> str:
-    """The path of a stored message: its `originMqttTopic`, else the bare domain topic."""
+    """The path of a stored message: its property `originMqttTopic`, else its topic."""
     origin = properties.find(stored_properties, properties.ORIGIN_MQTT_TOPIC_START)
     return origin.decode("utf-8", "replace") if origin else topic

@@ -1,7 +1,7 @@
 """SQL92 filters over message properties: `color = 'red' AND weight BETWEEN 5 AND 10` (RocketMQ's SqlFilter).
 
-Properties are text, and a missing one is null; a message is wanted when the whole expression is TRUE, so neither FALSE nor
-null nor what cannot be computed. The grammar stands in grammar.py, the meaning of each operator in term.py.
+Properties are text, an absent one is null. A message matches when the expression is TRUE: not when it is FALSE, null or cannot
+be computed. grammar.py has the grammar, term.py the operators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXPRESSION_CHARS_MAX: Final = 8_192
 
 @final
 class SqlFilter:
-    """A compiled expression. `hashes` is None: every message's properties have to be looked at."""
+    """A compiled expression. `hashes` is None: the properties of every message have to be read."""
 
     __slots__ = ("_condition", "hashes")
 
@@ -27,12 +27,12 @@ class SqlFilter:
         self.hashes: frozenset[int] | None = None
 
     def matches(self, stored_properties: bytes) -> bool:
-        """True when the expression is TRUE. Never raises, whatever the bytes are."""
+        """True when the expression is TRUE. Never raises, whatever the bytes."""
         return self._condition.evaluate(stored_properties) is True
 
 
 def parse(expression: str) -> SqlFilter | Failure:
-    """Compile an expression. FILTER_ILLEGAL, with what is wrong at which column, counted from 1."""
+    """Compile an expression. Failure: FILTER_ILLEGAL, with what is wrong and at which column, counted from 1."""
     if len(expression) > EXPRESSION_CHARS_MAX:
         text = f"a SQL92 filter has at most {EXPRESSION_CHARS_MAX} characters, this one has {len(expression)}"
         return Failure(ErrorCode.FILTER_ILLEGAL, text)

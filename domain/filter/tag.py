@@ -1,4 +1,4 @@
-"""Tag expressions: `*`, `A`, `A || B`. RocketMQ's FilterAPI; hashes are Java's String.hashCode over UTF-16 units."""
+"""Tag expressions: `*`, `A`, `A || B` (RocketMQ's FilterAPI). Hashes are Java's String.hashCode over UTF-16 units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tag_hash(tag: str) -> int:
 
 @final
 class TagFilter:
-    """A set of tags, compared as strings: hashes only narrow the search (a collision must not be delivered)."""
+    """A set of tags. Tags are compared as text; their hashes only narrow the search, since they can collide."""
 
     __slots__ = ("hashes", "tags")
 
@@ -31,12 +31,12 @@ class TagFilter:
         self.hashes = frozenset(tag_hash(tag) for tag in tags)
 
     def matches(self, stored_properties: bytes) -> bool:
-        """True when the message's tag is one of the set."""
+        """True when the tag of the message is in the set."""
         return properties.find(stored_properties, properties.TAGS_START) in self.tags
 
 
 def parse(expression: str) -> TagFilter | None:
-    """`A || B` -> a filter; None when everything matches (`*`, empty)."""
+    """`A || B` -> a filter; None when every message matches (`*`, empty)."""
     if expression.strip() in ("", "*"):
         return None
     tags = frozenset(part.strip() for part in expression.split("||") if part.strip())

@@ -1,7 +1,7 @@
-"""The expression tree of a SQL92 filter, and how it is evaluated over stored properties.
+"""The expression tree of a SQL92 filter, and its evaluation over stored properties.
 
-A term's value is text (UTF-8), a number, TRUE or FALSE, None for null, or FAULT. Null is what SQL92 makes of a missing
-property; FAULT is what cannot be computed, such as `a > 1` where a is "x": it ends the evaluation, and nothing matches.
+The value of a term is text (UTF-8), a number, TRUE, FALSE, None for null, or FAULT. An absent property is null. FAULT is the
+value of what cannot be computed, such as `a > 1` where a is "x": it ends the evaluation, and the message does not match.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from domain.property import find, start_of
 
 @final
 class Fault:
-    """The value of what cannot be computed."""
+    """The value of what cannot be computed; one object, FAULT."""
 
     __slots__ = ()
 
@@ -25,7 +25,10 @@ Value = bytes | int | float | bool | Fault | None
 
 
 class Term:
-    """Anything in an expression. `depth`: how many terms stand inside each other, itself included."""
+    """A node of the tree.
+
+    depth   number of terms inside each other, this one included
+    """
 
     __slots__ = ("depth",)
 
@@ -39,7 +42,10 @@ class Term:
 
 @final
 class Property(Term):
-    """A message property: text, or null when it is missing."""
+    """A property of the message: text, null when it is absent.
+
+    start   how its entry begins in the stored form
+    """
 
     __slots__ = ("start",)
 
@@ -69,7 +75,7 @@ class Constant(Term):
 
 @final
 class AlwaysNull(Term):
-    """What is always null: the negative of what is no number (properties are text)."""
+    """Null: the negative of a term that is no number (properties are text)."""
 
     __slots__ = ()
 
@@ -86,7 +92,7 @@ class Condition(Term):
 
 @final
 class PropertyCondition(Condition):
-    """A property alone where a condition is asked for: properties are never TRUE, so FALSE, or null when it is missing."""
+    """A property in place of a condition: FALSE, since a property is never TRUE; null when it is absent."""
 
     __slots__ = ("_start",)
 
@@ -101,7 +107,7 @@ class PropertyCondition(Condition):
 
 @final
 class Equality(Condition):
-    """`=`, and `<>` when negated. Null with a null operand."""
+    """`=`, and `<>` when negated. Null when an operand is null."""
 
     __slots__ = ("_left", "_negated", "_right")
 
@@ -112,7 +118,7 @@ class Equality(Condition):
         self._negated = negated
 
     def evaluate(self, stored: bytes) -> Value:
-        """Text with text by bytes; text with another type is converted to that type."""
+        """Compare text with text by bytes. Text beside another type is converted to that type; FAULT when it cannot be."""
         left = self._left.evaluate(stored)
         right = self._right.evaluate(stored)
         if left is FAULT or right is FAULT:
@@ -130,7 +136,7 @@ class Equality(Condition):
 
 
 def _converted(text: bytes, other: Value) -> int | float | bool | None:
-    """Text as the type of what it is compared with; None when it is not of that type."""
+    """Text as the type of the other operand, None when it is not of that type."""
     if isinstance(other, bool):
         return text.lower() == b"true"
     return whole(text) if isinstance(other, int) else real(text)
@@ -144,7 +150,7 @@ GREATER_EQUAL: Final = ">="
 
 @final
 class Comparison(Condition):
-    """`<`, `<=`, `>`, `>=` of numbers. Null with a null operand; two texts are compared as floating-point numbers."""
+    """`<`, `<=`, `>`, `>=` of numbers. Null when an operand is null. Two texts are compared as floating-point numbers."""
 
     __slots__ = ("_left", "_right", "_sign")
 
@@ -155,7 +161,7 @@ class Comparison(Condition):
         self._right = right
 
     def evaluate(self, stored: bytes) -> Value:
-        """TRUE, FALSE, null; FAULT when an operand is no number."""
+        """TRUE, FALSE or null; FAULT when an operand is no number."""
         left = self._left.evaluate(stored)
         right = self._right.evaluate(stored)
         if left is None or right is None:
@@ -176,7 +182,7 @@ class Comparison(Condition):
 
 @final
 class OneOf(Condition):
-    """`IN` and `NOT IN`. Null when the property is missing."""
+    """`IN` and `NOT IN`. Null when the property is absent."""
 
     __slots__ = ("_negated", "_start", "_texts")
 
@@ -199,7 +205,7 @@ ENDSWITH: Final = "ENDSWITH"
 
 @final
 class TextSearch(Condition):
-    """`CONTAINS`, `STARTSWITH`, `ENDSWITH` and their negations: all FALSE for what is no text, and for an empty search."""
+    """`CONTAINS`, `STARTSWITH`, `ENDSWITH`, or one negated. FALSE when an operand is no text or the search text empty."""
 
     __slots__ = ("_negated", "_place", "_search", "_term")
 
@@ -227,7 +233,7 @@ class TextSearch(Condition):
 
 @final
 class IsNull(Condition):
-    """`IS NULL`, `IS NOT NULL`. Never null itself."""
+    """`IS NULL` and `IS NOT NULL`. Never null."""
 
     __slots__ = ("_negated", "_term")
 
@@ -253,14 +259,14 @@ class Not(Condition):
         self._term = term
 
     def evaluate(self, stored: bytes) -> Value:
-        """The other one of TRUE and FALSE."""
+        """The opposite of TRUE or FALSE."""
         value = self._term.evaluate(stored)
         return not value if isinstance(value, bool) else value
 
 
 @final
 class And(Condition):
-    """`AND`: FALSE when one is FALSE, else null when one is null. What stands behind a FALSE is not evaluated."""
+    """`AND`: FALSE when a term is FALSE, else null when one is null. Terms behind a FALSE are not evaluated."""
 
     __slots__ = ("_terms",)
 
@@ -282,7 +288,7 @@ class And(Condition):
 
 @final
 class Or(Condition):
-    """`OR`: TRUE when one is TRUE, else null when one is null. What stands behind a TRUE is not evaluated."""
+    """`OR`: TRUE when a term is TRUE, else null when one is null. Terms behind a TRUE are not evaluated."""
 
     __slots__ = ("_terms",)
 

@@ -1,4 +1,4 @@
-"""Words of a SQL92 filter: names, keywords, literals and signs, each with its column."""
+"""Tokens of a SQL92 filter: names, keywords, literals and signs, each with its column."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, and at which column (from 1). Raised and caught within this package."""
+    """What is wrong with an expression, and at which column, counted from 1. Raised and caught within domain/filter."""
 
     def __init__(self, column: int, text: str) -> None:
         super().__init__(text)
@@ -38,7 +38,12 @@ class ExpressionError(Exception):
 
 @final
 class FilterToken:
-    """One word. `text` is a keyword in upper case, a string literal without its quotes, anything else as written."""
+    """One token.
+
+    kind     NAME, KEYWORD, TEXT, WHOLE, REAL, SIGN or END
+    text     a keyword in upper case, a string without its quotes, any other token as written
+    column   where it begins, counted from 1
+    """
 
     __slots__ = ("column", "kind", "text")
 
@@ -48,14 +53,14 @@ class FilterToken:
         self.column = column
 
     def said(self) -> str:
-        """How an error speaks of it."""
+        """The token as an error text names it."""
         if self.kind == END:
             return "the end"
         return f"the string '{self.text[:40]}'" if self.kind == TEXT else self.text[:40]
 
 
 def tokens(expression: str) -> list[FilterToken]:
-    """An expression -> its words, the last one of kind END. Raises ExpressionError."""
+    """An expression -> its tokens, the last one of kind END. Raises ExpressionError."""
     out: list[FilterToken] = []
     at = 0
     while True:

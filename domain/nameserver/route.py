@@ -1,4 +1,4 @@
-"""Where topics are: brokers, their queues, and the name server's commands and events about them."""
+"""Routes of topics: brokers and queues, and the commands and events of the name server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from domain.event import Event
 MASTER_ID: Final = 0
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 OWN_NAMESPACE: Final = "NAMESRV_CONFIG"
-"""Keys that are the name server's own configuration, changed while it runs."""
+"""Namespace of the name server's own settings, which can be changed while it runs."""
 ORDER_KEY: Final = "orderMessageEnable"
-"""In OWN_NAMESPACE: "false" keeps the order of topics' queues out of their routes."""
+"""In OWN_NAMESPACE: "false" leaves the order configuration of topics out of their routes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
-    """How new a broker's topic configuration is (RocketMQ's DataVersion). Compared for equality; `state` also by size."""
+    """Version of a broker's topic configuration (RocketMQ's DataVersion). Versions are compared for equality.
+
+    state         counts configurations, higher is newer
+    timestamp_ms  epoch milliseconds of the last change
+    counter       counts changes
+    """
 
     state: int = 0
     timestamp_ms: int = 0
@@ -39,7 +44,14 @@ class TopicQueues:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddresses:
-    """One broker: broker id -> `host:port`, "" for the node that answers; id 0 is its master."""
+    """The addresses of one broker.
+
+    cluster        its cluster
+    broker         its name
+    addresses      broker id -> `host:port`, "": this node; id 0 is the master
+    zone           where it is, "" when unknown
+    acting_master  True: a slave may act as master
+    """
 
     cluster: str
     broker: str
@@ -50,9 +62,18 @@ class BrokerAddresses:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker says when it registers. `topics` None: nothing that counts as configuration was sent.
+    """What a broker registers.
 
-    lease_ms    how long the registration holds without another word
+    cluster        its cluster
+    broker         its name
+    broker_id      0: the master
+    address        `host:port` for clients
+    ha_address     `host:port` for replication, "": none
+    lease_ms       how long the registration is valid without a renewal
+    zone           where it is, "" when unknown
+    acting_master  True: a slave may act as master
+    version        of its topic configuration
+    topics         topic -> queues; None: the request had no topic configuration
     """
 
     cluster: str
@@ -69,7 +90,7 @@ class Registration:
 
 @dataclass(slots=True)
 class QueryRoute(Command):
-    """Brokers and queues of a topic -> RouteFound; Refused TOPIC_NOT_FOUND when no living broker has it."""
+    """Brokers and queues of a topic -> RouteFound (RocketMQ code 105). Errors: TOPIC_NOT_FOUND (no live broker has it)."""
 
     ticket: object
     topic: str
@@ -77,7 +98,10 @@ class QueryRoute(Command):
 
 @dataclass(slots=True)
 class RouteFound(Event):
-    """A route: never without a broker. `order`: the topic's order configuration, "" when it has none."""
+    """The route of a topic, with at least one broker.
+
+    order   order configuration of the topic, "": none
+    """
 
     ticket: object
     queues: list[TopicQueues]
@@ -87,14 +111,14 @@ class RouteFound(Event):
 
 @dataclass(slots=True)
 class QueryCluster(Command):
-    """All living brokers -> ClusterFound."""
+    """All live brokers -> ClusterFound (RocketMQ code 106)."""
 
     ticket: object
 
 
 @dataclass(slots=True)
 class ClusterFound(Event):
-    """All living brokers, by name."""
+    """All live brokers, by name."""
 
     ticket: object
     brokers: list[BrokerAddresses]
@@ -102,7 +126,10 @@ class ClusterFound(Event):
 
 @dataclass(slots=True)
 class ListRoutes(Command):
-    """Names of all topics that some broker has; of one cluster unless it is "" -> RouteNames."""
+    """Topics that some broker has -> RouteNames.
+
+    cluster   only of brokers of this cluster; "": of all brokers
+    """
 
     ticket: object
     cluster: str = ""
@@ -118,7 +145,10 @@ class RouteNames(Event):
 
 @dataclass(slots=True)
 class DropRoute(Command):
-    """Forget which brokers of a cluster ("" all) have a topic; the topic itself stays where it is -> Done."""
+    """Remove the route of a topic -> Done. The brokers keep the topic.
+
+    cluster   only for brokers of this cluster; "": for all brokers
+    """
 
     ticket: object
     topic: str
@@ -127,7 +157,10 @@ class DropRoute(Command):
 
 @dataclass(slots=True)
 class RegisterBroker(Command):
-    """A broker outside this node registers or renews -> BrokerRegistered; Refused NOT_ALLOWED."""
+    """Register a broker outside this node, or renew its registration -> BrokerRegistered (RocketMQ code 103).
+
+    Errors: NOT_ALLOWED, QUOTA (too many brokers).
+    """
 
     ticket: object
     registration: Registration
@@ -135,7 +168,12 @@ class RegisterBroker(Command):
 
 @dataclass(slots=True)
 class BrokerRegistered(Event):
-    """The master's addresses, for one that is not the master; `order`: the order configuration of all topics."""
+    """The broker is registered.
+
+    master      address of its master, "" for a master
+    ha_address  replication address of its master
+    order       topic -> order configuration
+    """
 
     ticket: object
     master: str
@@ -145,7 +183,7 @@ class BrokerRegistered(Event):
 
 @dataclass(slots=True)
 class UnregisterBroker(Command):
-    """A broker takes its leave -> Done."""
+    """Remove a broker -> Done (RocketMQ code 104)."""
 
     ticket: object
     cluster: str
@@ -156,7 +194,10 @@ class UnregisterBroker(Command):
 
 @dataclass(slots=True)
 class RenewBroker(Command):
-    """A broker lives; `version`: its configuration, None when it did not say -> BrokerRenewed."""
+    """Renew the lease of a broker -> BrokerRenewed.
+
+    version   of its topic configuration; None: not sent
+    """
 
     ticket: object
     cluster: str
@@ -167,7 +208,11 @@ class RenewBroker(Command):
 
 @dataclass(slots=True)
 class BrokerRenewed(Event):
-    """`changed`: it should register again. `version`: what is known of it, None when nothing is."""
+    """The lease is renewed.
+
+    changed   True: the broker should register again, the known version is another
+    version   the known version, None: the broker is not registered
+    """
 
     ticket: object
     changed: bool
@@ -176,7 +221,7 @@ class BrokerRenewed(Event):
 
 @dataclass(slots=True)
 class SetWritable(Command):
-    """Give or take the write permission of a broker's routes, until the broker registers or starts anew -> WritableChanged."""
+    """Give or take the write permission of a broker's routes -> WritableChanged. Until the broker registers or starts again."""
 
     ticket: object
     broker: str
@@ -185,7 +230,7 @@ class SetWritable(Command):
 
 @dataclass(slots=True)
 class WritableChanged(Event):
-    """How many topics it concerned."""
+    """The number of topics whose routes have changed."""
 
     ticket: object
     count: int
@@ -193,7 +238,7 @@ class WritableChanged(Event):
 
 @dataclass(slots=True)
 class PutSetting(Command):
-    """Set a name server key, or remove it with None -> Done."""
+    """Set a key of the name server, or remove it with None -> Done (RocketMQ codes 100 and 102). Errors: ARGUMENT_ILLEGAL."""
 
     ticket: object
     namespace: str
@@ -203,7 +248,12 @@ class PutSetting(Command):
 
 @dataclass(slots=True)
 class QuerySettings(Command):
-    """A namespace of name server keys, or one `key` of it -> SettingsFound; an absent namespace or key is an empty table."""
+    """Keys of one namespace of the name server -> SettingsFound.
+
+    key   one key; "": all keys
+
+    An absent namespace or key gives an empty table.
+    """
 
     ticket: object
     namespace: str
