@@ -61,8 +61,9 @@ class RecallMessage(Command):
 
     handle   from the Placed of its send (domain.recall)
 
-    Recalling again is a success until retention deletes the record. Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL (no handle of this
-    broker and topic), MESSAGE_NOT_FOUND (it is due, delivered or unknown).
+    Recalling again is a success until retention deletes the record.
+    Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL (the handle is of another broker or topic, or none), MESSAGE_NOT_FOUND (the message
+    is due, delivered or unknown).
     """
 
     ticket: object
