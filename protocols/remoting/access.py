@@ -44,7 +44,7 @@ from protocols.remoting.bean import Bean
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import split
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 ACCESS_KEY: Final = b"AccessKey"
 SUPER: Final = "Super"
@@ -55,7 +55,7 @@ SUBJECT: Final = "User:"
 UNSIGNED_UNTIL: Final = 399
 """Clients up to V4_9_3 do not sign the mark of a query by unique id."""
 
-OPEN: Final = frozenset({codes.CHECK_CLIENT})
+UNCHECKED: Final = frozenset({codes.CHECK_CLIENT})
 """Answered without a command, and about nothing that is anybody's."""
 
 
@@ -84,34 +84,34 @@ def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Fail
     return authority.authenticate(Signature(user.decode("utf-8", "replace"), mac, b"".join(signed)), peer.host)
 
 
-def guarded(frame: Frame, reply: bytes) -> Sequence[CheckAccess]:
+def checked_reply(frame: Frame, reply: bytes) -> Sequence[CheckAccess]:
     """A reply that needs no command, once it is allowed: what a broker says of itself is the cluster's."""
     return (CheckAccess(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (GET,)),)),)
 
 
 def create_user(_client: Client, frame: Frame) -> Outcome:
     """3001 -> CreateUser."""
-    about = _body(frame)
-    name = Arguments(frame).text("username", "") or bean.text(about, "username")
+    found = _body(frame)
+    name = Arguments(frame).text("username", "") or bean.text(found, "username")
     user = User(
-        _filled("username", name),
-        _filled("password", bean.text(about, "password")),
-        _type(bean.text(about, "userType") or NORMAL),
-        _status(bean.text(about, "userStatus") or ENABLED),
+        _not_blank("username", name),
+        _not_blank("password", bean.text(found, "password")),
+        _type(bean.text(found, "userType") or NORMAL),
+        _status(bean.text(found, "userStatus") or ENABLED),
     )
-    return (CreateUser(Ticket(frame, done), user),)
+    return (CreateUser(Ticket(frame, success), user),)
 
 
 def update_user(_client: Client, frame: Frame) -> Outcome:
     """3002 -> UpdateUser: what the body leaves out stays."""
-    about = _body(frame)
-    name = Arguments(frame).text("username", "") or bean.text(about, "username")
-    kind, status = bean.text(about, "userType"), bean.text(about, "userStatus")
+    found = _body(frame)
+    name = Arguments(frame).text("username", "") or bean.text(found, "username")
+    kind, status = bean.text(found, "userType"), bean.text(found, "userStatus")
     return (
         UpdateUser(
-            Ticket(frame, done),
-            _filled("username", name),
-            bean.text(about, "password") or None,
+            Ticket(frame, success),
+            _not_blank("username", name),
+            bean.text(found, "password") or None,
             _type(kind) if kind else None,
             _status(status) if status else None,
         ),
@@ -120,12 +120,12 @@ def update_user(_client: Client, frame: Frame) -> Outcome:
 
 def delete_user(_client: Client, frame: Frame) -> Outcome:
     """3003 -> DeleteUser."""
-    return (DeleteUser(Ticket(frame, done), Arguments(frame).text("username")),)
+    return (DeleteUser(Ticket(frame, success), Arguments(frame).text("username")),)
 
 
 def get_user(_client: Client, frame: Frame) -> Outcome:
     """3004 -> ListUsers; no body for one that is not there."""
-    return (ListUsers(Ticket(frame, _user), name=_filled("username", Arguments(frame).text("username", ""))),)
+    return (ListUsers(Ticket(frame, _user), name=_not_blank("username", Arguments(frame).text("username", ""))),)
 
 
 def list_users(_client: Client, frame: Frame) -> Outcome:
@@ -145,31 +145,31 @@ def _users(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def _info(user: User) -> Bean:
     """UserInfo; a password that the asker may not see is left out."""
-    about: Bean = {
+    found: Bean = {
         "userStatus": ENABLED if user.enabled else DISABLED,
         "userType": SUPER if user.privileged else NORMAL,
         "username": user.name,
     }
     if user.password:
-        about["password"] = user.password
-    return about
+        found["password"] = user.password
+    return found
 
 
 def create_policies(_client: Client, frame: Frame) -> Outcome:
     """3006 -> PutPolicies."""
-    return (PutPolicies(Ticket(frame, done), _grant(frame)),)
+    return (PutPolicies(Ticket(frame, success), _grant(frame)),)
 
 
 def update_policies(_client: Client, frame: Frame) -> Outcome:
     """3007 -> PutPolicies of a user that has some."""
-    return (PutPolicies(Ticket(frame, done), _grant(frame), create=False),)
+    return (PutPolicies(Ticket(frame, success), _grant(frame), create=False),)
 
 
 def delete_policies(_client: Client, frame: Frame) -> Outcome:
     """3008 -> DeletePolicies."""
     args = Arguments(frame)
     default = args.text("policyType", CUSTOM).lower() == DEFAULT.lower()
-    return (DeletePolicies(Ticket(frame, done), _subject(args.text("subject")), args.text("resource", ""), default),)
+    return (DeletePolicies(Ticket(frame, success), _subject(args.text("subject")), args.text("resource", ""), default),)
 
 
 def get_policies(_client: Client, frame: Frame) -> Outcome:
@@ -215,10 +215,10 @@ def _acl_info(grant: Grant) -> Bean:
 
 
 def _grant(frame: Frame) -> Grant:
-    about = _body(frame)
-    user = _subject(Arguments(frame).text("subject", "") or bean.text(about, "subject"))
+    body = _body(frame)
+    user = _subject(Arguments(frame).text("subject", "") or bean.text(body, "subject"))
     found: list[AccessPolicy] = []
-    for policy in bean.beans(about, "policies"):
+    for policy in bean.beans(body, "policies"):
         default = bean.text(policy, "policyType", CUSTOM).lower() == DEFAULT.lower()
         for entry in bean.beans(policy, "entries"):
             resources = bean.texts(entry, "resource") or [bean.text(entry, "resource")]
@@ -236,10 +236,10 @@ def _body(frame: Frame) -> Bean:
 def _subject(text: str) -> str:
     if not text.startswith(SUBJECT):
         raise RequestError(codes.INVALID_PARAMETER, f"the subject {text[:80]!r} is not {SUBJECT} and a name")
-    return _filled("username", text.removeprefix(SUBJECT))
+    return _not_blank("username", text.removeprefix(SUBJECT))
 
 
-def _filled(what: str, text: str) -> str:
+def _not_blank(what: str, text: str) -> str:
     if not text.strip():
         raise RequestError(codes.INVALID_PARAMETER, f"The {what} is blank")
     return text

@@ -6,12 +6,12 @@ from typing import Final, final
 
 from protocols.adapter import Peer, Setting
 from protocols.declaration import Declaration, Listener
-from protocols.remoting.client import Facts
+from protocols.remoting.client import NodeInfo
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins
-from protocols.remoting.send import Shapes
+from protocols.remoting.send import HeaderCache
 
 
 @final
@@ -20,12 +20,12 @@ class RemotingAdapter:
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
         self.name = "remoting"
-        self._facts = Facts(setting, config)
-        self._shapes = Shapes()
+        self._node = NodeInfo(setting, config)
+        self._header_cache = HeaderCache()
 
     def connect(self, peer: Peer, now: int) -> RemotingConnection:
         """A new connection. There is no handshake: the first frame says whether it is one of ours."""
-        return RemotingConnection(self._facts, peer, self._shapes, now)
+        return RemotingConnection(self._node, peer, self._header_cache, now)
 
 
 PROTOCOL: Final = Declaration(

@@ -18,7 +18,7 @@ from protocols.remoting.bean import Bean
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 LIST_MAX: Final = 1_024
 """Topics or groups that one request may create."""
@@ -44,7 +44,7 @@ def put_topic(_client: Client, frame: Frame) -> Outcome:
         args.number("topicSysFlag", 0),
         *_attributes(args.text("attributes", "")),
     )
-    return (ChangeTopic(Ticket(frame, done), change),)
+    return (ChangeTopic(Ticket(frame, success), change),)
 
 
 def _attributes(text: str) -> tuple[dict[str, str], list[str]]:
@@ -71,8 +71,8 @@ def put_topics(_client: Client, frame: Frame) -> Outcome:
     """18 -> one ChangeTopic each; the first refusal is the answer."""
     found = bean.beans(bean.read(frame.body), "topicConfigList")
     changes = [_change(each) for each in found]
-    join = Join(Ticket(frame, done), _counted(changes), _worst)
-    return [ChangeTopic(join.part(at), change) for at, change in enumerate(changes)]
+    multi = MultiTicket(Ticket(frame, success), _counted(changes), _first_refusal)
+    return [ChangeTopic(multi.part(at), change) for at, change in enumerate(changes)]
 
 
 def _counted(listed: Sequence[object]) -> int:
@@ -81,7 +81,7 @@ def _counted(listed: Sequence[object]) -> int:
     return len(listed)
 
 
-def _worst(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
+def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     """Success, or the first refusal there is."""
     for event in events:
         if isinstance(event, Refused):
@@ -106,7 +106,7 @@ def _change(config: Bean) -> TopicChange:
 
 def delete_topic(_client: Client, frame: Frame) -> Outcome:
     """215 -> DeleteTopic."""
-    return (DeleteTopic(Ticket(frame, done), Arguments(frame).text("topic")),)
+    return (DeleteTopic(Ticket(frame, success), Arguments(frame).text("topic")),)
 
 
 def topic(_client: Client, frame: Frame) -> Outcome:
@@ -162,7 +162,7 @@ def system_topics(_client: Client, frame: Frame) -> Outcome:
 
 def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, TopicList)
-    own = (client.facts.cluster, client.facts.broker)
+    own = (client.node.cluster, client.node.broker)
     names = [each.name for each in event.topics if each.name in own or address.is_system_topic(each.name)]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"topicList": names}))
 
@@ -181,14 +181,14 @@ def _unit(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def put_group(_client: Client, frame: Frame) -> Outcome:
     """200 -> PutGroup."""
-    return (PutGroup(Ticket(frame, done), _group(bean.read(frame.body))),)
+    return (PutGroup(Ticket(frame, success), _group(bean.read(frame.body))),)
 
 
 def put_groups(_client: Client, frame: Frame) -> Outcome:
     """225 -> one PutGroup each; the first refusal is the answer."""
     groups = [_group(each) for each in bean.beans(bean.read(frame.body), "groupConfigList")]
-    join = Join(Ticket(frame, done), _counted(groups), _worst)
-    return [PutGroup(join.part(at), group) for at, group in enumerate(groups)]
+    multi = MultiTicket(Ticket(frame, success), _counted(groups), _first_refusal)
+    return [PutGroup(multi.part(at), group) for at, group in enumerate(groups)]
 
 
 def _group(config: Bean) -> Group:
@@ -229,7 +229,7 @@ def _group_config(group: Group) -> Mapping[str, object]:
         "consumeMessageOrderly": group.orderly,
         "consumeTimeoutMinute": 15,
         "groupName": group.name,
-        "groupRetryPolicy": retry_policy.written(group.retry),
+        "groupRetryPolicy": retry_policy.to_bean(group.retry),
         "groupSysFlag": 0,
         "notifyConsumerIdsChangedEnable": group.notify,
         "retryMaxTimes": group.retry_max,
@@ -255,7 +255,7 @@ def _groups(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def delete_group(_client: Client, frame: Frame) -> Outcome:
     """207 -> DeleteGroup."""
-    return (DeleteGroup(Ticket(frame, done), Arguments(frame).text("groupName")),)
+    return (DeleteGroup(Ticket(frame, success), Arguments(frame).text("groupName")),)
 
 
 def set_readable(_client: Client, frame: Frame) -> Outcome:
@@ -268,7 +268,7 @@ def set_readable(_client: Client, frame: Frame) -> Outcome:
 
 def _readable(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Readable)
-    assert isinstance(ticket.about, tuple)
-    group_name, name = ticket.about
+    assert isinstance(ticket.request_data, tuple)
+    group_name, name = ticket.request_data
     body = {"group": group_name, "readable": event.readable, "topic": name}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))

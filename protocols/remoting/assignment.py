@@ -25,7 +25,7 @@ Queue = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AssignmentRequest:
     """What a client asks: its id, the topic, the strategy by name, and whether it broadcasts."""
 
     client_id: str
@@ -44,7 +44,9 @@ def size(brokers: Sequence[Queue]) -> int:
     return sum(queues for _, queues in brokers)
 
 
-def assign(asked: Question, mode: str, shared: int, members: Sequence[str], brokers: Sequence[Queue]) -> list[Queue] | None:
+def assign(
+    asked: AssignmentRequest, mode: str, shared: int, members: Sequence[str], brokers: Sequence[Queue]
+) -> list[Queue] | None:
     """Queues for the client; None when nothing can be said and it should keep what it has (it is no member).
 
     `brokers` as readable() has them, QUEUES_MAX queues at most. POP: any queue (-1) of each broker for everybody, or with

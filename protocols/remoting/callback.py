@@ -21,7 +21,7 @@ from domain.relay import (
     RunningInfoRequest,
 )
 from protocols.remoting import bean, codes, fastjson
-from protocols.remoting.client import Facts
+from protocols.remoting.client import NodeInfo
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
 from protocols.remoting.pull import without_origin
@@ -31,7 +31,7 @@ CPP: Final = LANGUAGES.index("CPP")
 """Clients in C++ cannot read a map whose keys are objects: they get lists."""
 
 
-def ask(facts: Facts, opaque: int, inquiry: Inquiry) -> bytes:
+def inquiry_request(node: NodeInfo, opaque: int, inquiry: Inquiry) -> bytes:
     """A question as a request frame."""
     about = inquiry.about
     if isinstance(about, RunningInfoRequest):
@@ -44,17 +44,17 @@ def ask(facts: Facts, opaque: int, inquiry: Inquiry) -> bytes:
     if isinstance(about, PositionsRequest):
         return encode(codes.GET_CLIENT_STATUS, opaque, fields={"topic": about.topic, "group": about.group})
     if isinstance(about, ConsumptionRequest):
-        return _consume(facts, opaque, inquiry.client_id, about)
-    return _reply(facts, opaque, about)
+        return _consume_request(node, opaque, inquiry.client_id, about)
+    return _reply_request(node, opaque, about)
 
 
-def _consume(facts: Facts, opaque: int, client_id: str, about: ConsumptionRequest) -> bytes:
+def _consume_request(node: NodeInfo, opaque: int, client_id: str, about: ConsumptionRequest) -> bytes:
     record = Record(about.record)
     fields = {
         "consumerGroup": about.group,
         "clientId": client_id,
         "msgId": about.message_id or address.offset_message_id(record.store_host, record.physical_offset),
-        "brokerName": facts.broker,
+        "brokerName": node.broker,
         "topic": record.topic,
         "topicSysFlag": "0",
         "groupSysFlag": "0",
@@ -62,7 +62,7 @@ def _consume(facts: Facts, opaque: int, client_id: str, about: ConsumptionReques
     return encode(codes.CONSUME_DIRECTLY, opaque, fields=fields, body=without_origin(about.record))
 
 
-def _reply(facts: Facts, opaque: int, about: ReplyDelivery) -> bytes:
+def _reply_request(node: NodeInfo, opaque: int, about: ReplyDelivery) -> bytes:
     message = about.message
     fields = {
         "producerGroup": "DEFAULT_PRODUCER",
@@ -77,13 +77,13 @@ def _reply(facts: Facts, opaque: int, about: ReplyDelivery) -> bytes:
         "reconsumeTimes": str(message.reconsume_times),
         "unitMode": "false",
         "bornHost": address.host_text(message.born_host),
-        "storeHost": address.host_text(facts.store_host),
+        "storeHost": address.host_text(node.store_host),
         "storeTimestamp": str(about.store_ms),
     }
     return encode(codes.PUSH_REPLY, opaque, fields=fields, body=message.body)
 
 
-def answered(inquiry: Inquiry, frame: Frame) -> ClientAnswered:
+def client_answered(inquiry: Inquiry, frame: Frame) -> ClientAnswered:
     """A client's reply frame to `inquiry`."""
     if frame.code != codes.SUCCESS:
         text = f"the client <{inquiry.client_id}> says: {frame.remark or f'code {frame.code}'}"
@@ -104,17 +104,17 @@ def _place(key: str, offset: object) -> tuple[str, str, int, int]:
     return (*where, bean.number({"offset": offset}, "offset"))
 
 
-def moved(facts: Facts, opaque: int, language: int, event: PositionsMoved) -> bytes:
+def positions_moved(node: NodeInfo, opaque: int, language: int, event: PositionsMoved) -> bytes:
     """220, oneway: positions have been set, go on from them."""
     fields = {"topic": event.topic, "group": event.group, "timestamp": str(event.timestamp_ms), "isForce": "true"}
-    body = offsets(facts, event.topic, event.offsets, listed=language == CPP)
+    body = reset_body(node, event.topic, event.offsets, listed=language == CPP)
     return encode(codes.RESET_CLIENT_OFFSET, opaque, fields=fields, body=body, flag=FLAG_ONEWAY)
 
 
-def offsets(facts: Facts, topic: str, places: Sequence[tuple[int, int]], *, listed: bool) -> bytes:
+def reset_body(node: NodeInfo, topic: str, offsets: Sequence[tuple[int, int]], *, listed: bool) -> bytes:
     """A ResetOffsetBody; `listed` as C++ clients read it. Compact, for Go takes it apart as text."""
     queues: list[tuple[Mapping[str, object], int]] = [
-        (fastjson.queue(facts.broker, topic, queue_id), offset) for queue_id, offset in places
+        (fastjson.queue(node.broker, topic, queue_id), offset) for queue_id, offset in offsets
     ]
     if listed:
         return fastjson.dumps({"offsetTable": [{**queue, "offset": offset} for queue, offset in queues]})

@@ -13,12 +13,12 @@ from protocols.remoting.config import RemotingConfig
 
 REGION: Final = "DefaultRegion"
 MASTER_ID: Final = 0
-SEATS_MAX: Final = 1_024
+GROUPS_PER_CONNECTION_MAX: Final = 1_024
 """Consumer groups that one connection may speak for."""
 
 
 @final
-class Facts:
+class NodeInfo:
     """What every reply needs to know of the node, in wire form, made once an adapter."""
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Facts:
 
 
 @dataclass(slots=True)
-class Seat:
+class GroupMember:
     """The client's part in one consumer group, as its last heartbeat said it."""
 
     client_id: str
@@ -54,43 +54,45 @@ class Seat:
 
 @final
 class Client:
-    """One connection's client: its peer, and its seats in consumer groups."""
+    """One connection's client: its peer, and its members in consumer groups."""
 
-    __slots__ = ("facts", "peer", "seats")
+    __slots__ = ("members", "node", "peer")
 
-    def __init__(self, facts: Facts, peer: Peer) -> None:
-        self.facts = facts
+    def __init__(self, node: NodeInfo, peer: Peer) -> None:
+        self.node = node
         self.peer = peer
-        self.seats: dict[str, Seat] = {}
+        self.members: dict[str, GroupMember] = {}
 
-    def sit(self, client_id: str, membership: Membership, keep: bool) -> None:
-        """Take or renew a seat. `keep`: a heartbeat without subscriptions leaves the known ones."""
-        known = self.seats.get(membership.group)
+    def join_group(self, client_id: str, membership: Membership, keep: bool) -> None:
+        """Take or renew a member. `keep`: a heartbeat without subscriptions leaves the known ones."""
+        known = self.members.get(membership.group)
         if keep and known is not None and not membership.subscriptions:
             known.client_id = client_id
             return
-        if known is None and len(self.seats) >= SEATS_MAX:
+        if known is None and len(self.members) >= GROUPS_PER_CONNECTION_MAX:
             return
-        self.seats[membership.group] = Seat(client_id, membership, {each.topic: each for each in membership.subscriptions})
+        self.members[membership.group] = GroupMember(
+            client_id, membership, {each.topic: each for each in membership.subscriptions}
+        )
 
-    def stand(self, group: str) -> None:
-        """Give up a seat; "" all of them."""
+    def leave_group(self, group: str) -> None:
+        """Give up a member; "" all of them."""
         if group:
-            self.seats.pop(group, None)
+            self.members.pop(group, None)
         else:
-            self.seats.clear()
+            self.members.clear()
 
-    def member(self, group: str) -> str:
+    def clustering_client_id(self, group: str) -> str:
         """The client id when this connection speaks for a clustering member of `group`, else ""."""
-        seat = self.seats.get(group)
-        return seat.client_id if seat is not None and seat.membership.model == "CLUSTERING" else ""
+        member = self.members.get(group)
+        return member.client_id if member is not None and member.membership.model == "CLUSTERING" else ""
 
-    def broadcasts(self, group: str) -> bool:
+    def is_broadcasting(self, group: str) -> bool:
         """Whether the client's heartbeat says that it reads everything of its group's topics."""
-        seat = self.seats.get(group)
-        return seat is not None and seat.membership.model == "BROADCASTING"
+        member = self.members.get(group)
+        return member is not None and member.membership.model == "BROADCASTING"
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
         """What the client's heartbeat said of a topic."""
-        seat = self.seats.get(group)
-        return seat.subscriptions.get(topic) if seat is not None else None
+        member = self.members.get(group)
+        return member.subscriptions.get(topic) if member is not None else None

@@ -16,15 +16,15 @@ from domain.relay import Inquiry, PositionsMoved
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.remoting import access, callback, codes, lite, member, namespace, receive, send, transaction
-from protocols.remoting.client import Client, Facts
+from protocols.remoting.client import Client, NodeInfo
 from protocols.remoting.dispatch import READERS, REASONS
 from protocols.remoting.frame import Frame, FrameDecoder
 from protocols.remoting.namespace import Namespaces
-from protocols.remoting.send import Shapes
+from protocols.remoting.send import HeaderCache
 from protocols.remoting.status import REFUSALS, response_code
-from protocols.remoting.ticket import Join, Part, RequestError, Ticket, done
+from protocols.remoting.ticket import MultiTicket, PartTicket, RequestError, Ticket, success
 
-ASKED_MAX: Final = 4_096
+INQUIRIES_MAX: Final = 4_096
 """Questions of ours that a client may leave without an answer before the oldest is forgotten."""
 
 SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
@@ -41,26 +41,41 @@ class RemotingConnection:
     """A client of the name server, of the broker, or of both at once: the codes of the two do not collide."""
 
     __slots__ = (
-        "_active_ns", "_asked", "_began_ns", "_client", "_decoder", "_facts", "_known", "_language", "_opaque", "_open", "_out",
-        "_owed", "_shapes", "_spaces", "_unwritten", "closed", "reading",
-    )  # fmt: skip
+        "_active_ns",
+        "_client",
+        "_decoder",
+        "_frame_began_ns",
+        "_header_cache",
+        "_inquiries",
+        "_language",
+        "_lease_returns",
+        "_namespace_checked",
+        "_namespaces",
+        "_node",
+        "_opaque",
+        "_out",
+        "_unanswered",
+        "_unwritten",
+        "closed",
+        "reading",
+    )
 
-    def __init__(self, facts: Facts, peer: Peer, shapes: Shapes, now: int) -> None:
-        self._facts = facts
-        self._client = Client(facts, peer)
-        self._shapes = shapes
-        self._decoder = FrameDecoder(facts.config.frame_bytes_max)
+    def __init__(self, node: NodeInfo, peer: Peer, header_cache: HeaderCache, now: int) -> None:
+        self._node = node
+        self._client = Client(node, peer)
+        self._header_cache = header_cache
+        self._decoder = FrameDecoder(node.config.frame_bytes_max)
         self._out: list[bytes] = []
-        self._owed: list[Command] = []
+        self._lease_returns: list[Command] = []
         self._unwritten = 0
-        self._open = 0
+        self._unanswered = 0
         self._opaque = 0
         self._language = 0
-        self._asked: dict[int, Inquiry] = {}
-        self._spaces: Namespaces | None = None
-        self._known = False
+        self._inquiries: dict[int, Inquiry] = {}
+        self._namespaces: Namespaces | None = None
+        self._namespace_checked = False
         self._active_ns = now
-        self._began_ns = now
+        self._frame_began_ns = now
         self.reading = True
         self.closed = False
 
@@ -75,31 +90,31 @@ class RemotingConnection:
         begun = decoder.held == 0
         frames = decoder.feed(data)
         if begun or frames:
-            self._began_ns = now
+            self._frame_began_ns = now
         commands: list[Command] = []
         for frame in frames:
             if frame.flag & 1 == 0:
                 self._request(frame, commands)
-            elif frame.opaque in self._asked:
-                said = frame if self._spaces is None else self._spaces.heard(frame)
-                commands.append(callback.answered(self._asked.pop(frame.opaque), said))
+            elif frame.opaque in self._inquiries:
+                reply = frame if self._namespaces is None else self._namespaces.reply_to_stored(frame)
+                commands.append(callback.client_answered(self._inquiries.pop(frame.opaque), reply))
         if decoder.fault:
             commands.extend(self._close(decoder.fault))
-        elif self._open >= self._facts.config.requests_max:
+        elif self._unanswered >= self._node.config.requests_max:
             self.reading = False
         return commands
 
     def _request(self, frame: Frame, commands: list[Command]) -> None:
         code = frame.code
-        authority = self._facts.authority
+        authority = self._node.authority
         principal = None if authority is None else access.identify(authority, frame, self._client.peer)
         try:
             if isinstance(principal, Failure):
                 raise RequestError(response_code(principal, code), principal.text, principal.code)
-            if self._spaces is not None or not self._known or code not in SENDS:
-                frame = self._placed(frame)
+            if self._namespaces is not None or not self._namespace_checked or code not in SENDS:
+                frame = self._in_namespace(frame)
             if code in SENDS:
-                outcome = send.read(self._client, frame, self._shapes)
+                outcome = send.read(self._client, frame, self._header_cache)
             else:
                 reader = READERS.get(code)
                 if reader is None:
@@ -108,28 +123,28 @@ class RemotingConnection:
                 if code == codes.HEARTBEAT:
                     self._language = frame.language
                 outcome = reader(self._client, frame)
-                if principal is not None and isinstance(outcome, bytes) and code not in access.OPEN:
-                    outcome = access.guarded(frame, outcome)
+                if principal is not None and isinstance(outcome, bytes) and code not in access.UNCHECKED:
+                    outcome = access.checked_reply(frame, outcome)
         except RequestError as error:
-            outcome = Ticket(frame, done).reply(error.code, remark=error.remark)
-            self._facts.refused("remoting", (error.reason or REFUSALS[error.code]).value)
+            outcome = Ticket(frame, success).reply(error.code, remark=error.remark)
+            self._node.refused("remoting", (error.reason or REFUSALS[error.code]).value)
         if not isinstance(outcome, bytes):
             if isinstance(principal, Principal):
                 for command in outcome:
                     command.principal = principal
             commands.extend(outcome)
-            self._open += frame.flag & 2 == 0
+            self._unanswered += frame.flag & 2 == 0
         elif frame.flag & 2 == 0:
             self._out.append(outcome)
 
-    def _placed(self, frame: Frame) -> Frame:
+    def _in_namespace(self, frame: Frame) -> Frame:
         """A request in the namespace that it is of. Sends are looked at when one of the requests before had a namespace."""
-        self._known = True
-        if self._spaces is None:
-            if not namespace.of(frame):
+        self._namespace_checked = True
+        if self._namespaces is None:
+            if not namespace.namespace_of(frame):
                 return frame
-            self._spaces = Namespaces()
-        return self._spaces.inward(frame)
+            self._namespaces = Namespaces()
+        return self._namespaces.to_stored(frame)
 
     def answer(self, event: Event, now: int) -> None:
         """One reply, unless its request was oneway or waits for more events; or a notice of ours."""
@@ -138,45 +153,45 @@ class RemotingConnection:
         ticket = getattr(event, "ticket", None)
         if type(ticket) is Ticket:
             self._active_ns = now
-            self._answered(ticket)
+            self._count_answer(ticket)
             if not ticket.oneway:
                 if type(event) is Refused:
                     self._out.append(self._refusal(ticket, event))
                 else:
-                    given = self._reply(ticket, ticket.render(self._client, ticket, event))
-                    if not given and type(event) is Received:
-                        self._owed += receive.back(ticket, event)
-        elif type(ticket) is Part:
-            if ticket.join.put(ticket.at, event):
+                    sent = self._reply(ticket, ticket.render(self._client, ticket, event))
+                    if not sent and type(event) is Received:
+                        self._lease_returns += receive.return_leases(ticket, event)
+        elif type(ticket) is PartTicket:
+            if ticket.multi.put(ticket.at, event):
                 self._active_ns = now
-                self._complete(ticket.join)
+                self._complete(ticket.multi)
         elif ticket is None:
-            self._unasked(event, now)
+            self._notify(event, now)
 
-    def _unasked(self, event: Event, now: int) -> None:
+    def _notify(self, event: Event, now: int) -> None:
         """A notice or a question of ours, with an opaque of ours."""
         opaque = self._opaque = (self._opaque + 1) & 0x7FFFFFFF
         if type(event) is MembersChanged:
-            self._out.append(member.changed(opaque, event))
+            self._out.append(member.members_changed(opaque, event))
         elif type(event) is CheckTransaction:
-            self._out.append(transaction.check(self._client, opaque, event))
+            self._out.append(transaction.check_request(self._client, opaque, event))
         elif type(event) is LiteTaken:
-            self._out.append(lite.taken(opaque, event))
+            self._out.append(lite.notify_unsubscribe(opaque, event))
         elif type(event) is PositionsMoved:
-            self._out.append(callback.moved(self._facts, opaque, self._language, event))
+            self._out.append(callback.positions_moved(self._node, opaque, self._language, event))
         elif type(event) is Inquiry:
-            if len(self._asked) >= ASKED_MAX:
-                del self._asked[next(iter(self._asked))]
-            self._asked[opaque] = event
-            self._out.append(callback.ask(self._facts, opaque, event))
+            if len(self._inquiries) >= INQUIRIES_MAX:
+                del self._inquiries[next(iter(self._inquiries))]
+            self._inquiries[opaque] = event
+            self._out.append(callback.inquiry_request(self._node, opaque, event))
         else:
             return
         self._active_ns = now
 
-    def _complete(self, join: Join) -> None:
-        self._answered(join.ticket)
-        if not join.ticket.oneway:
-            self._reply(join.ticket, join.render(self._client, join.ticket, join.events))
+    def _complete(self, multi: MultiTicket) -> None:
+        self._count_answer(multi.ticket)
+        if not multi.ticket.oneway:
+            self._reply(multi.ticket, multi.render(self._client, multi.ticket, multi.events))
 
     def _reply(self, ticket: Ticket, data: bytes) -> bool:
         """Queue a reply. One that is large has to wait for its turn when much is queued: the client is told to ask again.
@@ -184,25 +199,25 @@ class RemotingConnection:
         A client can ask in a few bytes for what takes megabytes, thousands of times before anything of it has been written.
         False: that is what it was told.
         """
-        given = len(data) <= SMALL_ANSWER_BYTES or self._unwritten <= UNREAD_BYTES_MAX
-        if not given:
+        sent = len(data) <= SMALL_ANSWER_BYTES or self._unwritten <= UNREAD_BYTES_MAX
+        if not sent:
             text = f"{self._unwritten} bytes of answers wait for this client to read them: ask again"
             data = ticket.reply(codes.FLOW_CONTROL, remark=text)
-            self._facts.refused("remoting", ErrorCode.RATE.value)
+            self._node.refused("remoting", ErrorCode.RATE.value)
         self._unwritten += len(data)
         self._out.append(data)
-        return given
+        return sent
 
-    def _answered(self, ticket: Ticket) -> None:
+    def _count_answer(self, ticket: Ticket) -> None:
         if not ticket.oneway:
-            self._open -= 1
-            if not self.reading and self._open < self._facts.config.requests_max:
+            self._unanswered -= 1
+            if not self.reading and self._unanswered < self._node.config.requests_max:
                 self.reading = True
 
     def _refusal(self, ticket: Ticket, event: Refused) -> bytes:
         failure = event.failure
         if failure.code is ErrorCode.FLUSH_TIMEOUT and ticket.code in SENDS:
-            return send.unsure(self._client, ticket, failure.text)
+            return send.flush_timeout(self._client, ticket, failure.text)
         return ticket.reply(response_code(failure, ticket.code), remark=failure.text or failure.code.value)
 
     def outgoing(self) -> Sequence[bytes]:
@@ -211,17 +226,17 @@ class RemotingConnection:
         if out:
             self._out = []
             self._unwritten = 0
-        return out if self._spaces is None else [self._spaces.outward(each) for each in out]
+        return out if self._namespaces is None else [self._namespaces.to_client(each) for each in out]
 
     def deadline(self) -> int | None:
         """When the frame that has begun must be complete, or when silence ends the connection; at once when leases go back."""
         if self.closed:
             return None
-        if self._owed:
+        if self._lease_returns:
             return 0
-        idle = self._active_ns + self._facts.config.idle_seconds * SECOND_NS
+        idle = self._active_ns + self._node.config.idle_seconds * SECOND_NS
         if self._decoder.held:
-            return min(idle, self._began_ns + self._facts.config.frame_seconds * SECOND_NS)
+            return min(idle, self._frame_began_ns + self._node.config.frame_seconds * SECOND_NS)
         return idle
 
     def expire(self, now: int) -> Sequence[Command]:
@@ -229,15 +244,15 @@ class RemotingConnection:
         due = self.deadline()
         if due is None or now < due:
             return ()
-        if self._owed:
-            owed, self._owed = self._owed, []
-            for command in owed:
+        if self._lease_returns:
+            returns, self._lease_returns = self._lease_returns, []
+            for command in returns:
                 command.principal = GATEWAY
-            return owed
+            return returns
         return self._close(FRAME_TIMEOUT if self._decoder.held else IDLE)
 
     def _close(self, reason: str) -> Sequence[Command]:
         self.closed = True
         self.reading = False
-        self._client.stand("")
+        self._client.leave_group("")
         return (Disconnected(reason),)

@@ -15,9 +15,9 @@ from domain.event import Event
 from protocols.remoting import codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Arguments, Outcome, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, Ticket, success
 
-AHEAD: Final = 0x7FFFFFFFFFFFFFFF
+NO_CORRECTION: Final = 0x7FFFFFFFFFFFFFFF
 """The correction of a queue in which the group is behind the others: none is needed."""
 
 
@@ -38,25 +38,25 @@ def _positions(_client: Client, ticket: Ticket, event: Event) -> bytes:
 def corrections(_client: Client, frame: Frame) -> Outcome:
     """308 -> QueryBacklog: for every queue the least position of the groups, less those that are to be left out."""
     args = Arguments(frame)
-    left_out = frozenset(each for each in args.text("filterGroups", "").split(",") if each)
-    asked = (args.text("topic"), args.text("compareGroup"), left_out)
+    excluded = frozenset(each for each in args.text("filterGroups", "").split(",") if each)
+    asked = (args.text("topic"), args.text("compareGroup"), excluded)
     return (QueryBacklog(Ticket(frame, _corrections, asked)),)
 
 
 def _corrections(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Backlog)
-    assert isinstance(ticket.about, tuple)
-    wanted, compared, left_out = ticket.about
+    assert isinstance(ticket.request_data, tuple)
+    wanted, compared, excluded = ticket.request_data
     least: dict[int, int] = {}
     own: dict[int, int] = {}
     for group, topic, queue_id, position in _each(event):
-        if topic == wanted and group not in left_out:
+        if topic == wanted and group not in excluded:
             least[queue_id] = min(position, least.get(queue_id, position))
         if topic == wanted and group == compared:
             own[queue_id] = position
     for queue_id, position in own.items():
         if least.get(queue_id, position) > position:
-            least[queue_id] = AHEAD
+            least[queue_id] = NO_CORRECTION
     body = {"correctionOffsets": {str(queue_id): position for queue_id, position in sorted(least.items())}}
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
@@ -118,4 +118,4 @@ def _replicas(_client: Client, ticket: Ticket, event: Event) -> bytes:
 def cold_reads(_client: Client, frame: Frame) -> Outcome:
     """2003: no group is held back for reading what is cold, and none is counted."""
     body = {"coldDataFlowControlEnable": "false", "configTable": {}, "globalAcc": "0", "runtimeTable": {}}
-    return Ticket(frame, done).reply(codes.SUCCESS, body=fastjson.dumps(body))
+    return Ticket(frame, success).reply(codes.SUCCESS, body=fastjson.dumps(body))

@@ -35,7 +35,7 @@ from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import FLAG_ONEWAY
 from protocols.remoting.pull import without_origin
 from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 SUBSCRIPTIONS_MAX: Final = 1_024
 """Subscriptions that one request may change."""
@@ -83,8 +83,8 @@ def subscribe(_client: Client, frame: Frame) -> Outcome:
     found = bean.beans(bean.read(frame.body), "subscriptionSet") if frame.body else []
     if not 0 < len(found) <= SUBSCRIPTIONS_MAX:
         raise RequestError(codes.ILLEGAL_OPERATION, f"{len(found)} subscriptions, 1 to {SUBSCRIPTIONS_MAX} are allowed")
-    join = Join(Ticket(frame, done), len(found), _first_refusal)
-    return [_subscription(join.part(at), each) for at, each in enumerate(found)]
+    multi = MultiTicket(Ticket(frame, success), len(found), _first_refusal)
+    return [_subscription(multi.part(at), each) for at, each in enumerate(found)]
 
 
 def _subscription(ticket: object, each: Bean) -> SyncSubscription:
@@ -123,7 +123,7 @@ def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> 
     return ticket.reply(codes.SUCCESS)
 
 
-def taken(opaque: int, event: LiteTaken) -> bytes:
+def notify_unsubscribe(opaque: int, event: LiteTaken) -> bytes:
     """200073, oneway: the client has lost a lite topic to another."""
     fields = {"liteTopic": event.lite, "consumerGroup": event.group, "clientId": event.client_id}
     return encode(codes.NOTIFY_UNSUBSCRIBE_LITE, opaque, fields=fields, flag=FLAG_ONEWAY)
@@ -135,7 +135,7 @@ def queue_of(args: Arguments, topic: str) -> str:
     return lite.queue_name(topic, name) if name else topic
 
 
-def origin(topic: str, leased: Leased) -> str:
+def leased_queue(topic: str, leased: Leased) -> str:
     """The queue that a message was leased from."""
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
@@ -259,4 +259,4 @@ def _lag(each: LiteLag) -> Mapping[str, object]:
 def dispatch(_client: Client, frame: Frame) -> Outcome:
     """200079 -> DispatchLite."""
     args = Arguments(frame)
-    return (DispatchLite(Ticket(frame, done), args.text("group"), args.text("clientId", "")),)
+    return (DispatchLite(Ticket(frame, success), args.text("group"), args.text("clientId", "")),)

@@ -23,12 +23,12 @@ from domain.membership import (
 )
 from domain.nameserver.route import QueryRoute, RouteFound
 from protocols.remoting import assignment, bean, codes, fastjson
-from protocols.remoting.client import SEATS_MAX, Client
+from protocols.remoting.client import GROUPS_PER_CONNECTION_MAX, Client
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import FLAG_ONEWAY, LANGUAGES
 from protocols.remoting.pull import compiled
 from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 SUBSCRIPTIONS_MAX: Final = 4_096
 """Topics that one heartbeat may name."""
@@ -47,10 +47,12 @@ def heartbeat(client: Client, frame: Frame) -> Outcome:
     consumers = [_membership(each) for each in bean.beans(found, "consumerDataSet")]
     producers = [bean.text(each, "groupName") for each in bean.beans(found, "producerDataSet")]
     named = sum(len(each.subscriptions) for each in consumers)
-    if len(consumers) > SEATS_MAX or len(producers) > SEATS_MAX or named > SUBSCRIPTIONS_MAX:
-        raise RequestError(codes.INVALID_PARAMETER, f"a heartbeat may name {SEATS_MAX} groups and {SUBSCRIPTIONS_MAX} topics")
+    if len(consumers) > GROUPS_PER_CONNECTION_MAX or len(producers) > GROUPS_PER_CONNECTION_MAX or named > SUBSCRIPTIONS_MAX:
+        raise RequestError(
+            codes.INVALID_PARAMETER, f"a heartbeat may name {GROUPS_PER_CONNECTION_MAX} groups and {SUBSCRIPTIONS_MAX} topics"
+        )
     for membership in consumers:
-        client.sit(client_id, membership, keep)
+        client.join_group(client_id, membership, keep)
     command = Heartbeat(
         Ticket(frame, _alive),
         client_id,
@@ -99,8 +101,8 @@ def leave(client: Client, frame: Frame) -> Outcome:
     group = args.text("consumerGroup", "")
     producer = args.text("producerGroup", "")
     if group or not producer:
-        client.stand(group)
-    return (Leave(Ticket(frame, done), args.text("clientID"), group, producer),)
+        client.leave_group(group)
+    return (Leave(Ticket(frame, success), args.text("clientID"), group, producer),)
 
 
 def members(_client: Client, frame: Frame) -> Outcome:
@@ -113,7 +115,7 @@ def _members(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumerIdList": event.client_ids}))
 
 
-def changed(opaque: int, event: MembersChanged) -> bytes:
+def members_changed(opaque: int, event: MembersChanged) -> bytes:
     """40, oneway and ours to begin: the members of a group have changed."""
     return encode(codes.MEMBERS_CHANGED, opaque, fields={"consumerGroup": event.group}, flag=FLAG_ONEWAY)
 
@@ -138,7 +140,7 @@ def _locking(frame: Frame, *, unlock: bool) -> Outcome:
     client_id = bean.text(found, "clientId")
     if not group or not client_id:
         raise RequestError(codes.INVALID_PARAMETER, "a lock without consumerGroup or clientId")
-    render = done if unlock else _locked
+    render = success if unlock else _locked
     return (LockQueues(Ticket(frame, render), group, client_id, queues, unlock, wait=not frame.oneway),)
 
 
@@ -152,14 +154,14 @@ def check(client: Client, frame: Frame) -> Outcome:
     """46: can the broker filter as the client wants?"""
     asked = bean.table(bean.read(frame.body), "subscriptionData")
     compiled(client, bean.text(asked, "subString", "*"), bean.text(asked, "expressionType", TAG))
-    return Ticket(frame, done).reply(codes.SUCCESS)
+    return Ticket(frame, success).reply(codes.SUCCESS)
 
 
 def set_mode(_client: Client, frame: Frame) -> Outcome:
     """401: a group consumes a topic by PULL or by POP."""
     found = bean.read(frame.body)
     command = SetRequestMode(
-        Ticket(frame, done),
+        Ticket(frame, success),
         bean.text(found, "consumerGroup"),
         bean.text(found, "topic"),
         bean.text(found, "mode", "PULL"),
@@ -173,24 +175,24 @@ def assign(_client: Client, frame: Frame) -> Outcome:
     found = bean.read(frame.body)
     group = bean.text(found, "consumerGroup")
     topic = bean.text(found, "topic")
-    asked = assignment.Question(
+    asked = assignment.AssignmentRequest(
         bean.text(found, "clientId"),
         topic,
         bean.text(found, "strategyName", "AVG"),
         bean.text(found, "messageModel", "CLUSTERING") == "BROADCASTING",
     )
-    join = Join(Ticket(frame, done, asked), 3, _assigned)
+    multi = MultiTicket(Ticket(frame, success, asked), 3, _assigned)
     return (
-        QueryRequestMode(join.part(0), group, topic),
-        QueryMembers(join.part(1), group),
-        QueryRoute(join.part(2), topic),
+        QueryRequestMode(multi.part(0), group, topic),
+        QueryMembers(multi.part(1), group),
+        QueryRoute(multi.part(2), topic),
     )
 
 
 def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     mode, found, route = events
-    asked = ticket.about
-    assert isinstance(asked, assignment.Question)
+    asked = ticket.request_data
+    assert isinstance(asked, assignment.AssignmentRequest)
     for each in (route, mode):
         if isinstance(each, Refused):
             if each.failure.code is ErrorCode.TOPIC_NOT_FOUND:
@@ -208,5 +210,5 @@ def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes
     queues = assignment.assign(asked, name, mode.pop_share_queues, ids, brokers)
     if queues is None:
         return ticket.reply(codes.SUCCESS, body=b"{}")
-    taken = [{"messageQueue": fastjson.queue(broker, asked.topic, queue_id), "mode": name} for broker, queue_id in queues]
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"messageQueueAssignments": taken}))
+    assigned = [{"messageQueue": fastjson.queue(broker, asked.topic, queue_id), "mode": name} for broker, queue_id in queues]
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"messageQueueAssignments": assigned}))

@@ -22,9 +22,9 @@ from protocols.remoting import codes
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, encode_ext
 
-MARK: Final = b"\x00\x02ns\x00"
+FIELD_BYTES: Final = b"\x00\x02ns\x00"
 """The field `ns` in a binary ext section, as far as its length."""
-FIELD: Final = "ns"
+FIELD_NAME: Final = "ns"
 WAITING_MAX: Final = 65_536
 """Requests of a connection whose answers are to be rewritten; the oldest are forgotten."""
 
@@ -38,7 +38,7 @@ _RECORDS: Final = frozenset(
     {codes.PULL, codes.LITE_PULL, codes.POP, codes.POP_LITE, codes.PEEK, codes.QUERY_MESSAGE, codes.VIEW_MESSAGE}
 )  # fmt: skip
 """Requests that are answered with records."""
-_TOLD_RECORDS: Final = frozenset({codes.CHECK_TRANSACTION, codes.CONSUME_DIRECTLY})
+_REQUESTS_WITH_RECORD: Final = frozenset({codes.CHECK_TRANSACTION, codes.CONSUME_DIRECTLY})
 """Requests of ours that carry one."""
 _LITE: Final = frozenset(
     {codes.GET_LITE_NODE, codes.GET_LITE_PARENT, codes.GET_LITE_TOPIC, codes.GET_LITE_CLIENT, codes.GET_LITE_GROUP}
@@ -59,11 +59,11 @@ _PROPERTY: Final = re.compile(
 Rename = Callable[[str], str]
 
 
-def of(frame: Frame) -> str:
+def namespace_of(frame: Frame) -> str:
     """The namespace of a request, "" without one."""
     if frame.ext:
-        return (frame.fields() or {}).get(FIELD, "") if MARK in frame.ext else ""
-    return (frame.fields() or {}).get(FIELD, "")
+        return (frame.fields() or {}).get(FIELD_NAME, "") if FIELD_BYTES in frame.ext else ""
+    return (frame.fields() or {}).get(FIELD_NAME, "")
 
 
 @final
@@ -77,9 +77,9 @@ class Namespaces:
         self._waiting: dict[int, tuple[int, str]] = {}
         self._decoder = FrameDecoder()
 
-    def inward(self, frame: Frame) -> Frame:
+    def to_stored(self, frame: Frame) -> Frame:
         """A request with the names that are stored; one without a namespace as it is. Illegal namespaces make illegal names."""
-        space = of(frame)
+        space = namespace_of(frame)
         fields = frame.fields()
         if not space or fields is None:
             return frame
@@ -96,23 +96,23 @@ class Namespaces:
         body = frame.body if frame.code in _MESSAGES else _substituted(pattern, frame.body, wrap)
         return _copy(frame, _fields(frame.code, fields, wrap), body)
 
-    def heard(self, frame: Frame) -> Frame:
+    def reply_to_stored(self, frame: Frame) -> Frame:
         """A client's reply to a question of ours: the topics in it are of its namespace."""
         space = self._space
         return _copy(frame, frame.fields() or {}, _substituted(_JSON, frame.body, lambda name: in_namespace(space, name)))
 
-    def outward(self, data: bytes) -> bytes:
+    def to_client(self, data: bytes) -> bytes:
         """Whole frames of ours with the names that the client knows."""
-        return b"".join(self._told(frame) for frame in self._decoder.feed(data))
+        return b"".join(self._frame_to_client(frame) for frame in self._decoder.feed(data))
 
-    def _told(self, frame: Frame) -> bytes:
+    def _frame_to_client(self, frame: Frame) -> bytes:
         fields = frame.fields() or {}
         if frame.response:
             code, space = self._waiting.pop(frame.opaque, (0, ""))
             records = code in _RECORDS and frame.code == codes.SUCCESS
         else:
             code, space = frame.code, self._space
-            records = code in _TOLD_RECORDS
+            records = code in _REQUESTS_WITH_RECORD
         if not space:
             return _encoded(frame, frame.code, fields, frame.body, frame.remark)
 

@@ -13,7 +13,7 @@ from protocols.remoting import codes, fastjson
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import VERSION
-from protocols.remoting.ticket import Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Outcome, RequestError, Ticket, success
 
 _VERSION_TEXT: Final = "V5_3_3"
 CHANGEABLE: Final[Mapping[str, str]] = {
@@ -68,11 +68,11 @@ def configuration(_client: Client, frame: Frame) -> Outcome:
 
 def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, NodePolicyFound)
-    facts = client.facts
-    controlled = str(facts.authority is not None).lower()
+    own = client.node
+    controlled = str(own.authority is not None).lower()
     text = (
-        f"brokerName={facts.broker}\nbrokerClusterName={facts.cluster}\nbrokerId=0\nbrokerIP1={facts.host}\n"
-        f"listenPort={facts.port}\nnamesrvAddr={facts.namesrv}\nbrokerRole=ASYNC_MASTER\n"
+        f"brokerName={own.broker}\nbrokerClusterName={own.cluster}\nbrokerId=0\nbrokerIP1={own.host}\n"
+        f"listenPort={own.port}\nnamesrvAddr={own.namesrv}\nbrokerRole=ASYNC_MASTER\n"
         f"flushDiskType={'SYNC_FLUSH' if 'flushed' in event.values['durability'] else 'ASYNC_FLUSH'}\n"
         f"authenticationEnabled={controlled}\nauthorizationEnabled={controlled}\n"
     )
@@ -91,7 +91,7 @@ def configure(_client: Client, frame: Frame) -> Outcome:
     if fixed:
         text = f"{', '.join(fixed)[:200]}: read at start from the configuration; while it runs, the broker can change "
         raise RequestError(codes.NO_PERMISSION, text + ", ".join(CHANGEABLE))
-    return (ChangeNodePolicy(Ticket(frame, done), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
+    return (ChangeNodePolicy(Ticket(frame, success), {CHANGEABLE[name]: value for name, value in wanted.items()}),)
 
 
 def properties(body: bytes) -> dict[str, str]:
@@ -116,7 +116,7 @@ def _unescaped(text: str) -> str:
 
 def clean(_client: Client, frame: Frame) -> Outcome:
     """306, 316, 329: done already. Retention deletes what has expired by itself, index and log together."""
-    return Ticket(frame, done).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
+    return Ticket(frame, success).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
 
 
 def runtime(_client: Client, frame: Frame) -> Outcome:
@@ -126,7 +126,7 @@ def runtime(_client: Client, frame: Frame) -> Outcome:
 
 def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, NodeCounters)
-    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.facts.wall_ms())}))
+    return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"table": _table(event, client.node.wall_ms())}))
 
 
 def _table(event: NodeCounters, now_ms: int) -> Mapping[str, str]:

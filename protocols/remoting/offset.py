@@ -17,9 +17,9 @@ from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.pull import queue_of, without_origin
 from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, Join, Outcome, Ticket, done
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, Ticket, success
 
-_NOWHERE = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.QUEUE_ILLEGAL)
+_NO_SUCH_QUEUE = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.QUEUE_ILLEGAL)
 
 
 def query(_client: Client, frame: Frame) -> Outcome:
@@ -34,37 +34,37 @@ def update(_client: Client, frame: Frame) -> Outcome:
     """15: set it, usually oneway."""
     args = Arguments(frame)
     place = (args.text("topic"), args.number("queueId"), args.number("commitOffset"))
-    return (CommitOffsets(Ticket(frame, done), args.text("consumerGroup"), [place], wait=not frame.oneway),)
+    return (CommitOffsets(Ticket(frame, success), args.text("consumerGroup"), [place], wait=not frame.oneway),)
 
 
 def maximum(_client: Client, frame: Frame) -> Outcome:
     """30: the next offset to be written."""
     args = Arguments(frame)
-    join = Join(Ticket(frame, done, 2), 1, _bound)
-    return (QueryBounds(join.part(0), args.text("topic"), max(0, args.number("queueId"))),)
+    multi = MultiTicket(Ticket(frame, success, 2), 1, _bound)
+    return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
 def minimum(_client: Client, frame: Frame) -> Outcome:
     """31: the first offset that is still there."""
     args = Arguments(frame)
-    join = Join(Ticket(frame, done, 1), 1, _bound)
-    return (QueryBounds(join.part(0), args.text("topic"), max(0, args.number("queueId"))),)
+    multi = MultiTicket(Ticket(frame, success, 1), 1, _bound)
+    return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
 def search(_client: Client, frame: Frame) -> Outcome:
     """29: the offset at a time."""
     args = Arguments(frame)
     upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
-    join = Join(Ticket(frame, done), 1, _found)
-    command = SearchOffset(join.part(0), queue_of(args), args.number("queueId"), args.number("timestamp"), upper)
+    multi = MultiTicket(Ticket(frame, success), 1, _found)
+    command = SearchOffset(multi.part(0), queue_of(args), args.number("queueId"), args.number("timestamp"), upper)
     return (command,)
 
 
 def earliest(_client: Client, frame: Frame) -> Outcome:
     """32: the store time of the first message that is still there, -1 when there is none."""
     args = Arguments(frame)
-    join = Join(Ticket(frame, done), 1, _earliest)
-    return (QueryEarliestStoreTime(join.part(0), args.text("topic"), args.number("queueId")),)
+    multi = MultiTicket(Ticket(frame, success), 1, _earliest)
+    return (QueryEarliestStoreTime(multi.part(0), args.text("topic"), args.number("queueId")),)
 
 
 def view(_client: Client, frame: Frame) -> Outcome:
@@ -81,29 +81,29 @@ def offset(_client: Client, ticket: Ticket, event: Event) -> bytes:
 def _bound(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     event = events[0]
     if isinstance(event, Refused):
-        return _said(ticket, event, "offset", 0)
+        return _refusal_reply(ticket, event, "offset", 0)
     assert isinstance(event, Bounds)
-    assert isinstance(ticket.about, int)
-    found = event.queues[0][ticket.about] if event.queues else 0
+    assert isinstance(ticket.request_data, int)
+    found = event.queues[0][ticket.request_data] if event.queues else 0
     return ticket.reply(codes.SUCCESS, {"offset": str(found)})
 
 
 def _found(client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     event = events[0]
-    return _said(ticket, event, "offset", 0) if isinstance(event, Refused) else offset(client, ticket, event)
+    return _refusal_reply(ticket, event, "offset", 0) if isinstance(event, Refused) else offset(client, ticket, event)
 
 
 def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
     event = events[0]
     if isinstance(event, Refused):
-        return _said(ticket, event, "timestamp", -1)
+        return _refusal_reply(ticket, event, "timestamp", -1)
     assert isinstance(event, EarliestStoreTime)
     return ticket.reply(codes.SUCCESS, {"timestamp": str(event.store_ms)})
 
 
-def _said(ticket: Ticket, event: Refused, name: str, nothing: int) -> bytes:
+def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> bytes:
     """What is said of a queue that does not exist; any other refusal as it is."""
-    if event.failure.code in _NOWHERE:
+    if event.failure.code in _NO_SUCH_QUEUE:
         return ticket.reply(codes.SUCCESS, {name: str(nothing)}, remark=event.failure.text)
     return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
 

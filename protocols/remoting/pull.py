@@ -55,7 +55,7 @@ def read(client: Client, frame: Frame) -> Outcome:
         known = client.subscription(group, lite.topic_of(topic))
         wanted = None if known is None else compiled(client, known.expression, known.expression_type)
         subscribed = known is None
-        broadcast = client.broadcasts(group)
+        broadcast = client.is_broadcasting(group)
     offset = args.number("queueOffset")
     commit = args.number("commitOffset", -1) if flags & COMMIT else -1
     command = Pull(
@@ -65,11 +65,11 @@ def read(client: Client, frame: Frame) -> Outcome:
         args.number("queueId"),
         offset,
         max(1, args.number("maxMsgNums")),
-        bound if bound > 0 else client.facts.config.pull_bytes_default,
+        bound if bound > 0 else client.node.config.pull_bytes_default,
         wait_ms=max(0, min(args.number("suspendTimeoutMillis", 0), WAIT_MS_MAX)) if flags & SUSPEND else 0,
         filter=wanted,
         commit=commit,
-        member=client.member(group),
+        member=client.clustering_client_id(group),
         subscribed=subscribed,
         broadcast=broadcast,
     )
@@ -84,7 +84,7 @@ def queue_of(args: Arguments) -> str:
 
 def compiled(client: Client, expression: str, kind: str) -> Filter | None:
     """A subscription's expression -> its filter. Raises RequestError."""
-    found = client.facts.expressions.compile(kind, expression)
+    found = client.node.expressions.compile(kind, expression)
     if isinstance(found, Failure):
         raise RequestError(codes.SUBSCRIPTION_PARSE_FAILED, found.text)
     return found
@@ -100,7 +100,7 @@ def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
         "minOffset": str(event.min_offset),
         "maxOffset": str(event.max_offset),
     }
-    records = event.records if ticket.about else [without_origin(record) for record in event.records]
+    records = event.records if ticket.request_data else [without_origin(record) for record in event.records]
     size = sum(map(len, records))
     return b"".join((head(code, ticket.opaque, size, fields, FLAG_RESPONSE, remark, ticket.serialize), *records))
 

@@ -38,7 +38,7 @@ def read(client: Client, frame: Frame) -> Outcome:
         args.number("initMode", 0) == 0,
         ordered,
         args.text("attemptId", ""),
-        client.member(group),
+        client.clustering_client_id(group),
     )
     return (command,)
 
@@ -52,8 +52,8 @@ def _filter(client: Client, args: Arguments, group: str, topic: str) -> Filter |
 
 def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Received)
-    assert isinstance(ticket.about, tuple)
-    _, topic, ordered = ticket.about
+    assert isinstance(ticket.request_data, tuple)
+    _, topic, ordered = ticket.request_data
     messages = event.messages
     if not messages:
         # Clients read the header of this answer too, and log an error for each number that it lacks.
@@ -75,17 +75,17 @@ def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
     return ticket.reply(codes.SUCCESS, fields, body, "FOUND")
 
 
-def back(ticket: Ticket, event: Received) -> Sequence[Command]:
-    """What was leased for a reply, of this module or of `lite`, that is not given: others may have the messages now."""
-    assert isinstance(ticket.about, tuple)
-    group, topic, _ = ticket.about
-    given: dict[str, list[Receipt]] = {}
+def return_leases(ticket: Ticket, event: Received) -> Sequence[Command]:
+    """What was leased for a reply, of this module or of `lite`, that is not returned: others may have the messages now."""
+    assert isinstance(ticket.request_data, tuple)
+    group, topic, _ = ticket.request_data
+    returned: dict[str, list[Receipt]] = {}
     for leased in event.messages:
-        queue = lite.origin(topic, leased) if ticket.code == codes.POP_LITE else topic
-        given.setdefault(queue, []).append(leased.receipt)
+        queue = lite.leased_queue(topic, leased) if ticket.code == codes.POP_LITE else topic
+        returned.setdefault(queue, []).append(leased.receipt)
     # Its client has been answered: what becomes of this is told to nobody.
     ticket.oneway = True
-    return [Extend(ticket, group, queue, receipts, 0, untold=True) for queue, receipts in given.items()]
+    return [Extend(ticket, group, queue, receipts, 0, untold=True) for queue, receipts in returned.items()]
 
 
 def _record(message: Leased, event: Received, revive_queue: int, topic: str) -> bytes:

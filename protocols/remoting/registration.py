@@ -21,7 +21,7 @@ from domain.nameserver.route import (
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
 TOPICS_MAX: Final = 262_144
@@ -67,7 +67,7 @@ def unregister(_client: Client, frame: Frame) -> Outcome:
     """104 -> UnregisterBroker."""
     args = Arguments(frame)
     command = UnregisterBroker(
-        Ticket(frame, done),
+        Ticket(frame, success),
         args.text("clusterName"),
         args.text("brokerName"),
         args.number("brokerId"),
@@ -79,7 +79,7 @@ def unregister(_client: Client, frame: Frame) -> Outcome:
 def renew(_client: Client, frame: Frame) -> Outcome:
     """904 -> RenewBroker."""
     args = Arguments(frame)
-    command = RenewBroker(Ticket(frame, done), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"))
+    command = RenewBroker(Ticket(frame, success), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"))
     return (command,)
 
 

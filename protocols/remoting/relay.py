@@ -20,7 +20,7 @@ from domain.relay import SendReply
 from protocols.remoting import callback, codes, fastjson, send
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 
 def reset(_client: Client, frame: Frame) -> Outcome:
@@ -41,16 +41,16 @@ def reset(_client: Client, frame: Frame) -> Outcome:
 
 def _reset(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, PositionsReset)
-    assert isinstance(ticket.about, tuple)
-    topic, listed = ticket.about
-    return ticket.reply(codes.SUCCESS, body=callback.offsets(client.facts, topic, event.offsets, listed=listed))
+    assert isinstance(ticket.request_data, tuple)
+    topic, listed = ticket.request_data
+    return ticket.reply(codes.SUCCESS, body=callback.reset_body(client.node, topic, event.offsets, listed=listed))
 
 
 def clone(_client: Client, frame: Frame) -> Outcome:
     """314 -> ClonePositions."""
     args = Arguments(frame)
     topic = args.text("topic", "")
-    return (ClonePositions(Ticket(frame, done), args.text("srcGroup"), args.text("destGroup"), topic),)
+    return (ClonePositions(Ticket(frame, success), args.text("srcGroup"), args.text("destGroup"), topic),)
 
 
 def status(_client: Client, frame: Frame) -> Outcome:
@@ -75,7 +75,7 @@ def running_info(_client: Client, frame: Frame) -> Outcome:
     """307 -> QueryRunningInfo."""
     args = Arguments(frame)
     command = QueryRunningInfo(
-        Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
+        Ticket(frame, _client_text), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
     )
     return (command,)
 
@@ -87,15 +87,17 @@ def consume(_client: Client, frame: Frame) -> Outcome:
     offset = physical_offset_of(message_id)
     if offset < 0:
         raise RequestError(codes.INVALID_PARAMETER, f"msgId {message_id[:80]} is no offset message id")
-    command = ConsumeDirectly(Ticket(frame, _said), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id)
+    command = ConsumeDirectly(
+        Ticket(frame, _client_text), args.text("consumerGroup"), args.text("clientId", ""), offset, message_id
+    )
     return (command,)
 
 
-def _said(_client: Client, ticket: Ticket, event: Event) -> bytes:
+def _client_text(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, RunningInfo | ConsumptionResult)
     return ticket.reply(codes.SUCCESS, body=event.text)
 
 
 def reply(client: Client, frame: Frame) -> Outcome:
     """324, 325 -> SendReply."""
-    return (SendReply(Ticket(frame, send.sent), send.single(client, frame), wait=not frame.oneway),)
+    return (SendReply(Ticket(frame, send.sent), send.read_message(client, frame), wait=not frame.oneway),)

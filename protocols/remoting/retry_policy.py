@@ -21,10 +21,10 @@ def read(config: Bean) -> RetryPolicy:
         return DEFAULT if listed is None else RetryPolicy(steps_ms=_steps(listed))
     if kind != EXPONENTIAL:
         raise RequestError(codes.INVALID_PARAMETER, f"a retry policy is {CUSTOMIZED} or {EXPONENTIAL}, not {kind[:40]}")
-    told = bean.table(config, "exponentialRetryPolicy")
-    initial_ms = _delay("initial", bean.number(told, "initial", DEFAULT.initial_ms))
-    max_ms = _delay("max", bean.number(told, "max", DEFAULT.max_ms))
-    multiplier = told.get("multiplier", DEFAULT.multiplier)
+    found = bean.table(config, "exponentialRetryPolicy")
+    initial_ms = _delay("initial", bean.number(found, "initial", DEFAULT.initial_ms))
+    max_ms = _delay("max", bean.number(found, "max", DEFAULT.max_ms))
+    multiplier = found.get("multiplier", DEFAULT.multiplier)
     if isinstance(multiplier, bool) or not isinstance(multiplier, int) or not 1 <= multiplier <= MULTIPLIER_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"the multiplier of a retry policy is 1 to {MULTIPLIER_MAX}")
     return RetryPolicy(EXPONENTIAL, initial_ms=initial_ms, max_ms=max_ms, multiplier=multiplier)
@@ -42,11 +42,11 @@ def _delay(name: str, value: object) -> int:
     return value
 
 
-def written(policy: RetryPolicy) -> Mapping[str, object]:
+def to_bean(policy: RetryPolicy) -> Mapping[str, object]:
     """The same for an answer. The default is named, not listed, as RocketMQ has it."""
     if policy == DEFAULT:
         return {"type": CUSTOMIZED}
     if policy.kind == EXPONENTIAL:
-        told = {"initial": policy.initial_ms, "max": policy.max_ms, "multiplier": policy.multiplier}
-        return {"type": EXPONENTIAL, "exponentialRetryPolicy": told}
+        found = {"initial": policy.initial_ms, "max": policy.max_ms, "multiplier": policy.multiplier}
+        return {"type": EXPONENTIAL, "exponentialRetryPolicy": found}
     return {"type": CUSTOMIZED, "customizedRetryPolicy": {"next": list(policy.steps_ms)}}

@@ -27,7 +27,7 @@ from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import VERSION
 from protocols.remoting.node import properties
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 
 def route(_client: Client, frame: Frame) -> Outcome:
@@ -59,7 +59,7 @@ def _routed(client: Client, ticket: Ticket, event: Event) -> bytes:
 def _broker(client: Client, broker: BrokerAddresses) -> Mapping[str, object]:
     """A BrokerData bean; the empty address is this node's own."""
     bean: dict[str, object] = {
-        "brokerAddrs": {str(each): where or client.facts.address for each, where in sorted(broker.addresses.items())},
+        "brokerAddrs": {str(each): where or client.node.address for each, where in sorted(broker.addresses.items())},
         "brokerName": broker.broker,
         "cluster": broker.cluster,
         "enableActingMaster": broker.acting_master,
@@ -93,7 +93,7 @@ def members(_client: Client, frame: Frame) -> Outcome:
 def _member(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, ClusterFound)
     for each in event.brokers:
-        if (each.cluster, each.broker) == ticket.about:
+        if (each.cluster, each.broker) == ticket.request_data:
             return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"brokerMemberGroup": _broker(client, each)}))
     return ticket.reply(codes.SUCCESS, body=b"{}")
 
@@ -124,26 +124,26 @@ def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
     body: dict[str, object] = {"topicList": sorted(names)}
     for each in event.brokers:
         for where in each.addresses.values():
-            body.setdefault("brokerAddr", where or client.facts.address)
+            body.setdefault("brokerAddr", where or client.node.address)
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps(body))
 
 
 def drop(_client: Client, frame: Frame) -> Outcome:
     """216 -> DropRoute. The bundled broker's own topics go with 215, which tools send first."""
     args = Arguments(frame)
-    return (DropRoute(Ticket(frame, done), args.text("topic"), args.text("clusterName", "")),)
+    return (DropRoute(Ticket(frame, success), args.text("topic"), args.text("clusterName", "")),)
 
 
 def put_key(_client: Client, frame: Frame) -> Outcome:
     """100 -> PutSetting."""
     args = Arguments(frame)
-    return (PutSetting(Ticket(frame, done), args.text("namespace"), args.text("key"), args.text("value")),)
+    return (PutSetting(Ticket(frame, success), args.text("namespace"), args.text("key"), args.text("value")),)
 
 
 def delete_key(_client: Client, frame: Frame) -> Outcome:
     """102 -> PutSetting with None."""
     args = Arguments(frame)
-    return (PutSetting(Ticket(frame, done), args.text("namespace"), args.text("key"), None),)
+    return (PutSetting(Ticket(frame, success), args.text("namespace"), args.text("key"), None),)
 
 
 def get_key(_client: Client, frame: Frame) -> Outcome:
@@ -155,10 +155,10 @@ def get_key(_client: Client, frame: Frame) -> Outcome:
 
 def _value(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, SettingsFound)
-    assert isinstance(ticket.about, str)
-    value = event.values.get(ticket.about)
+    assert isinstance(ticket.request_data, str)
+    value = event.values.get(ticket.request_data)
     if value is None:
-        return ticket.reply(codes.QUERY_NOT_FOUND, remark=f"no config item, key: {ticket.about}")
+        return ticket.reply(codes.QUERY_NOT_FOUND, remark=f"no config item, key: {ticket.request_data}")
     return ticket.reply(codes.SUCCESS, {"value": value})
 
 
@@ -186,8 +186,8 @@ def add_write(_client: Client, frame: Frame) -> Outcome:
 
 def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, WritableChanged)
-    assert isinstance(ticket.about, str)
-    return ticket.reply(codes.SUCCESS, {ticket.about: str(event.count)})
+    assert isinstance(ticket.request_data, str)
+    return ticket.reply(codes.SUCCESS, {ticket.request_data: str(event.count)})
 
 
 def configuration(_client: Client, frame: Frame) -> Outcome:
@@ -197,10 +197,10 @@ def configuration(_client: Client, frame: Frame) -> Outcome:
 
 def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, SettingsFound)
-    facts = client.facts
-    port = facts.namesrv.rpartition(":")[2]
+    own = client.node
+    port = own.namesrv.rpartition(":")[2]
     order = event.values.get(ORDER_KEY, "true")
-    text = f"listenPort={port}\nbindAddress={facts.host}\n{ORDER_KEY}={order}\nserverVersion={VERSION}\n"
+    text = f"listenPort={port}\nbindAddress={own.host}\n{ORDER_KEY}={order}\nserverVersion={VERSION}\n"
     return ticket.reply(codes.SUCCESS, body=text.encode())
 
 
@@ -216,4 +216,4 @@ def configure(_client: Client, frame: Frame) -> Outcome:
     value = wanted[ORDER_KEY].lower()
     if value not in ("true", "false"):
         raise RequestError(codes.INVALID_PARAMETER, f"{ORDER_KEY} is true or false")
-    return (PutSetting(Ticket(frame, done), OWN_NAMESPACE, ORDER_KEY, value),)
+    return (PutSetting(Ticket(frame, success), OWN_NAMESPACE, ORDER_KEY, value),)

@@ -20,15 +20,15 @@ from protocols.remoting import codes
 from protocols.remoting.client import REGION, Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.header import BINARY, split
-from protocols.remoting.ticket import Outcome, RequestError, Ticket, whole
+from protocols.remoting.ticket import Outcome, RequestError, Ticket, int64
 
-SHAPES_MAX: Final = 4_096
+HEADER_CACHE_MAX: Final = 4_096
 SYS_KEPT: Final = 0x701
 """Of the sender's sysFlag: compressed, and how. Host families and inner batches are ours to say."""
-_YES: Final = ("true", "1")
+_TRUE: Final = ("true", "1")
 """What senders write for a batch: Java `true`, the C++ client `1`, which sends batches by code 10."""
 
-_HALF: Final = properties.TRAN_MSG_START + b"true"
+_HALF_MESSAGE: Final = properties.TRAN_MSG_START + b"true"
 _MSG_REGION: Final = properties.MSG_REGION_START + REGION.encode() + b"\x02"
 _BORN = b"\x00\x01g\x00\x00\x00\x0d"
 _FLAG_ZERO_PROPERTIES = b"\x00\x01h\x00\x00\x00\x010\x00\x01i"
@@ -41,7 +41,7 @@ _REPLY = struct.Struct(">IIHBhiiii")
 
 
 @final
-class Head:
+class HeaderPrefix:
     """What stands before the born time: the fields that a producer repeats for one queue."""
 
     __slots__ = ("queue_id", "queues", "sys_flag", "topic")
@@ -54,38 +54,38 @@ class Head:
 
 
 @final
-class Shapes:
-    """Heads and tails seen before, by their bytes. Both are emptied when full: a bound, not a policy."""
+class HeaderCache:
+    """Heads and suffixes seen before, by their bytes. Both are emptied when full: a bound, not a policy."""
 
-    __slots__ = ("heads", "tails")
+    __slots__ = ("prefixes", "suffixes")
 
     def __init__(self) -> None:
-        self.heads: dict[bytes, Head] = {}
-        self.tails: set[bytes] = set()
+        self.prefixes: dict[bytes, HeaderPrefix] = {}
+        self.suffixes: set[bytes] = set()
 
-    def learn(self, head: bytes, made: Head, tail: bytes) -> None:
+    def add(self, prefix: bytes, made: HeaderPrefix, suffix: bytes) -> None:
         """Remember both halves of a header that was taken apart."""
-        if len(self.heads) >= SHAPES_MAX:
-            self.heads.clear()
-        if len(self.tails) >= SHAPES_MAX:
-            self.tails.clear()
-        self.heads[head] = made
-        self.tails.add(tail)
+        if len(self.prefixes) >= HEADER_CACHE_MAX:
+            self.prefixes.clear()
+        if len(self.suffixes) >= HEADER_CACHE_MAX:
+            self.suffixes.clear()
+        self.prefixes[prefix] = made
+        self.suffixes.add(suffix)
 
 
-def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
+def read(client: Client, frame: Frame, header_cache: HeaderCache) -> Outcome:
     """A send request -> Send. Raises RequestError."""
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
-        quick = _quick(client, frame, shapes)
-        if quick is not None:
-            return (quick,)
+        cached = _read_cached(client, frame, header_cache)
+        if cached is not None:
+            return (cached,)
     fields = _fields(frame)
-    message, batch = _long(client, frame, fields)
+    message, batch = _read_fields(client, frame, fields)
     if batch:
         messages = _batch(message)
         return (Send(Ticket(frame, sent), messages, frame.flag & 2 == 0, False, _int(fields, "d")),)
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
-        _learn(frame, message, fields, shapes)
+        _cache_header(frame, message, fields, header_cache)
     _finish(client, message)
     if message.topic.startswith(RETRY_PREFIX):
         group = message.topic[len(RETRY_PREFIX) :]
@@ -93,70 +93,70 @@ def read(client: Client, frame: Frame, shapes: Shapes) -> Outcome:
     return (Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, _int(fields, "d")),)
 
 
-def single(client: Client, frame: Frame) -> Message:
+def read_message(client: Client, frame: Frame) -> Message:
     """The message of a request that carries just one, whatever its code. Raises RequestError."""
-    message, _ = _long(client, frame, _fields(frame))
+    message, _ = _read_fields(client, frame, _fields(frame))
     _finish(client, message)
     return message
 
 
 def _finish(client: Client, message: Message) -> None:
-    stored = _clean(message.properties)
+    stored = _storable(message.properties)
     if properties.REPLY_TO_CLIENT_START in stored:
-        stored = _answerable(client, stored)
+        stored = _with_cluster(client, stored)
     message.properties = stored
     message.message_id = properties.text(stored, properties.UNIQ_KEY)
 
 
-def _answerable(client: Client, stored: bytes) -> bytes:
+def _with_cluster(client: Client, stored: bytes) -> bytes:
     """A request's properties with CLUSTER, by which whoever replies finds the topic for it."""
     if not properties.find(stored, properties.REPLY_TO_CLIENT_START) or properties.find(stored, properties.CLUSTER_START):
         return stored
-    return stored + properties.CLUSTER_START + client.facts.cluster.encode() + b"\x02"
+    return stored + properties.CLUSTER_START + client.node.cluster.encode() + b"\x02"
 
 
-def _quick(client: Client, frame: Frame, shapes: Shapes) -> Send | None:
+def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Send | None:
     """A send whose header has halves that are known; None: take the long way."""
     ext = frame.ext
     at = ext.find(_BORN)
     if at < 0:
         return None
-    head = shapes.heads.get(ext[:at])
-    if head is None or ext[at + 20 : at + 31] != _FLAG_ZERO_PROPERTIES:
+    prefix = header_cache.prefixes.get(ext[:at])
+    if prefix is None or ext[at + 20 : at + 31] != _FLAG_ZERO_PROPERTIES:
         return None
     start = at + 35
     end = start + int.from_bytes(ext[at + 31 : start], "big")
     stored = ext[start:end]
-    if ext[end:] not in shapes.tails or properties.TRAN_MSG_START in stored:
+    if ext[end:] not in header_cache.suffixes or properties.TRAN_MSG_START in stored:
         return None
     born = ext[at + 7 : at + 20]
     if not born.isdigit():
         return None
     if properties.HG_BYTES in stored or properties.POP_CK_START in stored or not stored.isascii() or stored[-1:] != b"\x02":
-        stored = _clean(stored)
+        stored = _storable(stored)
     else:
-        stored = _placed(stored)
+        stored = _with_region(stored)
     if properties.REPLY_TO_CLIENT_START in stored:
-        stored = _answerable(client, stored)
+        stored = _with_cluster(client, stored)
     at = stored.find(properties.UNIQ_KEY_START)
     if at == 0 or (at > 0 and stored[at - 1] == 2):
         message_id = stored[at + len(properties.UNIQ_KEY_START) : stored.find(b"\x02", at)].decode()
     else:
         message_id = properties.text(stored, properties.UNIQ_KEY)
     message = Message(
-        head.topic,
+        prefix.topic,
         frame.body,
         stored,
-        queue_id=head.queue_id,
+        queue_id=prefix.queue_id,
         message_id=message_id,
-        sys_flag=head.sys_flag,
+        sys_flag=prefix.sys_flag,
         born_ms=int(born),
         born_host=client.peer.born_host,
     )
-    return Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, head.queues)
+    return Send(Ticket(frame, sent), [message], frame.flag & 2 == 0, False, prefix.queues)
 
 
-def _learn(frame: Frame, message: Message, fields: dict[str, str], shapes: Shapes) -> None:
+def _cache_header(frame: Frame, message: Message, fields: dict[str, str], header_cache: HeaderCache) -> None:
     """Remember the halves of a plain header: flag 0, no retry, properties right after the flag."""
     ext = frame.ext
     at = ext.find(_BORN)
@@ -171,14 +171,14 @@ def _learn(frame: Frame, message: Message, fields: dict[str, str], shapes: Shape
         return
     start = at + 35
     end = start + int.from_bytes(ext[at + 31 : start], "big")
-    head = split(ext[:at])
-    tail = split(ext[end:])
-    if head is None or tail is None or set(head) | set(tail) | {b"g", b"h", b"i"} != {key.encode() for key in fields}:
+    prefix = split(ext[:at])
+    suffix = split(ext[end:])
+    if prefix is None or suffix is None or set(prefix) | set(suffix) | {b"g", b"h", b"i"} != {key.encode() for key in fields}:
         return
-    if set(head) & set(tail) or not {b"a", b"b", b"e", b"f"} <= set(head) or b"d" in tail:
+    if set(prefix) & set(suffix) or not {b"a", b"b", b"e", b"f"} <= set(prefix) or b"d" in suffix:
         return
-    made = Head(message.topic, message.queue_id, message.sys_flag, _int(fields, "d"))
-    shapes.learn(ext[:at], made, ext[end:])
+    made = HeaderPrefix(message.topic, message.queue_id, message.sys_flag, _int(fields, "d"))
+    header_cache.add(ext[:at], made, ext[end:])
 
 
 def _fields(frame: Frame) -> dict[str, str]:
@@ -191,14 +191,14 @@ def _fields(frame: Frame) -> dict[str, str]:
     return found
 
 
-def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message, bool]:
+def _read_fields(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message, bool]:
     """The message of any header, and whether its body is a batch."""
     topic = fields.get("b", "")
     if not topic:
         raise RequestError(codes.INVALID_PARAMETER, "the custom field <topic> is null")
     if topic in UNSENDABLE_TOPICS:
         raise RequestError(codes.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
-    sys_flag = whole("sysFlag", fields.get("f") or "0")
+    sys_flag = int64("sysFlag", fields.get("f") or "0")
     stored = fields.get("i", "").encode("utf-8", "surrogatepass")
     prepared = properties.TRAN_MSG_START in stored and properties.find(stored, properties.TRAN_MSG_START) == b"true"
     if sys_flag & SYS_TRANSACTION and not prepared:
@@ -217,24 +217,24 @@ def _long(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message
         queue_id=queue_id,
         sys_flag=sys_flag,
         flag=_int(fields, "h"),
-        born_ms=max(0, whole("bornTimestamp", fields.get("g") or "0")),
+        born_ms=max(0, int64("bornTimestamp", fields.get("g") or "0")),
         born_host=client.peer.born_host,
         reconsume_times=max(0, times),
     )
-    return message, frame.code == codes.SEND_BATCH or fields.get("m", "").lower() in _YES
+    return message, frame.code == codes.SEND_BATCH or fields.get("m", "").lower() in _TRUE
 
 
 def _int(fields: dict[str, str], name: str, absent: int = 0) -> int:
     value = fields.get(name)
     if not value:
         return absent
-    found = whole(name, value)
+    found = int64(name, value)
     if not -0x80000000 <= found <= 0x7FFFFFFF:
         raise RequestError(codes.INVALID_PARAMETER, f"the custom field <{name}> is out of range: {found}")
     return found
 
 
-def _clean(stored: bytes) -> bytes:
+def _storable(stored: bytes) -> bytes:
     """Properties as they may be stored: UTF-8, closed, without receipts and names that are not the sender's to set."""
     try:
         stored.decode()
@@ -249,10 +249,10 @@ def _clean(stored: bytes) -> bytes:
             if piece and not piece.startswith(properties.HG_BYTES) and not piece.startswith(properties.POP_CK_START)
         ]
         stored = b"".join(piece + b"\x02" for piece in kept)
-    return _placed(stored)
+    return _with_region(stored)
 
 
-def _placed(stored: bytes) -> bytes:
+def _with_region(stored: bytes) -> bytes:
     """Closed properties with the region: consumers leave a trace of such messages alone (AsyncTraceDispatcher)."""
     return stored if properties.MSG_REGION_START in stored else stored + _MSG_REGION
 
@@ -278,10 +278,10 @@ def _batch(common: Message) -> list[Message]:
         stop = end + 2 + (body[end] << 8 | body[end + 1])
         if stop != at + total:
             raise RequestError(codes.MESSAGE_ILLEGAL, f"message {len(out)} of the batch has lengths that do not fit")
-        stored = _clean(body[end + 2 : stop])
+        stored = _storable(body[end + 2 : stop])
         if properties.DELAY_START in stored and properties.find(stored, properties.DELAY_START):
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry delayed messages")
-        if common.sys_flag & SYS_PREPARED or _HALF in stored:
+        if common.sys_flag & SYS_PREPARED or _HALF_MESSAGE in stored:
             raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not carry half messages of transactions")
         out.append(
             Message(
@@ -308,7 +308,9 @@ def _size(value: bytes) -> bytes:
 
 _SIZES: Final[tuple[bytes, ...]] = tuple(size.to_bytes(4, "big") for size in range(256))
 _ID: Final = b"\x00\x0dtransactionId"
-_HEAD: Final = b"\x00\x0aMSG_REGION" + _size(REGION.encode()) + b"\x00\x08TRACE_ON" + _size(b"true") + b"\x00\x05msgId"
+_REPLY_EXT_START: Final = (
+    b"\x00\x0aMSG_REGION" + _size(REGION.encode()) + b"\x00\x08TRACE_ON" + _size(b"true") + b"\x00\x05msgId"
+)
 _REPLY_JSON: Final = (
     b'{"code":0,"extFields":{"MSG_REGION":"DefaultRegion","TRACE_ON":"true","msgId":"%b","queueId":"%d",'
     b'"queueOffset":"%d","transactionId":"%b"},"flag":1,"language":"JAVA","opaque":%d,'
@@ -324,17 +326,17 @@ def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
     placed = event.placed[0]
     unique = placed.message_id.encode()
     if len(event.placed) == 1:
-        offset_id = client.facts.host_hex + b"%016X" % placed.physical_offset
+        offset_id = client.node.host_hex + b"%016X" % placed.physical_offset
     else:
-        offset_id = b",".join(client.facts.host_hex + b"%016X" % each.physical_offset for each in event.placed)
+        offset_id = b",".join(client.node.host_hex + b"%016X" % each.physical_offset for each in event.placed)
     if placed.recall_handle:
-        return _told(ticket, placed, offset_id)
+        return _encode_sent(ticket, placed, offset_id)
     if ticket.serialize == BINARY and len(offset_id) < 256 and 0 < len(unique) < 256:
         queue_id = b"%d" % placed.queue_id
         offset = b"%d" % placed.queue_offset
         ext = b"".join(
             (
-                _HEAD, _SIZES[len(offset_id)], offset_id, _QUEUE, _SIZES[len(queue_id)], queue_id,
+                _REPLY_EXT_START, _SIZES[len(offset_id)], offset_id, _QUEUE, _SIZES[len(queue_id)], queue_id,
                 _OFFSET, _SIZES[len(offset)], offset, _ID, _SIZES[len(unique)], unique,
             )
         )  # fmt: skip
@@ -344,10 +346,10 @@ def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
         header = _REPLY_JSON % (offset_id, placed.queue_id, placed.queue_offset, unique, ticket.opaque)
         size = len(header)
         return (4 + size).to_bytes(4, "big") + size.to_bytes(4, "big") + header
-    return _told(ticket, placed, offset_id)
+    return _encode_sent(ticket, placed, offset_id)
 
 
-def _told(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
+def _encode_sent(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
     """The reply of a send by the long way. A timer's has the handle by which it can be recalled."""
     fields = {
         properties.MSG_REGION: REGION,
@@ -362,8 +364,14 @@ def _told(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
     return ticket.reply(codes.SUCCESS, fields)
 
 
-def unsure(client: Client, ticket: Ticket, remark: str) -> bytes:
+def flush_timeout(client: Client, ticket: Ticket, remark: str) -> bytes:
     """Stored, but the promise is not known to hold: FLUSH_DISK_TIMEOUT. Clients unbox the fields, so they are all there."""
-    nowhere = client.facts.host_hex.decode() + "0" * 16
-    fields = {properties.MSG_REGION: REGION, properties.TRACE_ON: "true", "msgId": nowhere, "queueId": "0", "queueOffset": "-1"}
+    no_offset_id = client.node.host_hex.decode() + "0" * 16
+    fields = {
+        properties.MSG_REGION: REGION,
+        properties.TRACE_ON: "true",
+        "msgId": no_offset_id,
+        "queueId": "0",
+        "queueOffset": "-1",
+    }
     return ticket.reply(codes.FLUSH_DISK_TIMEOUT, fields, remark=remark)

@@ -20,7 +20,7 @@ from protocols.remoting import bean, codes, lite, pop
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.status import response_code
-from protocols.remoting.ticket import Arguments, Join, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 ACKS_MAX: Final = 4_096
 """Receipts of one BATCH_ACK_MESSAGE."""
@@ -65,7 +65,7 @@ def _outcome(ticket: Ticket, events: Sequence[Event]) -> bytes:
 def acknowledge_batch(client: Client, frame: Frame) -> Outcome:
     """200151 -> one Acknowledge a (group, topic, retry flag) of the body."""
     found = bean.read(frame.body)
-    broker = bean.text(found, "brokerName", client.facts.broker)
+    broker = bean.text(found, "brokerName", client.node.broker)
     wanted: dict[tuple[str, str], list[Receipt]] = {}
     room = ACKS_MAX
     for each in bean.beans(found, "acks"):
@@ -81,8 +81,8 @@ def acknowledge_batch(client: Client, frame: Frame) -> Outcome:
     ticket = Ticket(frame, _settled)
     if not pairs:
         return ticket.reply(codes.NO_MESSAGE, remark="there is nothing to acknowledge")
-    join = Join(ticket, len(pairs), lambda _, joined, events: _outcome(joined, events))
-    return [Acknowledge(join.part(at), key[0], key[1], made) for at, (key, made) in enumerate(pairs)]
+    multi = MultiTicket(ticket, len(pairs), lambda _, joined, events: _outcome(joined, events))
+    return [Acknowledge(multi.part(at), key[0], key[1], made) for at, (key, made) in enumerate(pairs)]
 
 
 def _expanded(each: bean.Bean, retry: int, broker: str, room: int) -> list[Receipt]:
@@ -146,7 +146,7 @@ def send_back(_client: Client, frame: Frame) -> Outcome:
     args = Arguments(frame)
     most = args.number("maxReconsumeTimes", -1)
     command = SendBack(
-        Ticket(frame, done),
+        Ticket(frame, success),
         args.text("group"),
         args.number("offset"),
         args.number("delayLevel"),

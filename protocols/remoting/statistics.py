@@ -39,10 +39,10 @@ def topic(_client: Client, frame: Frame) -> Outcome:
 
 def _topic(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, TopicState)
-    assert isinstance(ticket.about, str)
+    assert isinstance(ticket.request_data, str)
     table = fastjson.keyed(
         (
-            fastjson.queue(client.facts.broker, ticket.about, queue_id),
+            fastjson.queue(client.node.broker, ticket.request_data, queue_id),
             {"lastUpdateTimestamp": max(0, last_ms), "maxOffset": stop, "minOffset": start},
         )
         for queue_id, start, stop, last_ms in event.queues
@@ -72,7 +72,7 @@ def _stats(
     """A ConsumeStats bean."""
     table = fastjson.keyed(
         (
-            fastjson.queue(client.facts.broker, name, queue_id),
+            fastjson.queue(client.node.broker, name, queue_id),
             {
                 "brokerOffset": end,
                 "consumerOffset": position,
@@ -102,7 +102,7 @@ def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
         b"{%b:[%b]}" % (fastjson.dumps(name), _stats(client, queues, event.times.get(name, {}), event.given.get(name, {}), 0.0))
         for name, queues in sorted(event.groups.items())
     )
-    address = fastjson.dumps(client.facts.address)
+    address = fastjson.dumps(client.node.address)
     text = b'{"brokerAddr":%b,"consumeStatsList":[%b],"totalDiff":%d,"totalInflightDiff":%d}'
     body = text % (address, groups, behind, working)
     return ticket.reply(codes.SUCCESS, body=body)
@@ -117,8 +117,8 @@ def spans(_client: Client, frame: Frame) -> Outcome:
 
 def _spans(client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, TimeSpans)
-    assert isinstance(ticket.about, str)
-    found = [_span(client, ticket.about, span) for span in event.spans]
+    assert isinstance(ticket.request_data, str)
+    found = [_span(client, ticket.request_data, span) for span in event.spans]
     return ticket.reply(codes.SUCCESS, body=fastjson.dumps({"consumeTimeSpanSet": found}))
 
 
@@ -126,9 +126,9 @@ def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object
     waiting = span.waiting_ms
     return {
         "consumeTimeStamp": span.consumed_ms if span.consumed_ms >= 0 else span.first_ms,
-        "delayTime": max(0, client.facts.wall_ms() - waiting) if waiting >= 0 else 0,
+        "delayTime": max(0, client.node.wall_ms() - waiting) if waiting >= 0 else 0,
         "maxTimeStamp": span.last_ms,
-        "messageQueue": fastjson.queue(client.facts.broker, name, span.queue_id),
+        "messageQueue": fastjson.queue(client.node.broker, name, span.queue_id),
         "minTimeStamp": span.first_ms,
     }
 
@@ -229,8 +229,8 @@ def subscription(_client: Client, frame: Frame) -> Outcome:
 
 def _subscribed(_client: Client, ticket: Ticket, event: Event) -> bytes:
     assert isinstance(event, Connections)
-    assert isinstance(ticket.about, tuple)
-    group, name = ticket.about
+    assert isinstance(ticket.request_data, tuple)
+    group, name = ticket.request_data
     body: dict[str, object] = {"group": group, "topic": name}
     for each in event.subscriptions:
         if each.topic == name:
@@ -302,7 +302,7 @@ def _peeked(client: Client, ticket: Ticket, event: Event) -> bytes:
     if not event.records:
         return ticket.reply(codes.PULL_NOT_FOUND, remark="there is nothing at the group's position")
     fields = {
-        "popTime": str(client.facts.wall_ms()),
+        "popTime": str(client.node.wall_ms()),
         "invisibleTime": "0",
         "reviveQid": "0",
         "restNum": str(event.remaining),

@@ -34,17 +34,17 @@ class RequestError(Exception):
 
 @final
 class Ticket:
-    """One request that waits: how to address its reply, how to write it (`render`), and what that needs (`about`)."""
+    """One request that waits: how to address its reply, how to write it (`render`), and what that needs (`request_data`)."""
 
-    __slots__ = ("about", "code", "oneway", "opaque", "render", "serialize")
+    __slots__ = ("code", "oneway", "opaque", "render", "request_data", "serialize")
 
-    def __init__(self, request: Header, render: Render, about: object = None) -> None:
+    def __init__(self, request: Header, render: Render, request_data: object = None) -> None:
         self.code = request.code
         self.opaque = request.opaque
         self.serialize = request.serialize
         self.oneway = request.flag & 2 != 0
         self.render = render
-        self.about = about
+        self.request_data = request_data
 
     def reply(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = "") -> bytes:
         """A reply frame in the request's own encoding; its ext fields are never null."""
@@ -60,7 +60,7 @@ class Ticket:
 
 
 @final
-class Join:
+class MultiTicket:
     """One request that needs several commands: its reply is written when all of their events are there."""
 
     __slots__ = ("events", "missing", "render", "ticket")
@@ -71,9 +71,9 @@ class Join:
         self.missing = size
         self.events: list[Event] = [Event()] * size
 
-    def part(self, at: int) -> Part:
+    def part(self, at: int) -> PartTicket:
         """The ticket of command `at`."""
-        return Part(self, at)
+        return PartTicket(self, at)
 
     def put(self, at: int, event: Event) -> bool:
         """Keep an event; True when it was the last one missing."""
@@ -83,13 +83,13 @@ class Join:
 
 
 @final
-class Part:
+class PartTicket:
     """The ticket of one command of a join."""
 
-    __slots__ = ("at", "join")
+    __slots__ = ("at", "multi")
 
-    def __init__(self, join: Join, at: int) -> None:
-        self.join = join
+    def __init__(self, multi: MultiTicket, at: int) -> None:
+        self.multi = multi
         self.at = at
 
 
@@ -125,7 +125,7 @@ class Arguments:
             if absent is None:
                 raise RequestError(codes.INVALID_PARAMETER, f"the custom field <{name}> is null")
             return absent
-        return whole(name, value)
+        return int64(name, value)
 
     def flag(self, name: str, absent: bool = False) -> bool:
         """true or false, in any case."""
@@ -133,7 +133,7 @@ class Arguments:
         return value.lower() == "true" if value else absent
 
 
-def whole(name: str, value: str) -> int:
+def int64(name: str, value: str) -> int:
     """Decimal text -> a signed integer of 64 bits. Raises RequestError."""
     digits = value[1:] if value[:1] == "-" else value
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
@@ -144,6 +144,6 @@ def whole(name: str, value: str) -> int:
     return found
 
 
-def done(_client: Client, ticket: Ticket, _event: Event) -> bytes:
+def success(_client: Client, ticket: Ticket, _event: Event) -> bytes:
     """Success with nothing to say."""
     return ticket.reply(codes.SUCCESS)

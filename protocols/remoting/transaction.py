@@ -21,7 +21,7 @@ from protocols.remoting import codes
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame, encode
 from protocols.remoting.header import FLAG_ONEWAY
-from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, done
+from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 _OUTCOMES: Final[dict[int, str]] = {8: COMMIT, 12: ROLLBACK, 0: UNKNOWN}
 """MessageSysFlag's transaction bits."""
@@ -35,7 +35,7 @@ def end(_client: Client, frame: Frame) -> Outcome:
     if outcome is None:
         raise RequestError(codes.INVALID_PARAMETER, f"commitOrRollback is {bits}: 8 commits, 12 rolls back, 0 leaves it open")
     command = EndTransaction(
-        Ticket(frame, done),
+        Ticket(frame, success),
         args.text("producerGroup"),
         args.text("transactionId", "") or args.text("msgId", ""),
         outcome,
@@ -52,10 +52,10 @@ def resume(_client: Client, frame: Frame) -> Outcome:
     position = physical_offset_of(text)
     if position < 0:
         raise RequestError(codes.INVALID_PARAMETER, f"{text[:80]!r} is not an offset id")
-    return (ResumeTransaction(Ticket(frame, done), position),)
+    return (ResumeTransaction(Ticket(frame, success), position),)
 
 
-def check(client: Client, opaque: int, event: CheckTransaction) -> bytes:
+def check_request(client: Client, opaque: int, event: CheckTransaction) -> bytes:
     """39, oneway and ours to begin: the client answers with a 37 that has the same offsets."""
     record = Record(event.record)
     fields = {
@@ -64,8 +64,8 @@ def check(client: Client, opaque: int, event: CheckTransaction) -> bytes:
         "commitLogOffset": str(record.physical_offset),
         "msgId": event.message_id,
         "transactionId": event.message_id,
-        "offsetMsgId": offset_message_id(client.facts.store_host, record.physical_offset),
-        "bname": client.facts.broker,
+        "offsetMsgId": offset_message_id(client.node.store_host, record.physical_offset),
+        "bname": client.node.broker,
     }
     return encode(codes.CHECK_TRANSACTION, opaque, fields=fields, body=event.record, flag=FLAG_ONEWAY)
 

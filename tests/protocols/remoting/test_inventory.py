@@ -10,7 +10,7 @@ from domain.admin.position import Backlog, QueryBacklog
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from protocols.remoting import codes
-from protocols.remoting.inventory import AHEAD
+from protocols.remoting.inventory import NO_CORRECTION
 from tests.protocols.remoting.test_statistics import asked
 from tests.protocols.remoting.wire import connection, fields, reply, request
 
@@ -32,7 +32,7 @@ def test_corrections_are_the_least_of_the_others() -> None:
     assert json.loads(answer.body) == {"correctionOffsets": {"0": 5, "1": 3}}
     ext = {"topic": "T", "compareGroup": "o", "filterGroups": "o"}
     answer = asked(codes.QUERY_CORRECTION, ext, QueryBacklog, Backlog(None, GROUPS))
-    assert json.loads(answer.body) == {"correctionOffsets": {"0": AHEAD, "1": 3}}
+    assert json.loads(answer.body) == {"correctionOffsets": {"0": NO_CORRECTION, "1": 3}}
 
 
 def test_modes() -> None:

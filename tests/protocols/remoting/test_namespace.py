@@ -143,7 +143,7 @@ def test_a_connection_without_namespaces_rewrites_nothing() -> None:
     command = one(conn, request(codes.SEND_V2, {**V2, "b": "shop%t"}, b"x"))
     assert isinstance(command, Send)
     assert command.messages[0].topic == "shop%t"
-    assert conn._spaces is None
+    assert conn._namespaces is None
 
 
 def test_an_illegal_namespace_makes_illegal_names() -> None:

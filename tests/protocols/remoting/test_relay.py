@@ -103,7 +103,7 @@ def test_a_reply_is_pushed_with_its_header() -> None:
 
 
 def test_questions_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "ASKED_MAX", 1)
+    monkeypatch.setattr(connections, "INQUIRIES_MAX", 1)
     conn = connection()
     first = ask(conn, RunningInfoRequest("g", False))
     second = ask(conn, RunningInfoRequest("g", False))
