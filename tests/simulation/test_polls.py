@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from domain import property as properties
-from domain.limits import SECOND_NS, LONG_POLLS_PER_KEY_MAX
+from domain.limits import LONG_POLLS_PER_KEY_MAX, SECOND_NS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
