@@ -62,8 +62,8 @@ class RecallMessage(Command):
     handle   from the Placed of its send (domain.recall)
 
     Recalling again is a success until retention deletes the record.
-    Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL (the handle is of another broker or topic, or none), MESSAGE_NOT_FOUND (the message
-    is due, delivered or unknown).
+    Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL (the handle is of another broker or topic), MESSAGE_NOT_FOUND (it is
+    due, delivered or unknown).
     """
 
     ticket: object
