@@ -32,7 +32,7 @@ def test_a_registered_broker_has_routes() -> None:
     assert table.master("b-x") == ("m:1", "m:2")
 
 
-def test_a_lease_ends_without_renewal_and_takes_the_topics_with_it() -> None:
+def test_a_lease_without_renewal_ends_and_removes_the_topics() -> None:
     table = RouteTable()
     table.register(MASTER, 0)
     table.register(SLAVE, 0)
@@ -56,7 +56,7 @@ def test_only_a_new_version_changes_topics() -> None:
     assert table.topics() == ["NEW", "T", "U"]
 
 
-def test_a_slave_that_becomes_the_master_keeps_its_address_once() -> None:
+def test_a_slave_that_becomes_the_master_keeps_one_address() -> None:
     table = RouteTable()
     table.register(SLAVE, 0)
     table.register(replace(SLAVE, broker_id=0, version=DataVersion(2, 2, 2)), 0)
@@ -70,7 +70,7 @@ def test_older_state_at_another_address_is_ignored() -> None:
     assert table.master("b-x")[0] == "m:1"
 
 
-def test_leaving_and_dropping() -> None:
+def test_unregistering_a_broker_and_dropping_a_topic() -> None:
     table = RouteTable()
     table.register(MASTER, 0)
     table.register(replace(MASTER, cluster="c2", broker="b-y", address="y:1", topics=queues("b-y", "T")), 0)

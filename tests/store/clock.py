@@ -1,4 +1,4 @@
-"""A clock that moves only when it is told to: time, timers and turns of a loop, all in one order that repeats."""
+"""A virtual clock: time moves only when a test moves it, and timers and turns run in a reproducible order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class VirtualTimer:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """Forget it."""
+        """Cancel the callback."""
         self.callback = None
 
 
@@ -57,12 +57,12 @@ class VirtualClock:
         self._soon.append(callback)
 
     def run_turn(self) -> None:
-        """Run all that is to run now, without moving time."""
+        """Run the callbacks that are due now, without moving time."""
         while self._soon:
             self._soon.popleft()()
 
     def run_for(self, milliseconds: float) -> None:
-        """Let time pass, running what comes due on the way."""
+        """Let time pass, and run the callbacks that come due."""
         end = self._now_ns + int(milliseconds * 1_000_000)
         self.run_turn()
         while self._timers and self._timers[0][0] <= end:
@@ -71,7 +71,7 @@ class VirtualClock:
         self.run_turn()
 
     def run_until(self, condition: Callable[[], bool], most_ms: float = 60_000) -> None:
-        """Let time pass until `condition` holds; AssertionError when it does not within `most_ms`."""
+        """Let time pass until `condition` is true; AssertionError when it is not within `most_ms`."""
         end = self._now_ns + int(most_ms * 1_000_000)
         self.run_turn()
         while not condition():

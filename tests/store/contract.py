@@ -1,4 +1,4 @@
-"""What every storage engine must do. A test class inherits `MessageStoreContract` and says how to make a `Driver`."""
+"""The contract of a storage engine. A test class inherits `MessageStoreContract` and provides the fixture `driver`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.record import Record, check
 from domain.store_ports import StateChange
 from domain.store_request import ReadRequest
 from domain.topic import Durability, Group
-from tests.store.driver import Driver, Ear, sure
+from tests.store.driver import Driver, RecordingListener, sure
 
 
 class MessageStoreContract:
@@ -61,20 +61,20 @@ class MessageStoreContract:
         assert driver.call(search, "t", 0, 0, False) == 0
         assert driver.call(search, "t", 0, times[2] + 1, False) == 3
 
-    def test_a_message_is_found_by_its_place(self, driver: Driver) -> None:
+    def test_a_message_is_found_by_its_log_position(self, driver: Driver) -> None:
         place = driver.send("t", b"a")[0]
         assert Record(sure(driver.call(driver.store.log.record_at, place.physical_offset))).body == b"a"
         for wrong in (place.physical_offset + 1, 1 << 40, -1):
             assert driver.call(driver.store.log.record_at, wrong).code is ErrorCode.MESSAGE_NOT_FOUND
 
     def test_arrivals_are_told_in_order_and_once(self, driver: Driver) -> None:
-        ear = Ear()
-        driver.store.log.listen(ear)
+        listener = RecordingListener()
+        driver.store.log.listen(listener)
         driver.send("t", b"a", b"b")
         driver.send("t", b"c", queue_id=1)
-        assert ear.heard == [("t", 0, 0), ("t", 0, 1), ("t", 1, 0)]
+        assert listener.seen == [("t", 0, 0), ("t", 0, 1), ("t", 1, 0)]
 
-    def test_nothing_is_readable_before_its_level_holds(self, driver: Driver) -> None:
+    def test_nothing_is_readable_before_its_durability_level_is_reached(self, driver: Driver) -> None:
         driver.topic("page", Durability.PAGE)
         driver.topic("flushed", Durability.FLUSHED)
         for topic, seen in (("page", 1), ("flushed", 0)):
@@ -93,16 +93,16 @@ class MessageStoreContract:
         assert driver.call(put, [StateChange("latest", b"k", None)]) is None
         assert list(driver.store.state.scan("latest", b"")) == [(b"k2", b"w")]
 
-    def test_a_lease_ends_and_the_message_comes_again(self, driver: Driver) -> None:
-        ear = Ear()
-        driver.store.log.listen(ear)
+    def test_an_expired_lease_is_redelivered(self, driver: Driver) -> None:
+        listener = RecordingListener()
+        driver.store.log.listen(listener)
         driver.send("t", b"a", b"b")
         first = driver.lease("g", "t", invisible_ms=1_000)
         assert [message.attempt for message in first.messages] == [1, 1]
         assert driver.lease("g", "t").messages == []
         assert driver.settle("g", "t", first.messages[0]) == [None]
         driver.clock.run_for(1_000)
-        assert ear.frees == [("g", "t")]
+        assert listener.frees == [("g", "t")]
         again = driver.lease("g", "t")
         assert [message.attempt for message in again.messages] == [2]
         assert Record(again.messages[0].record).reconsume_times == 1
@@ -114,14 +114,14 @@ class MessageStoreContract:
         assert driver.settle("g", "t", *again.messages) == [None], "settling twice is success"
         assert driver.call(driver.store.positions.offset, "g", "t", 0) == 2
 
-    def test_a_late_settle_counts_while_nobody_else_has_the_message(self, driver: Driver) -> None:
+    def test_a_late_settle_succeeds_until_the_message_is_leased_again(self, driver: Driver) -> None:
         driver.send("t", b"a")
         leased = driver.lease("g", "t", invisible_ms=1_000).messages
         driver.clock.run_for(5_000)
         assert driver.settle("g", "t", *leased) == [None]
         assert driver.lease("g", "t").messages == []
 
-    def test_nack_gives_back_at_once_and_extend_holds_longer(self, driver: Driver) -> None:
+    def test_nack_frees_at_once_and_extend_prolongs_the_lease(self, driver: Driver) -> None:
         driver.send("t", b"a", b"b")
         one, two = driver.lease("g", "t", invisible_ms=1_000).messages
         assert len(sure(driver.call(driver.store.leases.extend, "g", "t", [one.receipt], 0))) == 1
@@ -132,14 +132,14 @@ class MessageStoreContract:
         assert isinstance(stale, Failure)
         assert sure(driver.call(driver.store.leases.settle, "g", "t", [longer])) == [None]
 
-    def test_any_queue_is_every_queue_in_turn(self, driver: Driver) -> None:
+    def test_leasing_from_any_queue_goes_round_the_queues(self, driver: Driver) -> None:
         for queue_id in range(3):
             driver.send("t", b"a", b"b", queue_id=queue_id)
         seen = [driver.lease("g", "t", limit=1).messages[0].receipt.queue_id for _ in range(3)]
         assert sorted(seen) == [0, 1, 2]
         assert len(driver.lease("g", "t").messages) == 3
 
-    def test_an_ordered_queue_waits_for_what_is_out(self, driver: Driver) -> None:
+    def test_an_ordered_queue_waits_for_leased_messages(self, driver: Driver) -> None:
         driver.send("t", b"a", b"b", b"c")
         first = driver.lease("g", "t", limit=2, invisible_ms=1_000, ordered=True, attempt_id="one")
         assert [message.receipt.revive_queue for message in first.messages] == [999, 999]
@@ -167,12 +167,12 @@ class MessageStoreContract:
         assert driver.call(driver.store.positions.drop_group, "g") is None
         assert driver.call(driver.store.positions.offset, "g", "t", 0).code is ErrorCode.OFFSET_NOT_FOUND
 
-    def test_a_group_without_position_begins_first_or_last(self, driver: Driver) -> None:
+    def test_a_group_without_position_begins_at_the_first_or_last_message(self, driver: Driver) -> None:
         driver.send("t", b"a", b"b", b"c")
         assert len(driver.lease("first", "t", from_first=True).messages) == 3
         assert len(driver.lease("hot", "t", from_first=False).messages) == 3, "all there ever was is still in memory"
 
-    def test_a_queue_is_hot_while_all_that_it_had_is_new(self, driver: Driver) -> None:
+    def test_a_queue_is_hot_while_all_its_messages_are_in_the_newest_log(self, driver: Driver) -> None:
         assert driver.call(driver.store.log.is_hot, "t", 0) is True
         driver.send("t", b"a", b"b", b"c")
         assert driver.call(driver.store.log.is_hot, "t", 0) is True
@@ -201,7 +201,7 @@ class MessageStoreContract:
         assert driver.store.metadata.group("a") is None
 
     @pytest.mark.parametrize("delay", [b"DELAY\x012\x02", b"TIMER_DELAY_MS\x015000\x02", b"TIMER_DELAY_SEC\x015\x02"])
-    def test_a_delayed_message_comes_at_its_time_and_never_early(self, driver: Driver, delay: bytes) -> None:
+    def test_a_delayed_message_is_delivered_at_its_time_and_never_early(self, driver: Driver, delay: bytes) -> None:
         driver.topic("t")
         place = sure(driver.append([Message("t", b"late", b"KEYS\x01k\x02" + delay, queue_id=0)]))[0]
         due = place.store_ms + 5_000

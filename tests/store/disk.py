@@ -1,4 +1,4 @@
-"""A disk in memory that fails as real ones do: un-synced data lost, writes torn, syncs refused, no space left.
+"""A disk in memory with the failures of real disks: lost unsynced data, torn writes, refused syncs, no space left.
 
 What was written survives a kill (`killed`); what was synced survives a power failure (`powered_off`), and of the rest each file
 keeps what the `keep` given there says, which may be any prefix with garbage behind it.
@@ -36,7 +36,7 @@ class MemoryFile:
         self.closed = False
 
     def append(self, data: bytes) -> None:
-        """Append, or fail as the disk has been told to."""
+        """Append, or fail as the test has set up the disk."""
         self._disk.write(self._name, self._content, data)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -54,11 +54,11 @@ class MemoryFile:
         self._content.synced = min(self._content.synced, size)
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
-        """Durable after the disk's `sync_ms`, unless it has been told to refuse."""
+        """Make the file durable after the disk's `sync_ms`, or fail as the test has set up the disk."""
         self._disk.begin_sync(self._content, done)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the file."""
         self.closed = True
 
 
@@ -86,7 +86,7 @@ class MemoryDisk:
         self._held: list[tuple[Content, int, Callable[[OSError | None], None]]] = []
 
     def open(self, name: str) -> MemoryFile:
-        """Open, making the file when absent."""
+        """Open a file; created when it does not exist."""
         return MemoryFile(self, name, self.files.setdefault(name, Content()))
 
     def names(self, folder: str) -> list[str]:
@@ -95,12 +95,12 @@ class MemoryDisk:
         return sorted(name[len(head) :] for name in self.files if name.startswith(head) and "/" not in name[len(head) :])
 
     def read_all(self, name: str) -> bytes | None:
-        """A file whole."""
+        """The whole content of a file, None when it does not exist."""
         content = self.files.get(name)
         return None if content is None else bytes(content.data)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Atomic and durable."""
+        """Replace a file atomically and durably."""
         if self.torn_at == 0:
             raise OSError(errno.EIO, "Input/output error")
         self.files[name] = Content(data)
@@ -112,11 +112,11 @@ class MemoryDisk:
         self.files.pop(name, None)
 
     def free_ratio(self) -> float:
-        """What `free` says."""
+        """The free share that the test has set (`free`)."""
         return self.free
 
     def write(self, name: str, content: Content, data: bytes) -> None:
-        """A write of one of the files."""
+        """Write to the end of a file, or fail as the test has set up the disk."""
         if self.capacity and sum(len(other.data) for other in self.files.values()) + len(data) > self.capacity:
             raise OSError(errno.ENOSPC, "No space left on device")
         if self.torn_at >= 0:
@@ -130,7 +130,7 @@ class MemoryDisk:
         self.writes.append((name, len(data)))
 
     def begin_sync(self, content: Content, done: Callable[[OSError | None], None]) -> None:
-        """A sync of what one file holds now."""
+        """Begin a sync of what a file holds now."""
         self.syncs += 1
         job = (content, len(content.data), done)
         if self.hold_syncs:
@@ -140,7 +140,7 @@ class MemoryDisk:
         self._clock.call_at(due, lambda: self._end_sync(*job))
 
     def release(self) -> None:
-        """Let the syncs that hang go on, in order, and no more of them hang."""
+        """Complete the hanging syncs in order; later syncs do not hang."""
         self.hold_syncs = False
         held, self._held = self._held, []
         for content, size, done in held:
@@ -154,11 +154,11 @@ class MemoryDisk:
         done(None)
 
     def killed(self, clock: Clock) -> MemoryDisk:
-        """The disk that the next process finds after kill -9: all that was written."""
+        """The disk after kill -9: everything that was written."""
         return self._after(clock, lambda name, synced, written: written)
 
     def powered_off(self, clock: Clock, keep: Keep | None = None) -> MemoryDisk:
-        """The disk after a power failure: what was synced, and of the rest what `keep` leaves (by default nothing)."""
+        """The disk after a power failure: what was synced, and what `keep` leaves of the rest, by default nothing."""
         return self._after(clock, keep if keep is not None else lambda name, synced, written: synced)
 
     def _after(self, clock: Clock, keep: Keep) -> MemoryDisk:

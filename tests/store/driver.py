@@ -28,7 +28,7 @@ def sure(result: Result | Failure) -> Result:
 
 
 class Driver:
-    """One store and its world. `restart` and its like give the store that comes after, on what the disk then holds."""
+    """One store with its disk and clock. `killed`, `powered_off` and `restarted` open the next store on the same disk."""
 
     def __init__(
         self,
@@ -137,17 +137,17 @@ class Driver:
         return self.powered_off()
 
 
-class Ear:
-    """A StoreListener that remembers."""
+class RecordingListener:
+    """A StoreListener that records its calls."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, int, int]] = []
+        self.seen: list[tuple[str, int, int]] = []
         self.frees: list[tuple[str, str]] = []
 
     def arrived(self, topic: str, queue_id: int, records: Sequence[bytes]) -> None:
-        """Remember topic, queue and offset of every record."""
-        self.heard += [(topic, queue_id, Record(data).queue_offset) for data in records]
+        """Record topic, queue and offset of every record."""
+        self.seen += [(topic, queue_id, Record(data).queue_offset) for data in records]
 
     def freed(self, group: str, topic: str) -> None:
-        """Remember who was freed."""
+        """Record the group and the topic."""
         self.frees.append((group, topic))

@@ -1,4 +1,4 @@
-"""Group commit: one write a turn, one sync at a time, and what happens when the disk says no."""
+"""Group commit: one write a turn, one sync at a time, and the behaviour after failed writes and syncs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_all_appends_of_a_turn_are_one_write_and_one_sync() -> None:
     assert (len(driver.disk.writes) - writes, driver.disk.syncs - syncs) == (1, 1)
 
 
-def test_what_arrives_during_a_sync_shares_the_next_one() -> None:
+def test_appends_during_a_sync_share_the_next_sync() -> None:
     driver = Driver()
     driver.topic("t")
     driver.disk.sync_ms = 10
@@ -56,7 +56,7 @@ def test_page_answers_at_once_and_is_flushed_within_half_a_second() -> None:
     assert driver.store.figures()["log_flush_behind_bytes"] == 0
 
 
-def test_what_is_written_during_a_sync_for_others_is_flushed_within_half_a_second_too() -> None:
+def test_page_appends_during_a_sync_are_flushed_within_half_a_second() -> None:
     driver = Driver()
     driver.topic("t")
     driver.topic("p", Durability.PAGE)
@@ -72,7 +72,7 @@ def test_what_is_written_during_a_sync_for_others_is_flushed_within_half_a_secon
 
 
 def _changed_during_a_sync() -> Driver:
-    """A position is noted, by nobody who waits for it, while the disk is busy."""
+    """A position is committed without a callback while a sync is under way."""
     driver = Driver()
     driver.topic("p", Durability.PAGE)
     driver.clock.run_for(1_000)
@@ -84,14 +84,14 @@ def _changed_during_a_sync() -> Driver:
     return driver
 
 
-def test_what_nobody_waits_for_is_written_when_the_sync_has_ended() -> None:
+def test_appends_without_a_callback_are_written_when_the_sync_has_ended() -> None:
     driver = _changed_during_a_sync()
     driver.disk.release()
     driver.clock.run_for(10)
     assert driver.store.figures()["log_waiting_bytes"] == 0
 
 
-def test_who_comes_after_what_nobody_waits_for_is_answered() -> None:
+def test_an_append_behind_one_without_a_callback_is_answered() -> None:
     driver = _changed_during_a_sync()
     answers: list[list[Placed] | Failure] = []
     driver.store.log.append([message("p")], answers.append)
@@ -104,7 +104,7 @@ def test_who_comes_after_what_nobody_waits_for_is_answered() -> None:
     assert len(answers) == 2
 
 
-def test_a_queue_keeps_its_order_when_its_topic_becomes_weaker() -> None:
+def test_a_queue_keeps_its_order_when_its_topic_changes_from_flushed_to_page() -> None:
     driver = Driver()
     driver.topic("t")
     driver.disk.sync_ms = 100
@@ -118,7 +118,7 @@ def test_a_queue_keeps_its_order_when_its_topic_becomes_weaker() -> None:
     assert order == ["flushed", "page"]
 
 
-def test_a_slow_flush_is_answered_and_comes_true_later() -> None:
+def test_a_slow_flush_is_answered_with_a_timeout_and_succeeds_later() -> None:
     driver = Driver()
     driver.topic("t")
     driver.disk.hold_syncs = True
@@ -134,7 +134,7 @@ def test_a_slow_flush_is_answered_and_comes_true_later() -> None:
     assert len(answers) == 1
 
 
-def test_a_failed_sync_fails_what_waited_and_is_never_asked_again() -> None:
+def test_a_failed_sync_fails_waiting_appends_and_is_never_repeated() -> None:
     driver = Driver()
     driver.topic("t")
     driver.send("t", b"safe")
@@ -180,7 +180,7 @@ def test_a_volume_that_is_nearly_full_takes_no_messages_but_lets_consumers_finis
     assert len(driver.send("t", b"b")) == 1
 
 
-def test_too_much_that_waits_is_refused() -> None:
+def test_appends_beyond_the_pending_bytes_are_refused() -> None:
     driver = Driver(StoreConfig(pending_bytes_max=10_000))
     driver.topic("t")
     driver.disk.hold_syncs = True
@@ -195,8 +195,8 @@ def test_too_much_that_waits_is_refused() -> None:
     assert len(answers) == 20
 
 
-def test_what_joins_a_batch_that_waits_for_a_sync_is_of_its_own_time() -> None:
-    """A reset to an instant brings back all that was sent after it: a batch may have been opened long before."""
+def test_an_append_to_a_batch_left_open_gets_its_own_store_time() -> None:
+    """A reset to a time must redeliver all that was sent after it, although a batch may have been opened long before."""
     driver = Driver()
     driver.topic("t")
     driver.disk.hold_syncs = True

@@ -24,7 +24,7 @@ class TestEveryEngine(MessageStoreContract):
 
 
 class TestSmallSegments(MessageStoreContract):
-    """Segments, blocks and cache so small that everything spills all the time."""
+    """Segments, blocks and cache so small that rows spill and segments roll all the time."""
 
     @pytest.fixture
     def driver(self) -> Driver:

@@ -1,4 +1,4 @@
-"""Nothing acknowledged is lost, nothing half written is seen: crashes at every write, at every byte, and at every sync."""
+"""Crashes at every write, at every byte, and at every sync: no acknowledged message is lost, no partial batch is visible."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Load:
 
 
 def check(after: Driver, topic: str, acknowledged: set[int]) -> None:
-    """What was acknowledged is there; what is there is there whole, in order, with its state."""
+    """Every acknowledged pair is readable, and every readable pair is complete, in order, with its state."""
     after.clock.run_for(10)
     one, two = after.bodies(topic, 0), after.bodies(topic, 1)
     assert one == two, "half of a pair"
@@ -134,7 +134,7 @@ def test_a_power_failure_keeps_what_was_flushed(seed: int) -> None:
     check(driver.powered_off(), "t", load.acknowledged)
 
 
-def test_bytes_behind_the_tail_are_not_taken_for_batches() -> None:
+def test_bytes_after_the_valid_tail_are_not_read_as_batches() -> None:
     driver = Driver()
     driver.topic("t")
     driver.send("t", b"0")
@@ -161,7 +161,7 @@ def test_a_restart_without_checkpoint_and_index_reads_the_whole_log() -> None:
     check(Driver(SMALL, disk, clock), "t", load.acknowledged)
 
 
-def test_a_checkpoint_spares_the_start_most_of_the_log() -> None:
+def test_a_start_reads_the_log_from_the_checkpoint_only() -> None:
     driver = Driver(SMALL)
     driver.topic("t")
     load = Load(driver, "t", 40, seed=6)

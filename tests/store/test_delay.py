@@ -1,4 +1,4 @@
-"""Timers and levels: on time, once, across restarts; and refused when they make no sense."""
+"""Timers and delay levels: delivered on time and once, across restarts; invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def timer(body: bytes, due_ms: int) -> Message:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("durability", [Durability.PAGE, Durability.FLUSHED])
-def test_every_timer_comes_once_in_order_and_never_early(seed: int, durability: Durability) -> None:
+def test_every_timer_is_delivered_once_in_order_and_never_early(seed: int, durability: Durability) -> None:
     generator = random.Random(seed)
     driver = Driver(StoreConfig(checkpoint_bytes=5_000, tail_rows_max=10, durability=durability))
     driver.topic("t", durability)
@@ -54,7 +54,7 @@ def test_every_timer_comes_once_in_order_and_never_early(seed: int, durability: 
     assert driver.store.figures()["timers"] == 0
 
 
-def test_a_level_counts_from_its_message_and_not_from_what_was_stored_with_it() -> None:
+def test_a_delay_level_counts_from_the_store_time_of_its_own_message() -> None:
     driver = Driver()
     driver.topic("t")
     driver.store.log.append([Message("t", b"opens the batch", b"", queue_id=1)], None)
@@ -66,7 +66,7 @@ def test_a_level_counts_from_its_message_and_not_from_what_was_stored_with_it() 
     assert record.store_ms >= sent_ms + parking.LEVELS_MS[0]
 
 
-def test_far_timers_are_not_in_memory_and_their_buckets_go_when_they_are_done() -> None:
+def test_timers_of_later_buckets_are_not_in_memory_and_delivered_buckets_are_dropped() -> None:
     driver = Driver()
     driver.topic("t")
     now = driver.clock.wall_ms()
@@ -84,7 +84,7 @@ def test_far_timers_are_not_in_memory_and_their_buckets_go_when_they_are_done() 
     assert driver.killed().store.figures()["timers"] == 165
 
 
-def test_many_timers_of_one_moment_come_in_the_order_in_which_they_were_sent() -> None:
+def test_timers_of_one_millisecond_are_delivered_in_the_order_sent() -> None:
     driver = Driver()
     driver.topic("t")
     due = driver.clock.wall_ms() + 60_000
@@ -97,7 +97,7 @@ def test_many_timers_of_one_moment_come_in_the_order_in_which_they_were_sent() -
     "value",
     [b"TIMER_DELIVER_MS\x01soon\x02", b"TIMER_DELAY_SEC\x0131708800\x02", b"DELAY\x01x\x02", b"TIMER_DELAY_MS\x019e9\x02"],
 )
-def test_delays_that_make_no_sense_are_refused(value: bytes) -> None:
+def test_invalid_delays_are_refused(value: bytes) -> None:
     driver = Driver()
     driver.topic("t")
     result = driver.append([Message("t", b"a", queue_id=0), Message("t", b"b", value, queue_id=0)])
@@ -106,7 +106,7 @@ def test_delays_that_make_no_sense_are_refused(value: bytes) -> None:
     assert driver.bounds("t") == (0, 0), "nothing of a refused append is stored"
 
 
-def test_a_time_that_is_past_is_now_and_a_level_too_high_is_the_highest() -> None:
+def test_a_past_time_is_due_now_and_a_level_too_high_is_the_highest() -> None:
     driver = Driver()
     driver.topic("t")
     place = driver.append([timer(b"now", driver.clock.wall_ms() - 5)])
@@ -127,7 +127,7 @@ def test_a_time_that_is_past_is_now_and_a_level_too_high_is_the_highest() -> Non
     ],
     ids=["instant", "milliseconds before it", "seconds before these", "level 0 is none"],
 )
-def test_a_timer_keeps_what_its_sender_said_and_is_none_again(stored: bytes, waits_ms: int) -> None:
+def test_a_delivered_timer_keeps_the_senders_properties_and_is_not_parked_again(stored: bytes, waits_ms: int) -> None:
     driver = Driver()
     driver.topic("t")
     now = driver.clock.wall_ms()
@@ -143,7 +143,7 @@ def test_a_timer_keeps_what_its_sender_said_and_is_none_again(stored: bytes, wai
     assert driver.bodies("t") == [b"a", b"again"], "who sends on what he was given does not make a second timer of it"
 
 
-def test_a_time_that_was_past_when_it_was_said_is_told_and_so_is_a_level() -> None:
+def test_consumers_see_a_past_delivery_time_and_a_delay_level() -> None:
     driver = Driver()
     driver.topic("t")
     past = b"TIMER_DELIVER_MS\x01%d\x02" % (driver.clock.wall_ms() - 5)
@@ -155,7 +155,7 @@ def test_a_time_that_was_past_when_it_was_said_is_told_and_so_is_a_level() -> No
     assert [Record(data).properties for data in driver.read("t").records] == [past, b"DELAY\x011\x02"]
 
 
-def test_timers_of_a_deleted_topic_go_nowhere() -> None:
+def test_timers_of_a_deleted_topic_are_discarded() -> None:
     driver = Driver()
     driver.topic("t")
     driver.append([timer(b"a", driver.clock.wall_ms() + 1_000)])

@@ -1,4 +1,4 @@
-"""The queue index against lists, through spills, merges, restarts and trimming; and what a queue costs."""
+"""The queue index compared with lists, through spills, merges, restarts and trimming; and the memory of a queue."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_an_idle_queue_costs_less_than_a_kilobyte() -> None:
     assert not [name for name in driver.disk.files if name.startswith("index/")][20:]
 
 
-def test_neighbours_on_the_disk_are_one_read() -> None:
+def test_neighbouring_records_are_one_disk_read() -> None:
     driver = Driver(StoreConfig(cache_bytes=0))
     driver.topic("t")
     driver.append([Message("t", b"x" * 500, queue_id=0) for _ in range(100)])
@@ -92,7 +92,7 @@ def test_neighbours_on_the_disk_are_one_read() -> None:
     assert driver.disk.reads - reads == 1
 
 
-def test_live_consumers_do_not_touch_the_disk() -> None:
+def test_consumers_that_keep_up_read_nothing_from_the_disk() -> None:
     driver = Driver()
     driver.topic("t")
     driver.send("t", *[b"x" * 500] * 100)

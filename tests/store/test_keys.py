@@ -1,4 +1,4 @@
-"""Messages by key: the index against a naive twin, through crashes, retention, merges and the borders of its spans."""
+"""Messages by key: the index compared with a naive one, through crashes, retention, merges and borders of spans."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def properties(identity: str, keys: str) -> bytes:
 def find(
     driver: Driver, topic: str, key: str, begin: int = 0, end: int = FOREVER, limit: int = 1_000, unique: bool = False
 ) -> list[bytes]:
-    """Bodies that the store finds."""
+    """Bodies of the messages that the store finds."""
     result: list[bytes] | Failure = driver.call(driver.store.log.find, KeyQuery(topic, key, begin, end, limit, 1 << 30, unique))
     return [Record(record).body for record in sure(result)]
 
 
-class Twin:
-    """What was sent, and what a look through all of it finds."""
+class NaiveIndex:
+    """All messages sent, searched one by one."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, int, str, str, bytes]] = []
@@ -71,7 +71,7 @@ class Twin:
             self.sent.append((topic, place.store_ms, identity, keys, body))
 
     def find(self, topic: str, key: str, begin: int, end: int, limit: int, unique: bool) -> list[bytes]:
-        """The same by looking at everything."""
+        """Find the same messages by a scan of all."""
         found = [
             body
             for name, ms, identity, keys, body in reversed(self.sent)
@@ -80,7 +80,7 @@ class Twin:
         return found[:limit]
 
     def compare(self, driver: Driver, pick: random.Random, count: int) -> None:
-        """Ask both the same questions."""
+        """Compare the answers of both to the same queries."""
         for _ in range(count):
             topic = pick.choice(("t", "u"))
             key = pick.choice((*WORDS, "ID0", f"ID{pick.randrange(len(self.sent) + 1)}", "no", "KEYS", "none"))
@@ -92,12 +92,12 @@ class Twin:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_index_finds_what_a_look_at_everything_finds(seed: int) -> None:
+def test_the_index_finds_what_a_scan_of_all_messages_finds(seed: int) -> None:
     pick = random.Random(seed)
     driver = Driver(SMALL)
     driver.topic("t")
     driver.topic("u")
-    twin = Twin()
+    twin = NaiveIndex()
     for _ in range(60):
         for _ in range(pick.randrange(1, 8)):
             twin.send(driver, pick)
@@ -150,7 +150,7 @@ def test_a_crash_at_any_write_of_the_index_loses_no_key() -> None:
             assert find(after, "t", f"ID{len(bodies) - 1}", unique=True) == bodies[-1:]
 
 
-def test_files_that_are_lost_or_broken_are_made_again() -> None:
+def test_lost_or_broken_files_are_rebuilt() -> None:
     driver = Driver(SMALL)
     driver.topic("t")
     for number in range(60):
@@ -171,7 +171,7 @@ def test_files_that_are_lost_or_broken_are_made_again() -> None:
         assert find(after.restarted(), "t", "k") == expected, harm
 
 
-def test_retention_takes_rows_with_their_messages() -> None:
+def test_retention_deletes_rows_with_their_messages() -> None:
     driver = Driver(StoreConfig(
         retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=5_000, checkpoint_bytes=4_000
     ))  # fmt: skip
@@ -207,7 +207,7 @@ def test_a_deleted_topic_is_not_found_under_its_old_name() -> None:
         assert isinstance(after.call(after.store.log.record_at, place.physical_offset), Failure)
 
 
-def test_what_is_not_readable_yet_is_not_found() -> None:
+def test_messages_that_are_not_readable_yet_are_not_found() -> None:
     driver = Driver()
     driver.topic("t")
     driver.disk.hold_syncs = True
@@ -219,7 +219,7 @@ def test_what_is_not_readable_yet_is_not_found() -> None:
     assert find(driver, "t", "k") == [b"x"]
 
 
-def test_bytes_bound_an_answer_but_one_is_always_given() -> None:
+def test_an_answer_is_bounded_in_bytes_but_has_at_least_one_message() -> None:
     driver = Driver()
     driver.topic("t")
     for _ in range(3):
@@ -238,8 +238,8 @@ def test_a_message_has_a_bounded_number_of_keys() -> None:
     assert find(driver, "t", "k500") == []
 
 
-class Loose:
-    """A KeyIndex by itself, its messages at positions of our choice."""
+class BareIndex:
+    """A KeyIndex without a store, with messages at chosen positions."""
 
     def __init__(self, chunk_rows: int) -> None:
         self.clock = VirtualClock(START_MS)
@@ -259,7 +259,7 @@ class Loose:
             self.end += step
 
     def checkpoint(self) -> None:
-        """All that a checkpoint does with the index."""
+        """Do what a checkpoint does with the index."""
         while not self.index.write_below(self.end):
             self.clock.run_turn()
         done: list[OSError | None] = []
@@ -269,7 +269,7 @@ class Loose:
         self.index.checkpointed(self.end)
 
     def check(self) -> None:
-        """Every key's positions, from all sources."""
+        """Compare the positions of every key, from all sources."""
         for key, expected in self.naive.items():
             hashed, sources = self.index.sources("t", key)
             found: list[int] = []
@@ -280,8 +280,8 @@ class Loose:
             assert found == expected[::-1], key
 
 
-def test_rows_of_both_sides_of_four_gibibytes() -> None:
-    loose = Loose(chunk_rows=8)
+def test_rows_on_both_sides_of_a_span_of_4_gib() -> None:
+    loose = BareIndex(chunk_rows=8)
     loose.end = index.SPAN_BYTES - 1_450
     loose.index._begin = loose.end
     for number in range(40):
@@ -300,7 +300,7 @@ def test_rows_of_both_sides_of_four_gibibytes() -> None:
 
 
 def test_one_batch_across_the_border_of_a_span() -> None:
-    loose = Loose(chunk_rows=8)
+    loose = BareIndex(chunk_rows=8)
     border = index.SPAN_BYTES
     loose.index._begin = border - 1_000
     places = [border - 200, border - 100, border, border + 100]
@@ -313,7 +313,7 @@ def test_one_batch_across_the_border_of_a_span() -> None:
 
 
 def test_a_hot_key_and_many_cold_ones_in_long_runs_and_bounded_memory() -> None:
-    loose = Loose(chunk_rows=64)
+    loose = BareIndex(chunk_rows=64)
     for number in range(3_000):
         loose.add("hot", 5)
         loose.add(f"cold{number}", 1)
@@ -326,7 +326,7 @@ def test_a_hot_key_and_many_cold_ones_in_long_runs_and_bounded_memory() -> None:
     loose.check()
 
 
-def test_merging_takes_slices() -> None:
+def test_a_merge_runs_in_slices() -> None:
     clock = VirtualClock(START_MS)
     disk = MemoryDisk(clock)
     pick = random.Random(1)
@@ -349,7 +349,7 @@ def test_merging_takes_slices() -> None:
         assert run.bound(wanted) == sum(each < wanted for each in everything)
 
 
-def test_a_query_that_finds_only_strangers_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_reads_only_hash_collisions_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver()
     driver.topic("t")
     driver.append([Message("t", b"x", properties(f"ID{number}", ""), queue_id=0) for number in range(2_000)])

@@ -1,4 +1,4 @@
-"""The lease table against one so simple that it cannot be wrong, its journal, and the ledger's bounds."""
+"""The lease table and its journal compared with a naive table, and the bounds of the ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.store.driver import Driver
 
 
 class NaiveTable:
-    """Every offset by itself: settled, or leased as (pop ms, end ms), or nothing."""
+    """Each offset on its own: settled, or leased as (pop ms, end ms, attempts), or neither."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -84,7 +84,7 @@ STEPS = st.lists(
 
 
 def take(table: LeaseTable, limit: int, pop: int, end: int, now: int) -> list[tuple[int, int]]:
-    """Lease as the ledger does: what came back first, then new."""
+    """Lease as the ledger does: redeliveries first, then new messages."""
     table.expire(now)
     taken = [(offset, table.lease(offset, pop, end).attempts) for offset in table.redeliverable(limit)]
     while len(taken) < limit:
@@ -95,7 +95,7 @@ def take(table: LeaseTable, limit: int, pop: int, end: int, now: int) -> list[tu
 
 @settings(max_examples=100, deadline=None)
 @given(STEPS)
-def test_table_and_its_journal_do_what_the_naive_one_does(steps: list[tuple[str, int, int]]) -> None:
+def test_table_and_journal_agree_with_the_naive_table(steps: list[tuple[str, int, int]]) -> None:
     table, naive = LeaseTable("g", "t", 0, 0), NaiveTable()
     copy = LeaseTable("g", "t", 0, 0)
     now = 1_000
@@ -128,7 +128,7 @@ def test_table_and_its_journal_do_what_the_naive_one_does(steps: list[tuple[str,
 
 @settings(max_examples=100, deadline=None)
 @given(STEPS, st.integers(0, 40))
-def test_reading_the_journal_from_an_older_point_again_does_no_harm(steps: list[tuple[str, int, int]], cut: int) -> None:
+def test_applying_a_part_of_the_journal_twice_does_no_harm(steps: list[tuple[str, int, int]], cut: int) -> None:
     table = LeaseTable("g", "t", 0, 0)
     values: list[bytes] = []
     now = 1_000
@@ -170,7 +170,7 @@ def test_ranges_are_a_set(spans: list[tuple[int, int]], floor: int) -> None:
     assert {offset for offset in range(80) if offset in ranges} == {offset for offset in naive if offset >= first}
 
 
-def test_a_message_that_holds_the_floor_too_long_goes_on_in_the_retry_topic() -> None:
+def test_a_message_that_blocks_the_floor_too_long_moves_to_the_retry_topic() -> None:
     driver = Driver(StoreConfig(checkpoint_ms=10_000_000))
     driver.topic("t")
     driver.send("t", b"poison", properties=b"KEYS\x01k\x02")
@@ -239,7 +239,7 @@ def test_a_group_holds_a_bounded_number_of_leases_on_a_queue() -> None:
     assert driver.store.figures()["leases"] == 10_000
 
 
-def test_many_turns_of_lease_and_settle_leave_no_trace_but_the_floor() -> None:
+def test_leasing_and_settling_many_times_leaves_only_the_floor() -> None:
     driver = Driver()
     driver.topic("t")
     for _ in range(50):
@@ -252,7 +252,7 @@ def test_many_turns_of_lease_and_settle_leave_no_trace_but_the_floor() -> None:
     assert not table.free_heap
 
 
-def test_a_receipt_of_before_a_reset_is_no_more_and_one_of_nothing_is_wrong() -> None:
+def test_a_receipt_from_before_a_reset_is_expired_and_one_never_given_is_invalid() -> None:
     driver = Driver()
     driver.topic("t")
     driver.send("t", *[b"x"] * 10)

@@ -1,4 +1,4 @@
-"""Lite queues: rows of a second queue over the same records, made again from the log, leased in order, dropped one by one."""
+"""Lite queues: second rows for the same records, rebuilt from the log, leased in order, dropped one by one."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from domain.message import Message
 from domain.record import Record
 from domain.topic import Durability
 from store.config import StoreConfig
-from tests.store.driver import Driver, Ear, sure
+from tests.store.driver import Driver, RecordingListener, sure
 
 SMALL = StoreConfig(
     segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000
 )
 
 
-class LiteEar:
-    """A LightListener that remembers."""
+class RecordingLiteListener:
+    """A LiteListener that records its calls."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, str]] = []
+        self.seen: list[tuple[str, str]] = []
         self.frees: list[tuple[str, str, str]] = []
 
     def lite_arrived(self, parent: str, lite_topic: str) -> None:
-        self.heard.append((parent, lite_topic))
+        self.seen.append((parent, lite_topic))
 
     def lite_freed(self, group: str, parent: str, lite_topic: str) -> None:
         self.frees.append((group, parent, lite_topic))
@@ -66,7 +66,7 @@ def settle(driver: Driver, lite_topic: str, leases: LiteLeaseResult) -> None:
 
 @pytest.fixture
 def driver() -> Driver:
-    """A store with a topic of lite topics and an ordinary one."""
+    """A store with a topic of type LITE and one of type NORMAL."""
     made = Driver(SMALL)
     made.topic("p", type="LITE", read_queues=2, write_queues=2)
     made.topic("plain")
@@ -74,17 +74,17 @@ def driver() -> Driver:
 
 
 def test_a_message_is_in_its_topic_and_in_its_lite_queue(driver: Driver) -> None:
-    ear, lite_ear = Ear(), LiteEar()
-    driver.store.log.listen(ear)
-    driver.store.lite_queues.listen(lite_ear)
+    listener, lite_listener = RecordingListener(), RecordingLiteListener()
+    driver.store.log.listen(listener)
+    driver.store.lite_queues.listen(lite_listener)
     send(driver, "a", "1")
     sure(driver.append([message("b", b"2"), message("a", b"3", queue_id=1)]))
     assert (bodies(driver, "a"), bodies(driver, "b"), driver.bodies("p")) == (["1", "3"], ["2"], [b"1", b"2"])
     record = Record(driver.read(lite.queue_name("p", "a"), 1).records[0])
     assert (record.topic, record.queue_offset, lite.offset_in(record.properties)) == ("p", 0, 1)
     assert properties.text(record.properties, "INNER_MULTI_DISPATCH") == "%LMQ%$p$a"
-    assert ear.heard == [("p", 0, 0), ("p", 0, 1), ("p", 1, 0)]
-    assert lite_ear.heard == [("p", "a"), ("p", "b"), ("p", "a")]
+    assert listener.seen == [("p", 0, 0), ("p", 0, 1), ("p", 1, 0)]
+    assert lite_listener.seen == [("p", "a"), ("p", "b"), ("p", "a")]
     assert (sorted(driver.store.lite_queues.names("p")), driver.store.lite_queues.count("")) == (["a", "b"], 2)
 
 
@@ -96,7 +96,7 @@ def test_only_topics_of_type_lite_have_lite_queues(driver: Driver) -> None:
     assert (after.bounds("%LMQ%$plain$a"), after.bodies("plain")) == ((0, 0), [b"x"])
 
 
-def test_one_lite_topic_is_in_order_and_others_do_not_wait(driver: Driver) -> None:
+def test_a_lite_topic_is_delivered_in_order_and_others_do_not_wait(driver: Driver) -> None:
     send(driver, "a", "a1", "a2")
     send(driver, "b", "b1")
     first = lease(driver, "a", "b", limit=1)
@@ -111,7 +111,7 @@ def test_one_lite_topic_is_in_order_and_others_do_not_wait(driver: Driver) -> No
     assert {each.revive_queue for each in receipts} == {999}
 
 
-def test_all_messages_of_a_lease_have_one_pop_time_though_some_were_leased_in_this_millisecond(driver: Driver) -> None:
+def test_all_messages_of_a_call_have_one_pop_time_even_after_a_lease_in_the_same_millisecond(driver: Driver) -> None:
     for name in ("a", "b", "c"):
         send(driver, name, name)
     assert told(lease(driver, "b", ms=1)) == ["b"]
@@ -122,7 +122,7 @@ def test_all_messages_of_a_lease_have_one_pop_time_though_some_were_leased_in_th
     assert [each.attempt for each in again.messages] == [1, 2, 1]
 
 
-def test_the_same_attempt_gets_the_same_again_and_it_does_not_count(driver: Driver) -> None:
+def test_a_repeated_attempt_gets_the_same_messages_without_a_delivery_counted(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     assert told(lease(driver, "a", attempt="x")) == ["1", "2"]
     again = lease(driver, "a", attempt="x")
@@ -130,19 +130,19 @@ def test_the_same_attempt_gets_the_same_again_and_it_does_not_count(driver: Driv
     assert told(lease(driver, "a", attempt="y")) == []
 
 
-def test_listeners_hear_that_a_lite_topic_is_free_again(driver: Driver) -> None:
-    ear = LiteEar()
-    driver.store.lite_queues.listen(ear)
+def test_listeners_are_told_when_a_lite_topic_is_free_again(driver: Driver) -> None:
+    listener = RecordingLiteListener()
+    driver.store.lite_queues.listen(listener)
     send(driver, "a", "1")
     settle(driver, "a", lease(driver, "a"))
-    assert ear.frees == [("g", "p", "a")]
+    assert listener.frees == [("g", "p", "a")]
     send(driver, "a", "2")
     lease(driver, "a", ms=100)
     driver.clock.run_for(200)
-    assert ear.frees == [("g", "p", "a")] * 2
+    assert listener.frees == [("g", "p", "a")] * 2
 
 
-def test_an_uncounted_lease_was_no_attempt(driver: Driver) -> None:
+def test_an_uncounted_lease_is_not_an_attempt(driver: Driver) -> None:
     send(driver, "a", "1")
     leases = lease(driver, "a", ms=100)
     driver.store.lite_queues.uncount("g", "%LMQ%$p$a", leases.messages[0].receipt.queue_offset)
@@ -151,7 +151,7 @@ def test_an_uncounted_lease_was_no_attempt(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_after_a_kill_exactly_the_unsettled_come_again_in_order(seed: int) -> None:
+def test_after_a_kill_exactly_the_unsettled_messages_are_redelivered_in_order(seed: int) -> None:
     generator = random.Random(seed)
     driver = Driver(SMALL)
     driver.topic("p", generator.choice([Durability.PAGE, Durability.FLUSHED]), type="LITE")
@@ -179,7 +179,7 @@ def test_after_a_kill_exactly_the_unsettled_come_again_in_order(seed: int) -> No
         assert told(lease(driver, name)) == sent[name][settled[name] :][:32]
 
 
-def test_a_dropped_lite_topic_is_gone_and_stays_gone_and_may_come_again(driver: Driver) -> None:
+def test_a_dropped_lite_topic_stays_dropped_until_a_new_message(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     send(driver, "b", "1")
     settle(driver, "a", lease(driver, "a"))
@@ -196,7 +196,7 @@ def test_a_dropped_lite_topic_is_gone_and_stays_gone_and_may_come_again(driver: 
     assert told(lease(driver, "a")) == ["3"]
 
 
-def test_deleting_the_topic_takes_its_lite_topics_along(driver: Driver) -> None:
+def test_deleting_a_topic_deletes_its_lite_topics(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     lease(driver, "a")
     assert driver.call(driver.store.metadata.delete_topic, "p") is None
@@ -208,7 +208,7 @@ def test_deleting_the_topic_takes_its_lite_topics_along(driver: Driver) -> None:
         assert bodies(after, "a") == ["3"]
 
 
-def test_a_lite_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
+def test_a_lite_queue_emptied_by_retention_continues_at_its_next_offset() -> None:
     driver = Driver(StoreConfig(segment_bytes=8_192, retention_ms=60_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE")
     driver.topic("plain")
@@ -229,7 +229,7 @@ def test_a_lite_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None
     assert (bodies(last, "a"), bodies(last, "b")) == (["4"], ["2"])
 
 
-def test_what_is_older_than_its_topic_keeps_is_gone_from_lite_queues_too() -> None:
+def test_retention_ms_of_a_topic_trims_its_lite_queues_too() -> None:
     driver = Driver(StoreConfig(retention_ms=600_000, retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_ms=20_000)
     sure(driver.append([message("a", b"1"), message("a", b"2", queue_id=1), message("b", b"1")]))
@@ -247,7 +247,7 @@ def test_what_is_older_than_its_topic_keeps_is_gone_from_lite_queues_too() -> No
         assert after.call(after.store.positions.offset, "g", "%LMQ%$p$b", 0) == 1
 
 
-def test_what_is_beyond_the_bytes_that_its_topic_keeps_is_gone_from_lite_queues_too() -> None:
+def test_retention_bytes_of_a_topic_trim_its_lite_queues_too() -> None:
     """The newest bytes stay, whichever queue of the parent they are in: queues and lite queues have lost the same messages."""
     driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=1_000))
     driver.topic("p", type="LITE", read_queues=2, write_queues=2, retention_bytes=4_500)

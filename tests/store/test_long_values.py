@@ -1,4 +1,4 @@
-"""State values that stay in the log: memory has a row, retention writes them again, a start finds them."""
+"""Long state values: they stay in the log, memory holds a row, retention writes them again, recovery finds them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def held(driver: Driver) -> dict[bytes, bytes]:
     return dict(driver.store.state.scan("latest", b""))
 
 
-def test_retention_writes_them_again_and_they_outlive_every_start() -> None:
+def test_retention_writes_long_values_again_and_they_survive_restarts() -> None:
     driver = Driver(MINUTE)
     driver.topic("noise")
     put(driver, a=long(1), b=long(2), c=long(3), short=b"s")
@@ -47,7 +47,7 @@ def test_retention_writes_them_again_and_they_outlive_every_start() -> None:
     assert driver.store.state.size("latest") == (3, sum(len(key) + len(value) for key, value in held(driver).items()))
 
 
-def test_memory_has_a_row_for_each() -> None:
+def test_memory_holds_one_row_for_each_long_value() -> None:
     asked: list[tuple[int, int]] = []
 
     def read(position: int, size: int) -> bytes:
@@ -69,7 +69,7 @@ def test_memory_has_a_row_for_each() -> None:
     assert (view.count(), view.size("latest")) == (1, (1, 301))
 
 
-def test_a_slice_of_the_keys() -> None:
+def test_a_slice_of_the_keys_begins_at_a_key_and_is_bounded() -> None:
     view = StateView()
     for number in range(10):
         view.apply(StateChange("latest", b"a/%d" % number, b"v"), 0)

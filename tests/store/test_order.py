@@ -1,4 +1,4 @@
-"""Ordered leasing: message by message of one key, whatever the queue holds besides, through kills and repeated attempts."""
+"""Ordered leasing: one message of an ordering key at a time, through kills and repeated attempts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from domain.record import Record
 from domain.store_ports import LeaseResult
 from store.lease.order import DEFERRED_MAX
-from tests.store.driver import Driver, Ear
+from tests.store.driver import Driver, RecordingListener
 
 
 def keyed(driver: Driver, *bodies: str) -> None:
@@ -34,7 +34,7 @@ def driver() -> Driver:
     return driver
 
 
-def test_other_keys_go_on_while_one_waits(driver: Driver) -> None:
+def test_other_ordering_keys_are_delivered_while_one_is_leased(driver: Driver) -> None:
     keyed(driver, "a1", "b1", "a2", "c1", "b2")
     first = lease(driver, limit=2)
     assert bodies(first) == ["a1", "b1"]
@@ -52,7 +52,7 @@ def test_other_keys_go_on_while_one_waits(driver: Driver) -> None:
     assert driver.call(driver.store.positions.offset, "g", "t", 0) == 5
 
 
-def test_messages_without_a_key_are_a_barrier(driver: Driver) -> None:
+def test_messages_without_an_ordering_key_block_the_queue(driver: Driver) -> None:
     keyed(driver, "-1", "a1", "-2", "a2")
     assert bodies(lease(driver, limit=1)) == ["-1"]
     first = lease(driver)
@@ -61,7 +61,7 @@ def test_messages_without_a_key_are_a_barrier(driver: Driver) -> None:
     assert bodies(lease(driver)) == []
 
 
-def test_an_earlier_one_that_comes_back_waits_until_the_later_one_is_settled(driver: Driver) -> None:
+def test_a_redelivery_waits_until_a_later_message_of_its_key_is_settled(driver: Driver) -> None:
     keyed(driver, "a1", "a2", "b1")
     first = lease(driver)
     assert bodies(first) == ["a1", "a2", "b1"]
@@ -73,17 +73,17 @@ def test_an_earlier_one_that_comes_back_waits_until_the_later_one_is_settled(dri
     assert [(message.receipt.queue_offset, message.attempt) for message in again.messages] == [(0, 2)]
 
 
-def test_settling_one_wakes_who_waits_for_its_key(driver: Driver) -> None:
-    ear = Ear()
-    driver.store.log.listen(ear)
+def test_settling_a_message_notifies_receivers_that_wait_for_its_key(driver: Driver) -> None:
+    listener = RecordingListener()
+    driver.store.log.listen(listener)
     keyed(driver, "a1", "b1", "a2")
     first = lease(driver, limit=2)
     driver.settle("g", "t", first.messages[0])
-    assert ear.frees == [("g", "t")]
+    assert listener.frees == [("g", "t")]
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_repeated_attempt_gets_the_same_and_only_that(driver: Driver, kill: bool) -> None:
+def test_a_repeated_attempt_gets_the_same_messages_and_no_others(driver: Driver, kill: bool) -> None:
     keyed(driver, "a1", "a2", "b1", "c1")
     assert bodies(lease(driver, limit=2, attempt_id="one")) == ["a1", "a2"]
     assert bodies(lease(driver, limit=1, attempt_id="two")) == ["b1"]
@@ -99,14 +99,14 @@ def test_a_repeated_attempt_gets_the_same_and_only_that(driver: Driver, kill: bo
     assert bodies(lease(driver, attempt_id="one")) == []
 
 
-def test_the_receipts_of_a_lost_answer_are_void(driver: Driver) -> None:
+def test_the_receipts_of_a_lost_answer_are_expired(driver: Driver) -> None:
     keyed(driver, "a1")
     lost = lease(driver, attempt_id="one")
     lease(driver, attempt_id="one")
     assert driver.settle("g", "t", *lost.messages) != [None]
 
 
-def test_the_look_ahead_is_bounded(driver: Driver) -> None:
+def test_the_number_of_deferred_messages_is_bounded(driver: Driver) -> None:
     keyed(driver, "a0")
     stored = b"__SHARDINGKEY\x01a\x02"
     for _ in range(11):
@@ -117,7 +117,7 @@ def test_the_look_ahead_is_bounded(driver: Driver) -> None:
     assert driver.store.figures()["leases"] == DEFERRED_MAX + 1
 
 
-def test_a_group_that_is_no_longer_ordered_gets_what_was_put_off(driver: Driver) -> None:
+def test_a_group_that_is_no_longer_ordered_gets_deferred_messages(driver: Driver) -> None:
     keyed(driver, "a1", "a2", "b1")
     lease(driver, limit=1)
     lease(driver)
@@ -127,7 +127,7 @@ def test_a_group_that_is_no_longer_ordered_gets_what_was_put_off(driver: Driver)
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_message_of_a_key_overtakes_another_through_kills(seed: int) -> None:
-    """Three members work at random; the node is killed at random. What is out is compared with what is settled."""
+    """Three members work at random, and the node is killed at random; leased messages are compared with settled ones."""
     chance = random.Random(seed)
     driver = Driver()
     driver.topic("t")

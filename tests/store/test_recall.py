@@ -1,4 +1,4 @@
-"""Timers that are taken back never come; all others come at their time, years of them, across restarts and retention."""
+"""Recalled timers are never delivered; all others at their time, over years, across restarts and retention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def take(driver: Driver, text: str) -> Failure | None:
     return result
 
 
-def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> None:
+def test_a_timer_of_300_days_is_delivered_at_its_time_and_a_recalled_one_never() -> None:
     driver = Driver(StoreConfig(retention_ms=DAY_MS))
     driver.topic("t", retention_ms=1_000 * DAY_MS)
     due = driver.clock.wall_ms() + 300 * DAY_MS
@@ -59,7 +59,7 @@ def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> Non
     assert list(driver.store.state.scan("@timer", b"recalled-")) == []
 
 
-def test_what_does_not_wait_cannot_be_recalled() -> None:
+def test_only_a_pending_timer_can_be_recalled() -> None:
     driver = Driver()
     driver.topic("t")
     due = driver.clock.wall_ms() + 5_000

@@ -1,4 +1,4 @@
-"""Leases under a seed: what is settled stays settled, what is not comes again with the right attempt, nothing holds the floor.
+"""Leases under a seed: settled messages stay settled, others are redelivered with the right attempt, the floor advances.
 
 The store is killed at random points, or loses its power with any part of the tail that was not synced. Its knowledge after
 that is what the log says.
@@ -23,7 +23,7 @@ POISON = b"poison"
 
 
 class Run:
-    """Members of one group at work, and what they remember."""
+    """Members of one group at work, with a record of what they leased and settled."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -56,7 +56,7 @@ class Run:
             if topic == RETRY:
                 self.copied.add(body)
 
-    def tidy(self) -> None:
+    def forget_expired(self) -> None:
         now = self.driver.clock.wall_ms()
         self.held = {body: entry for body, entry in self.held.items() if entry[0] > now}
 
@@ -68,14 +68,14 @@ class Run:
             assert self.driver.settle("g", topic, message) == [None]
             self.settled.add(body)
 
-    def give_back_one(self) -> None:
+    def nack_one(self) -> None:
         if self.held:
             body = self.chance.choice(sorted(self.held))
             _, topic, message = self.held.pop(body)
             self.driver.call(self.driver.store.leases.extend, "g", topic, [message.receipt], 0)
 
     def floor_holds(self) -> None:
-        """No queue's floor stays behind for longer than the bound, and a lease, while messages are asked for."""
+        """Check that no floor stays behind for longer than the bound and a lease while members receive."""
         for queue_id in range(2):
             table = self.driver.store._core.ledger.tables.get(("g", "t", queue_id))
             for lease in table.leases.values() if table is not None else ():
@@ -87,7 +87,7 @@ def test_through_kills(seed: int) -> None:
     run = Run(seed)
     chance = run.chance
     for step in range(700):
-        run.tidy()
+        run.forget_expired()
         act = chance.random()
         if act < 0.2 and len(run.sent) < 120:
             run.send()
@@ -96,18 +96,18 @@ def test_through_kills(seed: int) -> None:
         elif act < 0.8:
             run.settle_one()
         elif act < 0.86:
-            run.give_back_one()
+            run.nack_one()
             run.driver.clock.run_for(5)
         elif act < 0.97:
             run.driver.clock.run_for(chance.randrange(1, 8_000))
         else:
             run.driver = run.driver.killed()
         if step % 20 == 0:
-            run.tidy()
+            run.forget_expired()
             run.lease("t", 10_000)
             run.floor_holds()
     for _ in range(400):
-        run.tidy()
+        run.forget_expired()
         run.lease("t", 10_000)
         run.lease(RETRY, 10_000)
         while [body for body in run.held if not body.startswith(POISON)]:
@@ -154,7 +154,7 @@ def test_through_power_failures_what_was_settled_stays_settled(seed: int) -> Non
     assert settled == sent
 
 
-def test_the_floor_is_never_more_than_ten_thousand_behind() -> None:
+def test_the_floor_is_never_more_than_10_000_offsets_behind_the_head() -> None:
     driver = Driver()
     driver.topic("t")
     driver.send("t", POISON)

@@ -1,4 +1,4 @@
-"""What is old goes, what is needed stays, whatever its age."""
+"""Retention: old segments are deleted, and what is still needed is kept, however old it is."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_retention_of_a_minute_and_a_timer_of_a_year() -> None:
     assert end - first <= 2
 
 
-def test_a_kill_while_segments_go_neither_loses_nor_doubles_a_timer() -> None:
+def test_a_kill_during_retention_neither_loses_nor_repeats_a_timer() -> None:
     driver = Driver(MINUTE)
     driver.topic("t")
     driver.topic("noise")
@@ -103,7 +103,7 @@ def test_size_bounds_the_log() -> None:
     assert driver.call(driver.store.log.record_at, 40).code is ErrorCode.MESSAGE_NOT_FOUND
 
 
-def test_a_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
+def test_a_queue_emptied_by_retention_continues_at_its_next_offset() -> None:
     driver = Driver(MINUTE)
     driver.topic("t")
     driver.topic("noise")
@@ -116,7 +116,7 @@ def test_a_queue_whose_messages_are_all_gone_goes_on_where_it_was() -> None:
     assert driver.restarted().bounds("t") == (3, 4)
 
 
-def test_topics_keep_less_or_more_than_the_store() -> None:
+def test_topics_have_a_shorter_or_longer_retention_than_the_store() -> None:
     driver = Driver(MINUTE)
     driver.topic("brief", retention_ms=20_000)
     driver.topic("small", retention_bytes=3_000)
@@ -137,8 +137,8 @@ def test_topics_keep_less_or_more_than_the_store() -> None:
 
 @pytest.mark.parametrize("kind", ["NORMAL", "LITE"])
 @pytest.mark.parametrize("own", [{"retention_ms": 5_000}, {"retention_bytes": 1}])
-def test_a_topic_that_keeps_nothing_gives_no_offset_twice(kind: str, own: dict[str, Any]) -> None:
-    """What is trimmed is still in the log: a checkpoint afterwards has to say where the queues go on."""
+def test_a_topic_that_keeps_nothing_assigns_no_offset_twice(kind: str, own: dict[str, Any]) -> None:
+    """Trimmed messages are still in the log: a later checkpoint has to hold the next offsets of the queues."""
     driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=2_000))
     driver.topic("t", type=kind, **own)
     marks = b"__LITE_TOPIC\x01a\x02INNER_MULTI_DISPATCH\x01%LMQ%$t$a\x02" if kind == "LITE" else b""
@@ -155,7 +155,7 @@ def test_a_topic_that_keeps_nothing_gives_no_offset_twice(kind: str, own: dict[s
             assert after.killed().bounds("%LMQ%$t$a")[1] == 4
 
 
-def test_deleted_topics_are_forgotten_when_nothing_knows_of_them_any_more() -> None:
+def test_the_record_of_a_deleted_topic_is_removed_with_the_last_trace_of_it() -> None:
     driver = Driver(MINUTE)
     driver.topic("noise")
     for number in range(5):
@@ -171,7 +171,7 @@ def test_deleted_topics_are_forgotten_when_nothing_knows_of_them_any_more() -> N
     assert driver.send("t3", b"new")[0].queue_offset == 0
 
 
-def test_a_restart_does_not_age_what_it_has_not_read() -> None:
+def test_a_restart_does_not_change_the_age_of_segments_it_has_not_read() -> None:
     driver = Driver(StoreConfig(retention_ms=60_000, segment_bytes=10_000, retention_check_ms=1_000, checkpoint_bytes=5_000))
     driver.topic("t")
     for _ in range(6):
@@ -188,7 +188,7 @@ def test_a_restart_does_not_age_what_it_has_not_read() -> None:
     assert driver.bounds("t") == (120, 120)
 
 
-def test_segments_that_nobody_has_read_have_a_date() -> None:
+def test_segments_that_were_not_walked_get_a_date() -> None:
     driver = Driver(StoreConfig(segment_bytes=10_000))
     driver.topic("t")
     ends: list[int] = []

@@ -49,7 +49,7 @@ def test_keys_stay_in_order(numbers: list[int], since: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=60))
-def test_anchors_know_what_an_old_segment_still_holds(steps: list[tuple[int, bool]]) -> None:
+def test_anchors_tell_what_an_old_segment_still_holds(steps: list[tuple[int, bool]]) -> None:
     anchors: Anchors[int] = Anchors()
     naive: dict[int, int] = {}
     base = 0
@@ -92,7 +92,7 @@ def test_topics_and_groups_come_back_as_they_were() -> None:
     assert metadata.decode_group(metadata.encode_group(group)) == group
 
 
-def test_the_stores_own_spaces_are_not_for_others() -> None:
+def test_the_stores_own_spaces_cannot_be_written_from_outside() -> None:
     with pytest.raises(ValueError, match="belong to the store"):
         Driver().store.state.put([StateChange("@topic", b"t", b"{}")], None)
 

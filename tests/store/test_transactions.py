@@ -1,4 +1,4 @@
-"""Half messages: seen once when committed, never when rolled back, asked about while undecided, whatever happens."""
+"""Half messages: readable once after a commit, never after a rollback, checked while undecided, through crashes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from domain.errors import ErrorCode, Failure
 from domain.message import SYS_COMMITTED, SYS_PREPARED, SYS_TRANSACTION, Message, Placed
 from domain.record import Record
 from store.config import StoreConfig
-from tests.store.driver import Driver, Ear, sure
+from tests.store.driver import Driver, RecordingListener, sure
 
 GROUP = "producers"
 
 
-class Asked:
-    """A TransactionListener that remembers."""
+class RecordingTransactionListener:
+    """A TransactionListener that records its calls."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -67,9 +67,9 @@ def driver() -> Driver:
     return driver
 
 
-def test_a_half_is_seen_by_nobody_until_it_commits(driver: Driver) -> None:
-    ear = Ear()
-    driver.store.log.listen(ear)
+def test_a_half_message_is_not_readable_until_it_commits(driver: Driver) -> None:
+    listener = RecordingListener()
+    driver.store.log.listen(listener)
     more = b"TAGS\x01a\x02DELAY\x013\x02__SHARDINGKEY\x01k\x02"
     place = prepare(driver, "one", queue_id=0, more=more)
     driver.send("t", b"between")
@@ -80,11 +80,11 @@ def test_a_half_is_seen_by_nobody_until_it_commits(driver: Driver) -> None:
     assert record.sys_flag & SYS_TRANSACTION == SYS_COMMITTED
     kept = properties.decode(record.properties)
     assert kept == {"UNIQ_KEY": "one", "PGROUP": GROUP, "TAGS": "a", "__SHARDINGKEY": "k", "__transactionId__": "one"}
-    assert ear.heard == [("t", 0, 0), ("t", 0, 1)]
+    assert listener.seen == [("t", 0, 0), ("t", 0, 1)]
     assert opened(driver) == 0
 
 
-def test_a_rolled_back_half_is_never_seen_and_a_decision_is_made_once(driver: Driver) -> None:
+def test_a_rolled_back_half_message_is_never_readable_and_a_decision_is_final(driver: Driver) -> None:
     one, two = prepare(driver, "one"), prepare(driver, "two")
     assert end(driver, "one", False, one) is None
     assert end(driver, "two", True) is None, "the id alone will do"
@@ -102,7 +102,7 @@ def test_a_rolled_back_half_is_never_seen_and_a_decision_is_made_once(driver: Dr
     assert after.bodies("t") == [b"two"]
 
 
-def test_only_the_group_that_sent_it_decides_and_only_by_its_true_place(driver: Driver) -> None:
+def test_only_the_sending_group_decides_and_only_with_the_right_position(driver: Driver) -> None:
     place = prepare(driver, "one")
     refused = end(driver, "one", True, place, "others")
     assert isinstance(refused, Failure)
@@ -115,7 +115,7 @@ def test_only_the_group_that_sent_it_decides_and_only_by_its_true_place(driver: 
     assert end(driver, "one", True, place) is None
 
 
-def test_the_commit_of_a_topic_that_is_gone_says_so(driver: Driver) -> None:
+def test_a_commit_to_a_deleted_topic_fails_with_topic_not_found(driver: Driver) -> None:
     place = prepare(driver, "one")
     driver.call(driver.store.metadata.delete_topic, "t")
     refused = end(driver, "one", True, place)
@@ -125,7 +125,7 @@ def test_the_commit_of_a_topic_that_is_gone_says_so(driver: Driver) -> None:
 
 
 def test_a_producer_that_sends_again_has_one_transaction(driver: Driver) -> None:
-    asked = Asked(driver)
+    asked = RecordingTransactionListener(driver)
     first, second = prepare(driver, "one"), prepare(driver, "one")
     assert first.queue_offset != second.queue_offset
     assert opened(driver) == 1
@@ -136,8 +136,8 @@ def test_a_producer_that_sends_again_has_one_transaction(driver: Driver) -> None
     assert driver.bodies("t") == [b"one"]
 
 
-def test_checks_come_in_their_time_and_end(driver: Driver) -> None:
-    asked = Asked(driver)
+def test_checks_are_sent_at_their_time_and_end_after_the_last(driver: Driver) -> None:
+    asked = RecordingTransactionListener(driver)
     began = driver.clock.wall_ms()
     place = prepare(driver, "slow", more=b"TAGS\x01x\x02")
     prepare(driver, "eager", more=b"CHECK_IMMUNITY_TIME_IN_SECONDS\x0160\x02")
@@ -167,7 +167,7 @@ def test_checks_are_counted_across_restarts(driver: Driver) -> None:
     total = 0
     for restart in (driver.killed, None, None, None):
         driver = restart() if restart is not None else driver.restarted()
-        asked = Asked(driver)
+        asked = RecordingTransactionListener(driver)
         driver.clock.run_for(120_000)
         total += len(asked.times)
     driver.clock.run_for(120_000)
@@ -177,11 +177,11 @@ def test_checks_are_counted_across_restarts(driver: Driver) -> None:
     assert opened(driver) == 0
 
 
-def test_when_to_ask_is_configured_and_can_be_changed_while_it_runs() -> None:
+def test_the_check_policy_is_configured_and_can_be_changed_at_runtime() -> None:
     driver = Driver(StoreConfig(transaction_timeout_ms=1_000, transaction_check_ms=5_000, transaction_checks_max=3))
     driver.topic("t")
     driver.topic(UNDECIDED_TOPIC)
-    asked = Asked(driver)
+    asked = RecordingTransactionListener(driver)
     begun = driver.clock.wall_ms()
     prepare(driver, "one")
     driver.clock.run_for(6_500)
@@ -197,8 +197,8 @@ def test_when_to_ask_is_configured_and_can_be_changed_while_it_runs() -> None:
     assert driver.bodies(UNDECIDED_TOPIC) == [b"one", b"two"]
 
 
-def test_a_refusing_store_keeps_what_is_open(driver: Driver) -> None:
-    asked = Asked(driver)
+def test_a_store_that_refuses_writes_keeps_transactions_open(driver: Driver) -> None:
+    asked = RecordingTransactionListener(driver)
     place = prepare(driver, "one")
     driver.disk.free = 0.01
     driver.clock.run_for(10_000)
@@ -211,7 +211,7 @@ def test_a_refusing_store_keeps_what_is_open(driver: Driver) -> None:
     assert driver.bodies("t") == [b"one"]
 
 
-def test_retention_keeps_open_halves() -> None:
+def test_retention_keeps_open_half_messages() -> None:
     config = StoreConfig(retention_ms=60_000, segment_bytes=20_000, retention_check_ms=1_000)
     driver = Driver(config)
     driver.topic("t", retention_ms=3_600_000)
@@ -229,7 +229,7 @@ def test_retention_keeps_open_halves() -> None:
     for number in range(300):
         assert end(driver, str(number), True) is None
     assert driver.bodies("t") == [b"yes", *(b"%d" % number for number in range(300))]
-    asked = Asked(driver)
+    asked = RecordingTransactionListener(driver)
     driver.clock.step_wall(3_000_000)
     driver.clock.run_for(5_000)
     assert [name for _, name in asked.times] == ["open"]
@@ -245,7 +245,9 @@ def _powered_off(driver: Driver, chance: random.Random) -> Driver:
 
 @pytest.mark.parametrize("fail", [_killed, _powered_off])
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_is_cut_off_a_transaction_is_decided_once(seed: int, fail: Callable[[Driver, random.Random], Driver]) -> None:
+def test_a_transaction_is_decided_once_wherever_a_crash_cuts_the_log(
+    seed: int, fail: Callable[[Driver, random.Random], Driver]
+) -> None:
     chance = random.Random(seed)
     driver = Driver(StoreConfig(checkpoint_bytes=2_000, segment_bytes=8_000))
     driver.topic("t")
@@ -289,8 +291,8 @@ def test_whatever_is_cut_off_a_transaction_is_decided_once(seed: int, fail: Call
     assert driver.bodies(UNDECIDED_TOPIC) == []
 
 
-def test_what_nobody_heard_is_asked_again_when_somebody_comes(driver: Driver) -> None:
-    asked = Asked(driver)
+def test_an_unanswered_check_is_repeated_when_a_producer_connects(driver: Driver) -> None:
+    asked = RecordingTransactionListener(driver)
     asked.there = False
     for number in range(300):
         prepare(driver, f"n{number:03}")
@@ -316,14 +318,14 @@ def test_what_nobody_heard_is_asked_again_when_somebody_comes(driver: Driver) ->
     assert len(asked.times) == 600, "an interval later, since nobody has answered"
 
 
-def test_after_a_start_the_latest_question_is_put_once_more(driver: Driver) -> None:
-    asked = Asked(driver)
+def test_after_a_start_the_latest_check_is_repeated(driver: Driver) -> None:
+    asked = RecordingTransactionListener(driver)
     prepare(driver, "asked")
     driver.clock.run_for(7_500)
     prepare(driver, "young")
     assert [name for _, name in asked.times] == ["asked"]
     driver = driver.killed()
-    asked = Asked(driver)
+    asked = RecordingTransactionListener(driver)
     driver.store.transactions.present(GROUP)
     driver.clock.run_for(100)
     assert [name for _, name in asked.times] == ["asked"], "whether it was heard is not on record"

@@ -1,4 +1,4 @@
-"""What it costs to keep a topic within its bytes: rows of the index that are read, whatever the topic holds."""
+"""The cost of retention_bytes of a topic: index rows that are read, independent of what the topic holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOK = StoreConfig(retention_check_ms=1_000, tail_rows_max=4_096, checkpoint_ms=
 
 
 class Count:
-    """A store's index as retention sees it, with the number of rows that it has given out."""
+    """Counts the index rows that retention reads."""
 
     def __init__(self, driver: Driver) -> None:
         self.rows_read = 0
@@ -42,8 +42,8 @@ class Count:
         self.rows_read += len(found)
         return found
 
-    def of(self, ms: int = 1_500) -> int:
-        """How many while the time passes."""
+    def during(self, ms: int = 1_500) -> int:
+        """Number of rows read while `ms` pass."""
         before = self.rows_read
         self._driver.clock.run_for(ms)
         return self.rows_read - before
@@ -57,8 +57,8 @@ def fill(driver: Driver, topic: str, messages: int, size: int = 10, queues: int 
         sure(driver.append([Message(topic, b"x" * size, properties, queue_id=number % queues) for number in batch]))
 
 
-def weight(driver: Driver, topic: str, queue_id: int = 0) -> int:
-    """Bytes of all records that can be read from a queue."""
+def stored_bytes(driver: Driver, topic: str, queue_id: int = 0) -> int:
+    """Bytes of all readable records of a queue."""
     total, (offset, end) = 0, driver.bounds(topic, queue_id)
     while offset < end:
         result = driver.read(topic, offset, queue_id=queue_id)
@@ -68,19 +68,19 @@ def weight(driver: Driver, topic: str, queue_id: int = 0) -> int:
 
 
 @pytest.mark.parametrize("kind", ["NORMAL", "LITE"])
-def test_what_is_kept_is_not_read_again(kind: str) -> None:
+def test_rows_that_are_kept_are_not_read_again(kind: str) -> None:
     driver = Driver(LOOK)
     count = Count(driver)
     driver.topic("t", type=kind, read_queues=4, write_queues=4, retention_bytes=1 << 30)
     fill(driver, "t", 20_000, queues=4)
     driver.clock.run_for(3_000)
-    assert count.of(10_500) == 0, "nothing came, nothing goes: nothing is read"
+    assert count.during(10_500) == 0, "nothing came, nothing goes: nothing is read"
     fill(driver, "t", 400, queues=4)
-    assert 400 <= count.of(3_000) <= 400 + 64, "what has come is read once"
+    assert 400 <= count.during(3_000) <= 400 + 64, "what has come is read once"
 
 
 @pytest.mark.parametrize("kind", ["NORMAL", "LITE"])
-def test_in_the_long_run_what_goes_is_read_and_nothing_else(kind: str) -> None:
+def test_in_the_long_run_only_trimmed_rows_are_read_again(kind: str) -> None:
     driver = Driver(LOOK)
     count = Count(driver)
     one = driver.killed()
@@ -100,17 +100,17 @@ def test_in_the_long_run_what_goes_is_read_and_nothing_else(kind: str) -> None:
         assert sum(end - first for first, end in (driver.bounds("t", queue) for queue in range(4))) == 8_000
 
 
-def test_after_a_start_and_after_a_long_while_only_what_stays_is_read() -> None:
+def test_after_a_start_and_after_a_long_pause_only_kept_rows_are_read() -> None:
     driver = Driver(LOOK)
     count = Count(driver)
     driver.topic("t", retention_bytes=200_000)
     fill(driver, "t", 30_000)
-    spent = count.of()
+    spent = count.during()
     first, end = driver.bounds("t")
-    assert 0 < weight(driver, "t") <= 200_000
+    assert 0 < stored_bytes(driver, "t") <= 200_000
     assert spent <= (end - first) + 4 * PIECE_ROWS, "30,000 were not counted to find out which to keep"
     for after in (driver.killed(), driver.powered_off(), driver.restarted()):
-        spent = Count(after).of()
+        spent = Count(after).during()
         assert after.bounds("t") == (first, end)
         assert spent <= (end - first) + 4 * PIECE_ROWS
 
@@ -123,15 +123,15 @@ def test_a_bound_that_becomes_lower_or_higher(kind: str) -> None:
     fill(driver, "t", 20_000)
     driver.clock.run_for(2_500)
     driver.topic("t", type=kind, retention_bytes=50_000)
-    spent = count.of()
-    kept = weight(driver, "t")
+    spent = count.during()
+    kept = stored_bytes(driver, "t")
     assert 49_000 < kept <= 50_000
     assert spent <= driver.bounds("t")[1] - driver.bounds("t")[0] + 4 * PIECE_ROWS, "20,000 go and are not looked at"
     driver.topic("t", type=kind, retention_bytes=1 << 20)
     fill(driver, "t", 3_000)
     driver.clock.run_for(1_500)
     assert driver.bounds("t")[0] < 20_000, "what was there is there still"
-    assert kept < weight(driver, "t") <= 1 << 20
+    assert kept < stored_bytes(driver, "t") <= 1 << 20
 
 
 def test_a_long_count_takes_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_long_count_takes_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(most) >= 30_000 // (COST_MAX + PIECE_ROWS)
 
 
-def test_topics_without_a_bound_of_their_own_are_not_even_looked_at() -> None:
+def test_topics_without_a_retention_of_their_own_are_not_visited() -> None:
     driver = Driver(LOOK)
     count = Count(driver)
     for number in range(50):
@@ -166,7 +166,7 @@ def test_topics_without_a_bound_of_their_own_are_not_even_looked_at() -> None:
     driver.topic("t3", retention_bytes=100)
     driver.topic("t4", retention_ms=1_000)
     assert sorted(own) == ["t3", "t4"]
-    assert count.of() < 100
+    assert count.during() < 100
     assert sorted(driver.killed().store._core.index.own_retention) == ["t3", "t4"]
     driver.topic("t4")
     driver.call(driver.store.metadata.delete_topic, "t3")
@@ -214,8 +214,8 @@ def test_turns_end_with_the_store() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", ["NORMAL", "LITE"])
-def test_whatever_comes_and_goes_the_newest_bytes_stay(seed: int, kind: str) -> None:
-    """Against a plain count: sizes, queues, kills, time, bounds that change, all at random."""
+def test_the_newest_bytes_are_kept_under_random_changes(seed: int, kind: str) -> None:
+    """Compared with a plain count; sizes, queues, kills, time and bounds change at random."""
     chance = random.Random(seed)
     driver = Driver(StoreConfig(retention_check_ms=1_000, checkpoint_ms=2_000, segment_bytes=1 << 17, tail_rows_max=64))
     bound = 60_000
@@ -244,7 +244,7 @@ def test_whatever_comes_and_goes_the_newest_bytes_stay(seed: int, kind: str) -> 
 
 
 def expected(sizes: dict[int, list[tuple[int, int]]], before: dict[int, int], bound: int, kind: str) -> dict[int, int]:
-    """Where each queue begins when the newest bytes are kept, and nothing comes back."""
+    """First offset of each queue when the newest bytes are kept and trimmed messages stay trimmed."""
     found = dict(before)
     used = [queue for queue in sizes if before[queue] < len(sizes[queue])]
     groups = [used] if kind == "LITE" else [[queue] for queue in used]
@@ -260,7 +260,7 @@ def expected(sizes: dict[int, list[tuple[int, int]]], before: dict[int, int], bo
     return found
 
 
-def test_lite_queues_lose_what_their_topic_has_lost_though_nothing_of_them_is_read() -> None:
+def test_lite_queues_lose_what_their_topic_has_lost_without_being_read() -> None:
     driver = Driver(LOOK)
     driver.topic("p", type="LITE", retention_bytes=100_000)
     for number in range(20):
@@ -272,7 +272,7 @@ def test_lite_queues_lose_what_their_topic_has_lost_though_nothing_of_them_is_re
     assert 0 < kept == end - first < 1_000
 
 
-def test_topics_are_asked_for_by_what_they_say() -> None:
+def test_topics_with_a_retention_of_their_own_are_listed() -> None:
     driver = Driver(LOOK)
     driver.topic("t", retention_bytes=5)
     entry = driver.store._core.index.own_retention["t"]
@@ -295,7 +295,7 @@ def test_many_tails_are_written_out_over_many_turns() -> None:
     assert driver.killed().bodies("t", 7) == [b"x"]
 
 
-def test_files_of_the_index_go_without_being_read() -> None:
+def test_index_files_are_deleted_without_being_read() -> None:
     config = StoreConfig(
         retention_ms=60_000, retention_check_ms=1_000, segment_bytes=20_000, checkpoint_ms=1_000, index_segment_bytes=2_048,
         tail_rows_max=16,

@@ -1,4 +1,4 @@
-"""Lease tables of lite queues that have nothing in flight: they rest as one number, and nothing is forgotten by it."""
+"""Idle lease tables of lite queues: packed into one integer each, without losing positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tables(driver: Driver) -> LeaseTables:
 
 
 def consume(driver: Driver, name: str) -> list[str]:
-    """Lease what there is of a lite topic, and settle it."""
+    """Lease and settle all messages of a lite topic."""
     leases = lease(driver, name)
     settle(driver, name, leases)
     return told(leases)
@@ -32,7 +32,7 @@ def position(driver: Driver, name: str) -> int:
     return found
 
 
-def test_a_table_rests_when_all_is_settled_and_wakes_when_there_is_more(driver: Driver) -> None:
+def test_a_table_is_idle_when_all_is_settled_and_live_when_a_message_arrives(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     leases = lease(driver, "a")
     assert (len(tables(driver).live), len(tables(driver))) == (1, 1)
@@ -49,7 +49,7 @@ def test_a_table_rests_when_all_is_settled_and_wakes_when_there_is_more(driver: 
     assert told(lease(driver, "a")) == ["3"]
 
 
-def test_an_acknowledgement_that_comes_twice_is_as_good_while_the_table_rests(driver: Driver) -> None:
+def test_settling_twice_succeeds_while_the_table_is_idle(driver: Driver) -> None:
     send(driver, "a", "1")
     leases = lease(driver, "a")
     settle(driver, "a", leases)
@@ -59,7 +59,7 @@ def test_an_acknowledgement_that_comes_twice_is_as_good_while_the_table_rests(dr
     assert position(driver, "a") == 1
 
 
-def test_a_position_that_is_moved_wakes_the_table(driver: Driver) -> None:
+def test_a_commit_or_reset_makes_an_idle_table_live(driver: Driver) -> None:
     send(driver, "a", "1", "2")
     consume(driver, "a")
     queue = lite.queue_name("p", "a")
@@ -69,7 +69,7 @@ def test_a_position_that_is_moved_wakes_the_table(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("end", ["killed", "powered_off", "restarted"])
-def test_what_rests_is_there_after_the_end_of_the_process(driver: Driver, end: str) -> None:
+def test_idle_tables_survive_the_end_of_the_process(driver: Driver, end: str) -> None:
     for at in range(50):
         send(driver, f"s{at}", "1", "2")
         consume(driver, f"s{at}")
@@ -81,7 +81,7 @@ def test_what_rests_is_there_after_the_end_of_the_process(driver: Driver, end: s
     assert (told(lease(found, "s7")), told(lease(found, "s8"))) == (["3"], [])
 
 
-def test_positions_outlive_the_segments_that_they_were_written_in() -> None:
+def test_positions_survive_the_deletion_of_their_segments() -> None:
     config = StoreConfig(
         segment_bytes=8_192, index_segment_bytes=4_096, tail_rows_max=8, checkpoint_bytes=6_000, checkpoint_ms=1_000,
         retention_ms=10_000, retention_check_ms=1_000,
@@ -106,7 +106,7 @@ def test_positions_outlive_the_segments_that_they_were_written_in() -> None:
     assert [position(found, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
 
 
-def test_what_is_deleted_rests_no_more(driver: Driver) -> None:
+def test_deleting_a_group_or_topic_removes_idle_tables(driver: Driver) -> None:
     for name in ("a", "b"):
         send(driver, name, "1")
         consume(driver, name)
@@ -118,7 +118,7 @@ def test_what_is_deleted_rests_no_more(driver: Driver) -> None:
     assert len(tables(found)) == 0
 
 
-def test_a_table_that_rests_costs_next_to_nothing() -> None:
+def test_an_idle_table_costs_at_most_300_bytes() -> None:
     driver = Driver(SMALL)
     driver.topic("p", type="LITE")
     count = 500
