@@ -1,4 +1,4 @@
-"""Users and policies changed and listed: the verbs behind mqadmin's user and acl commands."""
+"""Commands that change and list users and policies: mqadmin's user and acl commands."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
 
 HIDDEN: Final = ""
-"""What everybody but a Super user sees of a password."""
+"""Shown in place of a password to everybody but Super users."""
 
 
 @final
 class Administration:
-    """A use case (`gateway.usecase.handler.UseCase`) over the book."""
+    """The use case (`gateway.usecase.handler.UseCase`) of users and policies."""
 
     def __init__(self, records: AccessRecords) -> None:
         self._records = records
@@ -151,7 +151,7 @@ class Administration:
 
 
 def _privileged(connection: ClientConnection, command: Command) -> bool:
-    """Who asks is a Super user; where access is not controlled, everybody is."""
+    """True when the client is a Super user. Where access is not controlled, every client is."""
     principal: Principal | None = getattr(command, "principal", None) or connection.principal
     return principal is None or principal.privileged
 

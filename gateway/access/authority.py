@@ -1,4 +1,4 @@
-"""The authority: who somebody is, and what they may do. One for all protocols (`domain.access.Authority`)."""
+"""Authentication and authorization for all protocols (`domain.access.Authority`)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ TOKEN: Final = "token"
 
 @final
 class Access:
-    """Users, policies and rules, asked.
+    """Decides by users, policies, rules and bans.
 
-    `refused`   refusals since the start, by their cause, for /metrics
+    records   users and policies
+    rules     rules over MQTT paths, in their order
+    bans      clients that may not connect by MQTT
+    refused   number of refusals since the start, by cause, for /metrics
     """
 
     def __init__(
         self, records: AccessRecords, config: AccessConfig, wall_ms: Callable[[], int], cluster: str = "DefaultCluster"
     ) -> None:
-        """`cluster`: the name by which policies mean what is the whole node's."""
+        """`cluster`: name in policies of resources that belong to the whole node."""
         self.records = records
         self._cluster = cluster
         self.refused = {"not-authenticated": 0, "not-allowed": 0}
@@ -56,14 +59,14 @@ class Access:
         self._personal = any(rule.personal or rule.clients for rule in self.rules)
 
     def reconfigure(self, config: AccessConfig) -> None:
-        """Another configuration is in force from now on, for those too who are here already. What is stored stays."""
+        """Apply another configuration, also to connected clients. Stored users and policies stay."""
         self._apply(config)
         self.records.set_fixed(config.grants)
 
-    # Who
+    # Authentication
 
     def authenticate(self, credentials: Credentials | None, host: str, certified: str = "") -> Principal | Failure:
-        """As `domain.access.Authority` has it."""
+        """See `domain.access.Authority`."""
         if credentials is None:
             name = certified or self._anonymous
             if not name:
@@ -79,7 +82,7 @@ class Access:
         return self._by_token(credentials.text, host, "")
 
     def converse(self, method: str, host: str, entropy: Entropy) -> AuthenticationExchange | None:
-        """As `domain.access.Authority` has it."""
+        """See `domain.access.Authority`."""
         begin = self._methods.get(method)
         return None if begin is None else begin(host, entropy)
 
@@ -105,7 +108,7 @@ class Access:
 
     def _by_password(self, given: Password, host: str) -> Principal | Failure:
         user = self.records.users.get(given.user)
-        # A name that is not there costs as much time as a wrong password.
+        # An unknown name takes as much time as a wrong password.
         wanted = user.password.encode() if user is not None else _NOBODY
         if not hmac.compare_digest(wanted, given.secret) or user is None:
             return self._not_authenticated("the user name or the password is wrong")
@@ -123,7 +126,7 @@ class Access:
     def _principal(
         self, name: str, host: str, registered: bool = False, expires_ms: int = 0, proof: object = None
     ) -> Principal | Failure:
-        """A name that is proven. One from a token or a certificate need not be in the book; one that is disabled is refused."""
+        """The principal of an authenticated name. Names from tokens and certificates need no stored user; disabled: failure."""
         known = self.records.users.get(name)
         if known is not None and not known.enabled:
             return self._not_authenticated(f"User:{name} is disabled.")
@@ -145,10 +148,10 @@ class Access:
         self.refused["not-authenticated"] += 1
         return Failure(ErrorCode.NOT_AUTHENTICATED, text)
 
-    # What
+    # Authorization
 
     def current(self, principal: Principal) -> Failure | None:
-        """Whether a principal still stands: its user may have changed since, its token may have run out."""
+        """Check a principal again: the failure if its user is disabled, removed or changed, or its token has expired."""
         if principal.expires_ms and self._wall_ms() >= principal.expires_ms:
             return self._not_authenticated("the token has expired")
         if principal.epoch == self.records.epoch:
@@ -175,7 +178,7 @@ class Access:
         return self._tokens.holds(proof[1]) if isinstance(proof, tuple) else True
 
     def first_denial(self, principal: Principal, wanted: Iterable[Need | PathNeed], client: str) -> Failure | None:
-        """The first refusal among needs."""
+        """The first refusal among needs; None: all are granted."""
         for need in wanted:
             if isinstance(need, PathNeed):
                 failure = self.path_verdict(principal, need.action, need.path, client, need.need)
@@ -186,7 +189,7 @@ class Access:
         return None
 
     def verdict(self, principal: Principal, need: Need) -> Failure | None:
-        """Whether a need is granted, remembered."""
+        """The refusal of a need; None: granted. Cached with the principal."""
         verdicts = principal.verdicts
         try:
             return verdicts[need]
@@ -200,7 +203,7 @@ class Access:
             return found
 
     def path_verdict(self, principal: Principal, action: str, path: str, client: str, need: Need) -> Failure | None:
-        """Whether `action` (Pub, Sub) is granted on an MQTT path or filter: by the rules, and where none fits by `need`."""
+        """The refusal of `action` (Pub, Sub) on an MQTT path or filter (None: granted). `need` decides if no rule matches."""
         if not self.rules:
             return self.verdict(principal, need)
         key = (action, path, client if self._personal else "")

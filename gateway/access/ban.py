@@ -1,4 +1,4 @@
-"""Who may not connect by MQTT, whatever else is granted: client ids, users, addresses."""
+"""Bans: client ids, users and addresses that may not connect by MQTT, whatever else is granted."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from domain.errors import ErrorCode, Failure
 from gateway.access.source import SourceAddresses
 
 BANNED: Final = 0x8A
-"""CONNACK's word for it (MQTT 5, 3.2.2.2)."""
+"""Reason code of CONNACK (MQTT 5, 3.2.2.2)."""
 FORMS: Final = "client:ID, user:NAME or address:RANGE"
 
 
 @final
 class Bans:
-    """Made of words like `client:ID`, `user:NAME`, `address:10.0.0.0/8`. Raises ValueError for anything else."""
+    """Parsed from entries like `client:ID`, `user:NAME`, `address:10.0.0.0/8`. Raises ValueError for anything else."""
 
     __slots__ = ("_clients", "_sources", "_users")
 
@@ -35,7 +35,7 @@ class Bans:
                 raise ValueError(f"{word!r}: {FORMS} is wanted")
 
     def of(self, user: str, client_id: str, host: str) -> Failure | None:
-        """Why a client may not be here, None: it may."""
+        """Why a client is banned; None: it is not."""
         if client_id in self._clients:
             return Failure(ErrorCode.NOT_ALLOWED, "this client id is banned", BANNED)
         if user in self._users:

@@ -1,4 +1,4 @@
-"""How access begins: the book is read, the configuration's Super user is in it, the authority stands if it is wanted."""
+"""Set-up of access control: reads users and policies, adds the configured Super user, makes the authority."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from gateway.access.records import AccessRecords
 def open_access(
     config: AccessConfig, admin: str, controlled: bool, state: State, wall_ms: Callable[[], int], cluster: str
 ) -> tuple[AccessRecords, Access | None]:
-    """The book, and the authority when access is controlled. `admin`: `NAME:PASSWORD`, "" none. Raises ConfigError.
+    """Users and policies, and the authority; None where access is not controlled. Raises ConfigError.
 
-    `cluster`: what policies call the node's cluster.
+    table        table `[access]` of the configuration
+    admin        `NAME:PASSWORD` of a Super user to add; "": none
+    controlled   True: access is controlled
+    cluster      name of the node's cluster in policies
     """
     records = AccessRecords(state, config.grants)
     if admin:
         name, password = split(admin)
         user = User(name, password, privileged=True)
         if records.users.get(name) != user:
-            # In force at once: what is kept is the same, and nobody has connected yet.
+            # Set in memory before the store has written it: no client has connected yet.
             records.users[name] = user
             records.put_user(user, lambda _: None)
     if not controlled:

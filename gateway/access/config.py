@@ -113,12 +113,12 @@ class AccessConfig:
 
     @property
     def names_somebody(self) -> bool:
-        """True when some client can be admitted without a stored user."""
+        """True when a client can be authenticated without a stored user."""
         return bool(self.anonymous or self.jwt_secret or self.jwt_public_key or self.grants)
 
 
 def split(admin: str) -> tuple[str, str]:
-    """`NAME:PASSWORD`. Raises ConfigError, without the password in its text."""
+    """Split `NAME:PASSWORD`. Raises ConfigError, whose text does not contain the password."""
     name, colon, password = admin.partition(":")
     fault = name_fault(name) or password_fault(password)
     if not colon or fault:
@@ -127,14 +127,14 @@ def split(admin: str) -> tuple[str, str]:
 
 
 def name_fault(name: str) -> str:
-    """What is wrong with a user's name, "" when nothing is."""
+    """What is wrong with a user's name; "": nothing."""
     if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable() or any(sign in name for sign in " :/+#%*,"):
         return f"a user's name has 1 to {NAME_CHARS_MAX} printing characters, none of them blank : / + # % * or ,"
     return ""
 
 
 def password_fault(password: str) -> str:
-    """What is wrong with a password, "" when nothing is."""
+    """What is wrong with a password; "": nothing."""
     return "" if 0 < len(password) <= PASSWORD_CHARS_MAX else f"a password has 1 to {PASSWORD_CHARS_MAX} characters"
 
 

@@ -1,6 +1,6 @@
-"""The gate: stands before the dispatcher where access is controlled, and lets through what is granted.
+"""The access gate: a handler before the dispatcher that passes on the commands that are granted.
 
-Where it is not controlled there is no gate, and nothing of this is ever run.
+It exists only where access is controlled. See docs/decisions/0011-one-gate-for-access.md.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NOBODY: Final = Failure(ErrorCode.NOT_AUTHENTICATED, "there are no credentials:
 
 
 REMOTING: Final = "remoting"
-"""The protocol whose messages tell nothing of their origin, so that they go out as they stand in the log (decision 0008)."""
+"""The protocol whose messages get no origin properties, so that they are delivered as stored (decision 0008)."""
 
 
 @final
 class Gate:
-    """Asks the authority about every command. What is refused is answered here, unless nobody expects an answer."""
+    """Checks every command with the authority, and answers refused commands that expect an answer."""
 
     def __init__(
         self,
@@ -42,9 +42,10 @@ class Gate:
         transactions: Transactions | None = None,
         revocation: AccessRevocation | None = None,
     ) -> None:
-        """`transactions` tells the topics of half messages; without it, decisions are for Super users.
+        """Make a gate before `handler`.
 
-        `attendance` is told who acts for whom; without it, whoever loses access learns it by the next word.
+        transactions   topics of half messages; None: only Super users may end transactions
+        revocation     is told the principals of connections; None: a client that loses its access notices with its next command
         """
         self._access = access
         self._revocation = revocation
@@ -61,7 +62,7 @@ class Gate:
         }
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Let a command through, or refuse it."""
+        """Pass a command on, or refuse it."""
         kind = type(command)
         principal = getattr(command, "principal", None) or connection.principal
         if principal is GATEWAY or kind in needs.SILENT:
@@ -109,7 +110,7 @@ class Gate:
             self._deny(connection, command, failure)
 
     def _unsendable(self, principal: Principal, messages: Sequence[Message], client: str) -> Failure | None:
-        """Why some of `messages` may not be sent. Where there are no rules, messages of one topic are one question."""
+        """The refusal of any of `messages`; None: all may be sent. Without rules, messages of one topic are checked once."""
         ruled = bool(self._access.rules)
         before = ""
         for message in messages:
@@ -131,7 +132,7 @@ class Gate:
         return None
 
     def _subscribe(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
-        """Filters are refused one by one: what is left of the command goes on."""
+        """Check subscriptions one by one, and pass on the command unless all are refused."""
         assert isinstance(command, Subscribe)
         if principal.privileged:
             self._handle(connection, command)
@@ -147,7 +148,7 @@ class Gate:
             connection.answer(Subscribed(command.ticket, outcomes))
 
     def _attach(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
-        """The connection is this principal's from now on, if what its will says may be said."""
+        """Check bans and the topic of the will, then make this principal the owner of the connection."""
         assert isinstance(command, Attach)
         banned = self._access.bans.of(principal.user, command.client_id, principal.host)
         if banned is not None:
@@ -166,7 +167,7 @@ class Gate:
             self._revocation.session_resumed(connection)
 
     def _renew(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
-        """The connection goes on as the same user, until the end of the newer proof."""
+        """Extend the connection to the expiry of newer credentials of the same user."""
         assert isinstance(command, Reauthenticate)
         if connection.principal is None or connection.principal.user != principal.user:
             text = "a connection stays the user's that it has begun as: connect again as another"
@@ -184,9 +185,9 @@ class Gate:
             self._deny(connection, command, failure)
 
     def _end(self, connection: ClientConnection, principal: Principal, command: Command) -> None:
-        """To decide over a half message is to send it: that is asked of its own topic, whatever the command says.
+        """Ending a transaction needs the right to publish to the topic of its half message, whatever topic the command names.
 
-        Where no such transaction is open there is nothing to be granted: the answer says so, or repeats what was decided.
+        Where no such transaction is open nothing is checked: the answer says so, or repeats the decision.
         """
         assert isinstance(command, EndTransaction)
         failure = None
@@ -218,7 +219,7 @@ class Gate:
 
 
 def _sign(principal: Principal, messages: Sequence[Message]) -> None:
-    """HG_PRINCIPAL, beside the other properties that tell where a message came from."""
+    """Add property HG_PRINCIPAL, beside the other properties of a message's origin."""
     if properties.is_storable(properties.HG_PRINCIPAL, principal.user):
         mark = properties.entry(properties.HG_PRINCIPAL, principal.user)
         for message in messages:

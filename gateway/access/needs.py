@@ -32,7 +32,7 @@ KNOW: Final = (PUB, SUB, GET)
 
 
 class PathNeed(NamedTuple):
-    """A need about an MQTT path, or with Sub a filter: rules come first, and `need` where none of them fits."""
+    """A right on an MQTT path, or with Sub on a filter. Rules decide first; without a matching rule `need` decides."""
 
     action: str
     path: str
@@ -55,18 +55,18 @@ def of_topic(topic: str, actions: tuple[str, ...], group: str = "") -> Need:
 
 
 def publish(path: str, topic: str) -> PathNeed:
-    """To send to a path, which lies in a domain topic."""
+    """The need of publishing to a path, which is stored in `topic`."""
     return PathNeed(PUB, path, of_topic(topic, PUBLISH))
 
 
 def listen(pattern: str) -> PathNeed:
-    """To hear what a filter matches. One that begins with a wildcard asks for every topic."""
+    """The need of receiving what a filter matches. A filter that begins with a wildcard needs every topic."""
     wild = pattern[:2] in ("+/", "#", "+")
     return PathNeed(SUB, pattern, Need(TOPIC, EVERY if wild else topic_of_path(pattern), SUBSCRIBE))
 
 
 def subscription(found: mqtt_session.MqttSubscription) -> Iterable[Need | PathNeed]:
-    """To have one filter of a session."""
+    """The needs of one subscription of a session."""
     if found.group:
         yield Need(GROUP, found.group, SUBSCRIBE)
     yield listen(found.pattern)
@@ -129,7 +129,7 @@ def _left(found: membership.Leave) -> Iterable[Need]:
 
 
 def _known(found: topic_admin.QueryTopic | route.QueryRoute) -> Iterable[Need]:
-    """RocketMQ's producers look up the template topic before they send to one that is not there yet."""
+    """RocketMQ's producers look up the template topic before they send to a topic that does not exist: no need."""
     return () if found.topic == TEMPLATE_TOPIC else (of_topic(found.topic, KNOW),)
 
 
@@ -157,7 +157,7 @@ def _reset(found: position_admin.ResetPositions) -> Iterable[Need]:
 
 
 def _anywhere(found: Any) -> Sequence[Need]:
-    """A message by its place in the log may be of any topic."""
+    """Reading a message by its position in the log may reach any topic."""
     return (Need(TOPIC, EVERY, READ),)
 
 
@@ -255,8 +255,8 @@ TABLE: Final[dict[type[Command], Needs]] = {
     user_admin.DeletePolicies: _cluster(UPDATE),
     user_admin.ListPolicies: _cluster(GET, LIST),
 }
-"""Send, SendOnce, Subscribe and EndTransaction are looked at one by one in the gate: they carry many of what they are about, or
-name it by what the log alone knows."""
+"""The gate checks Send, SendOnce, Subscribe and EndTransaction itself: they carry several messages or subscriptions, or name a
+message that only the log knows."""
 
 SILENT: Final[frozenset[type[Command]]] = frozenset(
     {
@@ -265,5 +265,5 @@ SILENT: Final[frozenset[type[Command]]] = frozenset(
         relay.ClientAnswered,
     }
 )  # fmt: skip
-"""Goodbyes, words about deliveries that were granted before, answers to questions of ours, and envelopes, whose content comes
-through the gate by itself: they pass without asking."""
+"""Commands that pass unchecked: the end of a connection or watch, acknowledgements of deliveries, answers to requests of the
+gateway, and channel commands, whose inner command passes the gate itself."""

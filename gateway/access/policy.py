@@ -1,11 +1,11 @@
-"""Policies and how they decide (RocketMQ's ACL 2.0, AuthorizationEvaluator of 5.5.0).
+"""Policies and their order of precedence (RocketMQ's ACL 2.0, AuthorizationEvaluator of 5.5.0).
 
-Of the entries that fit, custom ones alone count when there are any. The first decides, in this order:
+Among the matching entries, default ones count only if there is no custom one. The first decides, in this order:
 
     a kind of resource before `*`;  a literal name before a prefix before all of a kind;  a longer prefix before a shorter one;
     Deny before Allow
 
-No entry that fits: refused.
+Without a matching entry the request is refused.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ WHOLE: Final = 2
 
 @final
 class Entry:
-    """One policy, ready to be asked. Raises ValueError, with a sentence for a person, for a policy that is none.
+    """One parsed policy. Raises ValueError with a message for the user.
 
-    shape   LITERAL, PREFIXED or WHOLE: all of its kind
+    kind      kind of resource: CLUSTER, NAMESPACE, TOPIC, GROUP or ANY
+    shape     LITERAL: one name; PREFIXED: names with a prefix; WHOLE: all names of the kind
+    name      the name or prefix
+    allow     True: allow; False: deny
+    default   True: counts only when no custom policy matches
+    rank      sort key of the order of precedence
     """
 
     __slots__ = ("_actions", "_sources", "allow", "default", "kind", "name", "rank", "shape")
@@ -50,7 +55,7 @@ class Entry:
         self.rank = (self.kind == ANY, self.shape, -len(self.name) if self.shape == PREFIXED else 0, self.allow)
 
     def concerns(self, kind: str, actions: Sequence[str], host: str) -> bool:
-        """True when kind, actions (any of them) and source fit; of the name nothing is said."""
+        """True when the entry applies to the kind, any of the actions, and the address. Does not check the name."""
         if self.kind not in (kind, ANY):
             return False
         if ALL not in self._actions and self._actions.isdisjoint(actions):
@@ -58,14 +63,14 @@ class Entry:
         return not self._sources or any(source.holds(host) for source in self._sources)
 
     def names(self, name: str) -> bool:
-        """True when the entry is about the resource `name` of its kind."""
+        """True when the entry applies to the resource `name` of its kind."""
         if self.shape == LITERAL:
             return self.name == name
         return self.shape == WHOLE or name.startswith(self.name)
 
 
 def resource(text: str) -> tuple[str, int, str]:
-    """`Topic:pre*` -> (Topic, PREFIXED, pre). ValueError for what is no resource."""
+    """Parse a resource: `Topic:pre*` -> (Topic, PREFIXED, pre). Raises ValueError."""
     if text == EVERY:
         return ANY, WHOLE, ""
     head, colon, name = text.partition(":")
@@ -81,7 +86,7 @@ def resource(text: str) -> tuple[str, int, str]:
 
 @final
 class Entries:
-    """All entries of one user, in the order in which they decide."""
+    """All policies of one user, in order of precedence."""
 
     __slots__ = ("_entries",)
 
@@ -89,7 +94,7 @@ class Entries:
         self._entries = sorted((Entry(policy) for policy in policies), key=lambda entry: (entry.default, entry.rank))
 
     def allow(self, kind: str, name: str, actions: Sequence[str], host: str) -> bool:
-        """True when any of `actions` is allowed on the resource, from `host`. `name` EVERY: on all of the kind."""
+        """True when any of `actions` is allowed on the resource, from `host`. `name` EVERY: on all resources of the kind."""
         if name == EVERY:
             return self._allow_every(kind, actions, host)
         for entry in self._entries:
@@ -98,7 +103,7 @@ class Entries:
         return False
 
     def _allow_every(self, kind: str, actions: Sequence[str], host: str) -> bool:
-        """An entry for the whole kind allows it, and nothing denies a part of it."""
+        """True when an entry allows the whole kind and no entry denies a part of it."""
         fitting = [entry for entry in self._entries if entry.concerns(kind, actions, host)]
         whole = [entry.allow for entry in fitting if entry.shape == WHOLE]
         return bool(whole) and whole[0] and all(entry.allow for entry in fitting)

@@ -1,7 +1,6 @@
-"""The book of users and policies: in memory to be asked, in the store to be kept.
+"""Users and their policies, in memory and in the store.
 
-State space `access`: `u name` and `p name`, each a JSON document. `epoch` rises with every change, so that whoever
-remembers a decision knows when to forget it; `changed` is called behind it.
+State space `access`, keys `u` + name and `p` + name, each value a JSON document.
 """
 
 from __future__ import annotations
@@ -19,14 +18,20 @@ from gateway.access.policy import Entries
 SPACE: Final = "access"
 USERS_MAX: Final = 100_000
 POLICIES_MAX: Final = 1_000
-"""Of one user."""
+"""Policies of one user."""
 
 Done = Callable[[None | Failure], None]
 
 
 @final
 class AccessRecords:
-    """Users and their policies. `fixed` are grants of the configuration: they count beside what is stored, and stay."""
+    """Users and their policies.
+
+    users       users by name
+    grants      stored policies by user name; those of the configuration (`fixed`) apply beside them
+    epoch       rises with every change: decisions of an earlier epoch are out of date
+    on_change   called after every change
+    """
 
     def __init__(self, state: State, fixed: Iterable[Grant] = ()) -> None:
         self._state = state
@@ -43,11 +48,11 @@ class AccessRecords:
             self.grants[key[1:].decode()] = msgspec.json.decode(value, type=Grant)
 
     def generation(self, user: str) -> int:
-        """A number that changes with the user's password."""
+        """A number that changes when the user's password changes."""
         return self._generations.get(user, 0)
 
     def set_fixed(self, fixed: Iterable[Grant]) -> None:
-        """Other grants of the configuration; whoever remembers a decision has to forget it."""
+        """Replace the grants of the configuration."""
         self._fixed = {grant.user: grant.policies for grant in fixed}
         self._invalidate()
 
@@ -57,7 +62,7 @@ class AccessRecords:
         self.on_change()
 
     def entries(self, user: str) -> Entries:
-        """What `user` may do."""
+        """All policies of `user`, ready to decide."""
         found = self._entries.get(user)
         if found is None:
             grant = self.grants.get(user)
@@ -68,7 +73,7 @@ class AccessRecords:
         return found
 
     def put_user(self, user: User, done: Done) -> None:
-        """Add or replace."""
+        """Add or replace a user. `done` gets None, QUOTA or the store's failure."""
         if user.name not in self.users and len(self.users) >= USERS_MAX:
             done(Failure(ErrorCode.QUOTA, f"there are {USERS_MAX} users already"))
             return
@@ -116,7 +121,7 @@ class AccessRecords:
 
 
 def _nothing() -> None:
-    """Nobody wants to know of changes."""
+    """Default of `on_change`."""
 
 
 def _bytes(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Who is here: sessions by the users that they act for, so that those whose access ends are sent away at once."""
+"""Revocation of access: connected clients are checked again when users, policies or rules change, or a token expires."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from gateway.connection.client_connection import ClientConnection
 from gateway.connection.handler import Handler
 
 CONNECTIONS_PER_TURN: Final = 1_000
-"""Looked at in one turn of the loop, so that a change costs nobody else more than milliseconds."""
+"""Connections checked in one turn of the loop, which takes milliseconds."""
 PAUSE_NS: Final = MILLISECOND_NS
+"""Pause between two turns."""
 RESUMED_REVIEW_NS: Final = 500 * MILLISECOND_NS
-"""After a session was resumed its filters are looked at: its client has been answered by then."""
+"""Time after which the subscriptions of a resumed session are checked: its client has its CONNACK by then."""
 USERS_PER_CONNECTION_MAX: Final = 64
-"""Behind a proxy a connection may be that of many; beyond this the oldest are judged by their next request alone."""
+"""Principals checked for one connection, which a proxy may use for many users. Older ones are checked at their next request."""
 
 RightsCheck = Callable[[ClientConnection, Command], Failure | None]
 """Returns why a connection may no longer have what its command asks for, or None when it may."""
@@ -32,10 +33,11 @@ RightsCheck = Callable[[ClientConnection, Command], Failure | None]
 
 @final
 class AccessRevocation:
-    """Told by the gate who acts for whom; asks the authority again whenever something has changed.
+    """Keeps the principals of each connection, and checks them again after each change.
 
-    `held` says which filters a session has; those that may not be had any more are taken out of it before it is sent away, so
-    that it comes back without them. `reviews` have what stands (parked polls, watches) judged again.
+    subscriptions_of   the subscriptions of a connection's session: those that are refused now are removed before the connection
+                       is closed, so that a resumed session does not have them
+    reviews            use cases that check their waiting requests (parked polls, watches) again
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class AccessRevocation:
         return len(self._connections)
 
     def track(self, connection: ClientConnection, principal: Principal) -> None:
-        """`session` acts for `principal`, which it did not when it was seen last."""
+        """The connection acts for `principal`, which is not the principal of its last command."""
         if connection.shared or connection.closed:
             return
         before = connection.last_principal
@@ -85,22 +87,22 @@ class AccessRevocation:
             self._arm()
 
     def session_resumed(self, connection: ClientConnection) -> None:
-        """It goes on with filters of before: rights may have changed in between."""
+        """A session was resumed with its subscriptions: check them, since rights may have changed in between."""
         self._clock.call_at(self._clock.monotonic_ns() + RESUMED_REVIEW_NS, lambda: self._review(connection))
 
     def review_all(self) -> None:
-        """Something has changed: look at everybody, a part of them at a time."""
+        """Check all waiting requests and all connections again, CONNECTIONS_PER_TURN in each turn."""
         if self._pass is not None:
             self._repeat_pass = True
             return
-        # Before anybody is sent away: so that who waits for an answer gets one.
+        # Before connections are closed, so that waiting requests get an answer.
         for review in self._reviews:
             review(self._judge)
         self._pass = iter(list(self._connections))
         self._clock.call_soon(self._review_some)
 
     def _judge(self, connection: ClientConnection, command: Command) -> Failure | None:
-        """Whether what was granted when it was asked for, and stands since, would still be granted."""
+        """Check a waiting request again: the failure if it would be refused now."""
         principal = getattr(command, "principal", None) or connection.principal
         if principal is None or principal is GATEWAY:
             return None
@@ -158,7 +160,7 @@ class AccessRevocation:
         self._connections.pop(connection, None)
         self._other_principals.pop(connection, None)
 
-    # Tokens that run out
+    # Tokens that expire
 
     def _arm(self) -> None:
         end_ms = self._token_ends[0][0]

@@ -1,6 +1,6 @@
-"""Rules over MQTT paths, which are finer than topics: `sensors/%c/#` for the client whose id stands there.
+"""Rules over MQTT paths, which are finer than policies over topics: `sensors/%c/#` for the client with this id.
 
-Rules are asked in their order and before the policies; the first that fits decides, and without one the policies do.
+Rules are checked in their order, before the policies. The first that matches decides; without one the policies decide.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ _KEYS: Final = frozenset(("filter", "actions", "decision", "users", "clients", "
 class Rule:
     """One rule.
 
-    filter    an MQTT filter; `%c` in it is the client id, `%u` the user name
-    actions   Pub, Sub or both; users, clients: whom it is for, empty: everybody
-    exact     a denial of Sub concerns only filters that ask for nothing but what is denied; otherwise every filter that could
-              match something denied is refused
-    code      the number that a refusal is told by on MQTT, 0: the usual one
+    filter     MQTT topic filter; `%c` in it stands for the client id, `%u` for the user name
+    personal   True: `filter` has `%c` or `%u`
+    allow      True: allow; False: deny
+    actions    Pub, Sub or both
+    users      users that the rule applies to; empty: all
+    clients    client ids that the rule applies to; empty: all
+    exact      for denials of Sub. True: refuse only filters that match nothing but denied paths; False: refuse filters that
+               match any denied path
+    code       MQTT reason code of a refusal, 128 to 255; 0: the usual one
     """
 
     __slots__ = ("actions", "allow", "clients", "code", "exact", "filter", "personal", "users")
 
     def __init__(self, table: Mapping[str, object]) -> None:
-        """Raises ValueError, with a sentence for a person, for a table that is no rule."""
+        """Parse a table of the configuration. Raises ValueError with a message for the user."""
         unknown = sorted(set(table) - _KEYS)
         if unknown:
             raise ValueError(f"a rule has no {unknown[0]!r}; it has {', '.join(sorted(_KEYS))}")
@@ -57,9 +61,10 @@ class Rule:
         self.code = code
 
     def pattern(self, user: str, client: str) -> str:
-        """The filter for one client; "" when the rule is not for it.
+        """The filter for one client; "": the rule does not apply to it.
 
-        An id that has a separator or a wildcard in it would change the filter: it is granted nothing, and denied the level.
+        A client id or user name with a separator or wildcard would change the filter: a rule that allows does not apply, and
+        one that denies has `+` in that level.
         """
         if (self.users and user not in self.users) or (self.clients and client not in self.clients):
             return ""
@@ -89,7 +94,7 @@ def _words(table: Mapping[str, object], key: str, absent: tuple[str, ...]) -> fr
 
 
 def decide(rules: Sequence[Rule], action: str, path: str, user: str, client: str) -> Rule | None:
-    """The rule that decides over `path`, which is a filter when `action` is Sub; None: none does."""
+    """The first rule that matches `path`, which is a filter when `action` is Sub; None: no rule."""
     for rule in rules:
         if action not in rule.actions:
             continue

@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side, over users whose password is known.
 
-The password never crosses the wire, and the client learns that the server knows it too. Channel binding is not offered.
-What a password is checked by is derived when it is first needed, and kept in memory for as long as the password is the same.
+The password is not sent, and the client verifies that the server knows it too. Channel binding is not offered. Verifiers are
+derived from a password when they are first needed, and cached in memory until the password changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROHIBITED: Final = (
 
 
 class Verifier(NamedTuple):
-    """What a proof is checked by, and what the server proves itself by (RFC 5802, section 3)."""
+    """Keys derived from a password: to check the client's proof and to sign the server's (RFC 5802, section 3)."""
 
     salt: bytes
     stored_key: bytes
@@ -40,14 +40,14 @@ class Verifier(NamedTuple):
 
 
 def derive(password: str, salt: bytes, iterations: int = ITERATIONS) -> Verifier:
-    """The verifier of a password; a millisecond or two of work at 4,096 iterations."""
+    """Derive the verifier of a password. Takes 1 to 2 ms at 4,096 iterations."""
     salted = hashlib.pbkdf2_hmac("sha256", prepared(password).encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     return Verifier(salt, hashlib.sha256(client_key).digest(), hmac.digest(salted, b"Server Key", "sha256"))
 
 
 def prepared(text: str) -> str:
-    """SASLprep (RFC 4013), as a stored string; what it prohibits stays as it is, and so can only be met by itself."""
+    """SASLprep (RFC 4013) of a stored string. A string with prohibited characters is returned unchanged."""
     mapped = "".join(" " if stringprep.in_table_c12(sign) else sign for sign in text if not stringprep.in_table_b1(sign))
     normal = unicodedata.normalize("NFKC", mapped)
     return text if any(table(sign) for sign in normal for table in _PROHIBITED) else normal
@@ -55,7 +55,7 @@ def prepared(text: str) -> str:
 
 @final
 class Verifiers:
-    """Verifiers by user. Salts are made of a secret of this process: somebody who is unknown has one as well."""
+    """Cached verifiers by user. Salts derive from a secret of this process, so that unknown users have one as well."""
 
     def __init__(self) -> None:
         self._secret = b""
@@ -82,7 +82,8 @@ class Verifiers:
 class ScramExchange:
     """`domain.access.Exchange`: client-first, server-first, client-final, server-final.
 
-    users   who is known; judge: the principal of a name that is proven, a Failure for "" and for who may not come in
+    users   known users by name
+    judge   returns the principal of an authenticated name; a Failure for "" and for disabled users
     """
 
     __slots__ = ("_bare", "_entropy", "_first", "_header", "_judge", "_name", "_nonce", "_users", "_verifiers")
@@ -136,7 +137,7 @@ class ScramExchange:
         if binding != base64.b64encode(self._header.encode()).decode() or nonce != self._nonce or len(given) != 32:
             return _broken("client-final does not continue what was begun")
         user = self._users.get(self._name)
-        # Somebody unknown is checked against a key that nobody has.
+        # An unknown user is checked against a random key.
         found = self._verifiers.of(user, self._entropy) if user is not None else Verifier(b"", self._entropy.token(32), b"")
         said = f"{self._bare},{self._first},{without}".encode()
         mask = hmac.digest(found.stored_key, said, "sha256")
@@ -149,7 +150,7 @@ class ScramExchange:
 
 
 def _attributes(text: str, wanted: str) -> list[str]:
-    """The values of `wanted` attributes, which come first and in this order; "" for all when they do not."""
+    """The values of the first attributes, whose names must be `wanted` in this order; "" for all otherwise."""
     parts = text.split(",")
     if len(parts) < len(wanted) or any(part[:2] != f"{name}=" for name, part in zip(wanted, parts, strict=False)):
         return [""] * len(wanted)
@@ -157,7 +158,7 @@ def _attributes(text: str, wanted: str) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A saslname as it is meant: =2C is a comma, =3D an equals sign; "" for any other use of the latter."""
+    """Decode a saslname: =2C is a comma, =3D an equals sign; "" for any other use of `=`."""
     rest = name.replace("=2C", "").replace("=3D", "")
     return "" if "=" in rest else prepared(name.replace("=2C", ",").replace("=3D", "="))
 

@@ -1,4 +1,4 @@
-"""Source addresses as policies name them."""
+"""Ranges of source addresses, as policies write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REMEMBERED: Final = 4_096
 
 @lru_cache(REMEMBERED)
 def address(text: str) -> _Address | None:
-    """An address as its number, an IPv4 one inside IPv6 as itself; None for what is none."""
+    """Parse an address; an IPv4-mapped IPv6 address becomes the IPv4 address. None: not an address."""
     try:
         found = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -53,6 +53,6 @@ class SourceAddresses:
             raise ValueError(f"{text!r} is an empty range")
 
     def holds(self, host: str) -> bool:
-        """True when `host` is in the range; False for a host that is no address."""
+        """True when `host` is an address in the range."""
         found = address(host)
         return found is not None and found.version == self.first.version and int(self.first) <= int(found) <= int(self.last)

@@ -1,4 +1,4 @@
-"""JSON Web Tokens (RFC 7519): HS256 by a shared secret, RS256 by a public key; no other algorithm is looked at."""
+"""JSON Web Tokens (RFC 7519): HS256 with a shared secret, RS256 with a public key; other algorithms are refused."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gateway.access.config import AccessConfig, name_fault
 TOKEN_CHARS_MAX: Final = 16 * 1024
 LEEWAY_S: Final = 30
 JWT: Final = "JWT"
-"""The name of tokens as a method of authentication."""
+"""Name of the authentication method for tokens."""
 
 
 @final
 class TokenVerifier:
-    """Checks tokens. Time is the node's wall clock, handed in."""
+    """Checks tokens. `wall_ms` is the node's wall clock in milliseconds."""
 
     def __init__(self, config: AccessConfig, wall_ms: Callable[[], int]) -> None:
         self._keys: dict[str, str] = {}
@@ -34,15 +34,15 @@ class TokenVerifier:
         self._wall_ms = wall_ms
 
     def holds(self, key: str) -> bool:
-        """True when tokens that `key` has signed are taken."""
+        """True when tokens signed with `key` are accepted."""
         return key in self._keys.values()
 
     def looks_like(self, text: str) -> bool:
-        """True when tokens are taken and `text` has the shape of one: three parts, the first a JSON object in Base64."""
+        """True when tokens are accepted and `text` looks like one: three parts, the first a JSON object in Base64."""
         return bool(self._keys) and text.startswith("eyJ") and text.count(".") == 2
 
     def check(self, text: str) -> tuple[str, int, str] | str:
-        """(user, epoch milliseconds of its end, 0: none, the key that it was checked with), or what is wrong with the token."""
+        """(user, expiry in epoch milliseconds or 0, key that verified it), or a text that says what is wrong."""
         if len(text) > TOKEN_CHARS_MAX:
             return "the token is too long"
         try:
@@ -77,7 +77,7 @@ class TokenVerifier:
 
 @final
 class TokenExchange:
-    """`domain.access.Exchange`: a token says it all at once. A later one of the same connection takes its place."""
+    """`domain.access.Exchange`: one message, which is a token."""
 
     __slots__ = ("_judge",)
 

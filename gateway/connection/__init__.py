@@ -1,1 +1,1 @@
-"""One client connection: the pump between socket and use cases, and what all connections share."""
+"""Client connections: the pump between a socket and the use cases, and what all connections share."""

@@ -1,4 +1,4 @@
-"""Channels: a session for each client of a connection that carries several (domain.channel)."""
+"""Connections that carry several clients: a ClientConnection for each channel (domain.channel)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gateway.connection.handler import Handler
 
 
 class Counts(Protocol):
-    """Where what happens in channels is counted: the figures of the protocol inside."""
+    """The counters of the protocol inside the channels."""
 
     protocol: str
     messages_in: int
 
     def answered(self, event: Event) -> None:
-        """What one event hands to a client, or refuses."""
+        """Count the messages or the refusal of one event."""
 
     def disconnected(self, reason: str, told: bool = False) -> None:
-        """A client has gone."""
+        """Count one client that has disconnected, by its reason."""
 
 
 @final
 class _Channel:
-    """The shell of a channel's session: its connection's session, with the channel's name on everything."""
+    """The driver of a channel: sends events over the outer connection, with the name of the channel."""
 
     __slots__ = ("_counts", "_name", "_outer", "client", "refused")
 
@@ -41,28 +41,32 @@ class _Channel:
         self._name = name
 
     def answer(self, event: Event) -> None:
-        """To the channel."""
+        """Send an event to the channel."""
         self._counts.answered(event)
         self.refused = type(event) is Refused
         self._outer.answer(ChannelEvent(self._name, event))
 
     def close(self) -> None:
-        """The channel alone: the connection may carry others."""
+        """Close the channel. The connection stays open for other channels."""
         self._outer.answer(ChannelEvent(self._name, None))
 
     def throttle(self, until_ns: int) -> None:
-        """The channel alone."""
+        """Pause reading from the channel until monotonic `until_ns`."""
         self._outer.answer(ReadingPaused(self._name, until_ns))
 
     def revoke_access(self, failure: Failure) -> None:
-        """Access has ended: the client hears it in its protocol's words, and the channel is closed."""
+        """The client has lost its access: tell it in its protocol, and close the channel."""
         self._outer.answer(ChannelEvent(self._name, AccessRevoked(failure)))
         self.close()
 
 
 @final
 class Channels:
-    """A use case. `handler` is set once there is one, before the first connection. `counts`: of MQTT, which channels carry."""
+    """The use case of ChannelCommand.
+
+    counts    counters of MQTT, the protocol inside
+    handler   carries out the commands of channels; set before the first connection
+    """
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -70,7 +74,7 @@ class Channels:
         self._known: dict[ClientConnection, dict[object, _Channel]] = {}
 
     def verbs(self) -> Mapping[type[Command], Callable[[ClientConnection, Any], None]]:
-        """Within."""
+        """ChannelCommand."""
         return {ChannelCommand: self._within}
 
     def _within(self, connection: ClientConnection, command: ChannelCommand) -> None:

@@ -11,49 +11,53 @@ from domain.principal import Principal
 
 
 class ConnectionDriver(Protocol):
-    """What carries a session's answers out: a pump."""
+    """What drives a connection and carries its answers out: a pump."""
 
     def answer(self, event: Event) -> None:
-        """Give `event` to the connection and see to it that its bytes are written in this loop turn."""
+        """Give `event` to the protocol; its bytes are written at the end of this turn of the loop."""
 
     def close(self) -> None:
-        """Close the connection after what is queued."""
+        """Close the connection when the queued bytes have been written."""
 
     def throttle(self, until_ns: int) -> None:
-        """Read nothing more of this connection before monotonic `until_ns`."""
+        """Pause reading from this connection until monotonic `until_ns`."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """Access has ended: say so in the protocol's words, and close."""
+        """The principal has lost its access: tell the client in its protocol, and close."""
 
 
 class ClosedDriver:
-    """The shell of a session that has ended: nothing reaches anybody."""
+    """The driver of a closed connection: does nothing."""
 
     def answer(self, event: Event) -> None:
-        """Nobody hears of it."""
+        """Discards the event: the connection is closed."""
 
     def close(self) -> None:
-        """It is closed."""
+        """Does nothing: the connection is closed."""
 
     def throttle(self, until_ns: int) -> None:
-        """Nothing is read any more."""
+        """Does nothing: a closed connection is not read."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """There is nobody to be told."""
+        """Does nothing: the connection is closed."""
 
 
 CLOSED_DRIVER: Final = ClosedDriver()
 
 
 class ClientConnection:
-    """A connection, for as long as it is open.
+    """One client connection.
 
-    `principal` is who it belongs to once that is known, for commands that do not say it themselves.
-    `seen` is in whose name it last asked for something, for whoever keeps a list of that.
-    `shared`: it is that of all peers of a datagram port.
-    `on_close` holds what use cases want undone when it ends (parked polls, watches, memberships), run once, in order.
-    `stalled`: its peer does not read what has been written; what can wait should. `on_ease` is called when it reads again.
-    Answers to a closed session are dropped: the work is done and stored, only nobody is there to hear of it.
+    protocol        label of the protocol, for counters and logs
+    driver          what carries answers out
+    principal       who the connection belongs to, for commands that carry no principal; None: not known yet
+    client_id       client id of an attached MQTT session, "" otherwise
+    last_principal  principal of the last command, maintained by access revocation
+    shared          True: the connection stands for all peers of a datagram port
+    closed          True: the connection has ended, and answers are discarded
+    stalled         True: the peer does not read, and senders wait with what can wait
+    on_close        called once in order when the connection ends: removes parked polls, watches, memberships
+    on_writable     called when a stalled peer reads again; None: nobody waits for that
     """
 
     __slots__ = (
@@ -76,24 +80,24 @@ class ClientConnection:
         self.on_writable: Callable[[], None] | None = None
 
     def answer(self, event: Event) -> None:
-        """Answer a command of this session."""
+        """Send an event to the client; discarded when the connection is closed."""
         if not self.closed:
             self.driver.answer(event)
 
     def became_writable(self) -> None:
-        """Its peer reads again."""
+        """The peer reads again after it was stalled."""
         self.stalled = False
         if self.on_writable is not None and not self.closed:
             self.on_writable()
 
     def end(self) -> None:
-        """The connection is gone: undo what hangs on it."""
+        """The connection has ended: call `on_close`, and discard answers from now on."""
         if self.closed:
             return
         self.closed = True
         for undo in self.on_close:
             undo()
         self.on_close.clear()
-        # The shell holds this session too: let go of each other, the memory of both is free at once, without the collector.
+        # The driver refers to this connection too: without the cycle, the memory of both is freed at once.
         self.on_writable = None
         self.driver = CLOSED_DRIVER

@@ -1,4 +1,4 @@
-"""What all pumps of a node share: the turn of the loop, the limits, and the list of pumps itself."""
+"""What all connections of a node share: the flush at the end of a turn, limits, counters and the list of pumps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gateway.observe.counters import CounterRegistry, ProtocolCounters
 from protocols.adapter import Peer
 
 JOIN_BYTES_MAX: Final = 64 * 1024
-"""Up to here joining pieces is cheaper than handing them to the kernel one by one."""
+"""Up to this size, copying pieces into one buffer is cheaper than handing each to the kernel."""
 
 OUTPUT_BYTES_MAX: Final = 64 * 1024
-"""What transports have from the beginning."""
+"""Default of `asyncio.Transport` for its write buffer."""
 
 
 @final
@@ -48,13 +48,18 @@ def _nobody(_: str) -> bool:
 
 @final
 class ConnectionContext:
-    """What all pumps of a node share, and the pumps themselves in the order of their arrival.
+    """What all pumps of a node share.
 
-    connections_max   stream connections open at once; one more is closed at once and counted
-    door              who may come in, where something limits that; None: everybody
-    fronts            whose connections are somebody else's (PROXY protocol): the door is asked when it is known whose
-    output_bytes_max  what may wait in front of a socket for a peer that does not read, before it is not read from either
-    hang_up           ends our side of a connection; the pump goes on reading, and drops, until the peer has ended its own
+    handler           carries out commands
+    clock             time and timers
+    counter_registry  counters by protocol
+    connections_max   stream connections open at once; further ones are closed at once and counted
+    admission_check   limits connections by address; None: no limits
+    is_proxy          True for addresses of proxies (PROXY protocol): their connections are checked with the client's address
+    output_bytes_max  bytes that may wait for a peer that does not read, before the node stops reading from it
+    half_close        ends the sending side of a connection; the pump discards what it reads until the peer has closed
+    turn_flush        flushes pumps at the end of a turn
+    pumps             the pumps of open connections, oldest first
     """
 
     __slots__ = (
@@ -86,11 +91,11 @@ class ConnectionContext:
 
     @property
     def full(self) -> bool:
-        """There are as many connections as there may be."""
+        """True when `connections_max` connections are open."""
         return len(self.pumps) >= self.connections_max
 
     def accept(self, transport: Transport) -> Peer:
-        """Who is at the other end of a new connection, whose output is bounded from now on."""
+        """Limit the output buffer of a new connection. Returns its addresses."""
         if self.output_bytes_max != OUTPUT_BYTES_MAX:
             transport.set_write_buffer_limits(self.output_bytes_max)
         return peer_of(transport)
@@ -98,7 +103,7 @@ class ConnectionContext:
 
 @final
 class ConnectionAdmission:
-    """One connection at the door, once it is known whose it is."""
+    """The admission of one connection: checked once the address of its client is known."""
 
     __slots__ = ("_context", "_host")
 
@@ -107,7 +112,7 @@ class ConnectionAdmission:
         self._host = ""
 
     def enter(self, host: str, now: int) -> str:
-        """Why a connection from `host` may not be, "" when it may. Asked again it says the same as before."""
+        """Why a connection from `host` is refused; "": it is admitted. Counts an admitted connection only once."""
         admission_check = self._context.admission_check
         if admission_check is None or self._host or self._context.is_proxy(host):
             return ""
@@ -118,7 +123,7 @@ class ConnectionAdmission:
         return ""
 
     def leave(self) -> None:
-        """It is over."""
+        """The connection has ended."""
         if self._host and self._context.admission_check is not None:
             self._context.admission_check.leave(self._host)
             self._host = ""
@@ -126,7 +131,10 @@ class ConnectionAdmission:
 
 @final
 class DeadlineTimer:
-    """One call at a time to come."""
+    """A timer that can be set again.
+
+    when   monotonic time in nanoseconds for which it was last set
+    """
 
     __slots__ = ("_callback", "_clock", "_timer", "when")
 
@@ -138,30 +146,30 @@ class DeadlineTimer:
 
     @property
     def pending(self) -> bool:
-        """The time has not come yet."""
+        """True while the timer is set."""
         return self._timer is not None
 
     def start(self, when_ns: int) -> None:
-        """Go off at `when_ns`, and not when it would have before."""
+        """Set the timer to `when_ns`, in place of an earlier setting."""
         self.cancel()
         self.when = when_ns
         self._timer = self._clock.call_at(when_ns, self._due)
 
     def extend(self, when_ns: int) -> bool:
-        """`begin`, unless that would not be later; True when it is."""
+        """Set the timer to `when_ns` if that is later than `when`; True when it is."""
         if when_ns <= self.when:
             return False
         self.start(when_ns)
         return True
 
     def cancel(self) -> None:
-        """Do not go off."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def close(self) -> None:
-        """Never go off again: let go of who would have been called, who holds this alarm."""
+        """Stop the timer for good, and drop the callback, which refers to the owner of this timer."""
         self.cancel()
         self._callback = _nothing
 
@@ -171,11 +179,11 @@ class DeadlineTimer:
 
 
 def _nothing() -> None:
-    """What a closed alarm calls."""
+    """The callback of a closed timer."""
 
 
 def peer_of(transport: Transport) -> Peer:
-    """Both ends of a socket."""
+    """The addresses of both ends of a socket."""
     host, port = transport.get_extra_info("peername", ("127.0.0.1", 0))[:2]
     local_host, local_port = transport.get_extra_info("sockname", ("127.0.0.1", 0))[:2]
     return Peer(host, port, host_bytes(host, port), local_host, local_port)

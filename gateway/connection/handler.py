@@ -1,4 +1,4 @@
-"""What carries out commands: the dispatcher, or what stands before it."""
+"""What carries out commands: the dispatcher, or a check before it."""
 
 from __future__ import annotations
 

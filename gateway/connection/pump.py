@@ -1,11 +1,11 @@
-"""The pump: one connection between the world's bytes and the use cases.
+"""The pump: drives one stream connection between a socket and the use cases.
 
     data_received -> Connection.receive -> commands -> Handler.handle
-    Session.answer -> Connection.answer -> (end of the turn) outgoing -> one write
+    ClientConnection.answer -> Connection.answer -> (end of the turn) outgoing -> one write
 
-Its methods carry the names of `asyncio.Protocol`, so that a loop can drive it without a task a connection; a simulation
-calls the same methods with a transport of its own. Everything that a connection wants (bytes out, a deadline, no more
-reading, to be closed) is looked at once a turn, in `flush`, however many messages the turn carried.
+The pump is an `asyncio.Protocol`, so that the loop calls it without a task for each connection; a simulation calls the same
+methods with its own transport. What the connection asks for (output, a deadline, backpressure, close) is read once for each
+turn of the loop, in `flush`, however many messages the turn carried.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
 
 LINGER_NS: Final = 2 * limits.SECOND_NS
-"""How long a peer may take to hang up in its turn, once all that was queued for it has gone out."""
+"""Time for a peer to close its side after all queued bytes have been written."""
 STALL_NS: Final = 60 * limits.SECOND_NS
-"""How long a peer may leave its answers unread before it is dropped."""
+"""Time after which a connection is aborted whose peer does not read."""
 HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
-"""How long a peer that has finished sending may wait for its answers."""
+"""Time for which a peer that has finished sending may wait for its answers."""
 
 log = logging.getLogger("headgate.pump")
 
@@ -77,7 +77,7 @@ class Pump:
     # What the loop calls
 
     def connection_made(self, transport: Transport) -> None:
-        """The socket is there: make the connection and arm its handshake deadline."""
+        """The socket is open: check admission, make the connection and start its handshake deadline."""
         now = self._now()
         peer = self._context.accept(transport)
         self._transport = transport
@@ -85,7 +85,7 @@ class Pump:
             return
         try:
             self._connection = self._connect(peer, now)
-        except Exception:  # an adapter's bug costs its own connection and nobody else anything
+        except Exception:  # a bug of an adapter ends its own connection only
             self._input_ended = True
             self._fault("connect")
             return
@@ -116,7 +116,7 @@ class Pump:
             self._schedule_flush()
 
     def eof_received(self) -> bool:
-        """The peer has finished sending. True: our side stays open until the connection has had its say."""
+        """The peer has finished sending. True: keep the socket open for the connection's answers."""
         self._input_ended = True
         if self._finished:
             return self._dirty
@@ -126,7 +126,7 @@ class Pump:
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The socket is gone, by whichever side."""
+        """The socket is closed, by either side."""
         if not self._finished and not self._input_ended:
             self._input_ended = True
             self._drive(self._connection.receive, b"")
@@ -140,13 +140,13 @@ class Pump:
             timer.close()
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly: take nothing more from it or from its connection until it has caught up."""
+        """The write buffer is full: read nothing from the peer, and write nothing, until it has read."""
         self._stalled = self.client.stalled = True
         self._set_reading(False)
         self._start_watchdog(STALL_NS)
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """The write buffer has room again."""
         self._stalled = False
         self.client.became_writable()
         if self._finished:
@@ -155,10 +155,10 @@ class Pump:
         self._watchdog.cancel()
         self._schedule_flush()
 
-    # What the session calls
+    # ConnectionDriver
 
     def answer(self, event: Event) -> None:
-        """Give `event` to the connection; its bytes are written at the end of this turn."""
+        """Give `event` to the protocol; its bytes are written at the end of this turn."""
         if type(event) is not Sent:
             self._counters.answered(event)
             self._refused = type(event) is Refused
@@ -171,41 +171,41 @@ class Pump:
             self._schedule_flush()
 
     def close(self) -> None:
-        """End the session, and close the socket when what is queued has been written."""
+        """End the connection; the socket is closed when the queued bytes have been written."""
         self._disconnect("closed-by-node")
 
     def drain(self) -> None:
-        """The node stops: the connection says so where its protocol has words for it, and ends."""
+        """The node stops: tell the client if the protocol can, and end the connection."""
         verb = getattr(self._connection, "drain", None)
         if verb is not None and not self._finished:
             self._drive(verb)
         self.close()
 
     def revoke_access(self, failure: Failure) -> None:
-        """Access has ended: the connection says so where its protocol has words for it, and ends."""
+        """The principal has lost its access: tell the client if the protocol can, and end the connection."""
         if not self._finished:
             self.answer(AccessRevoked(failure))
             self._disconnect(Ending.REVOKED.value)
 
     def throttle(self, until_ns: int) -> None:
-        """Read nothing more before `until_ns`. What is read already is carried out."""
+        """Pause reading until monotonic `until_ns`. Commands that are read already are carried out."""
         if not self._finished and self._throttle_timer.extend(until_ns):
             self._set_reading(False)
 
     def abort(self) -> None:
-        """Close the socket now."""
+        """Close the socket at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def pause(self) -> None:
-        """Take no more bytes: the node is about to stop."""
+        """Stop reading: the node is about to stop."""
         self._input_stopped = True
         self._set_reading(False)
 
     # The turn
 
     def flush(self) -> None:
-        """End of the turn: write what is queued, and do what the connection wants."""
+        """End of the turn: write the output, set the deadline timer, apply backpressure, close if the connection asks."""
         self._dirty = False
         transport = self._transport
         if transport is None:
@@ -235,7 +235,7 @@ class Pump:
             self._schedule_flush()
 
     def _drive(self, verb: Callable[..., Sequence[Command]], *arguments: object) -> None:
-        """What happens seldom: the end of the stream, a deadline."""
+        """Call a rare method of the connection: end of the stream, deadline, drain."""
         try:
             commands = verb(*arguments, self._now())
         except Exception:  # as in `connection_made`
@@ -258,11 +258,11 @@ class Pump:
             self._handler.handle(self.client, command)
             if self._finished:
                 self.client.end()
-        except Exception:  # a use case's bug is treated like an adapter's
+        except Exception:  # a bug of a use case ends the connection, like one of an adapter
             self._fault("handle")
 
     def _refuse_admission(self, reason: str) -> bool:
-        """Not a word is said: whoever is not let in costs as little as possible. "" lets in."""
+        """Abort the connection without an answer when `reason` is not "": a refused connection costs as little as possible."""
         if reason:
             self._finished = True
             self._counters.refused(reason)
@@ -270,7 +270,7 @@ class Pump:
         return self._finished
 
     def _recognised(self, recognition: Recognition) -> None:
-        """The opening may have found out who is speaking: drive that connection and count under its name."""
+        """If the protocol is known by now, drive its connection and count under its label."""
         self._connection = recognition.chosen
         if recognition.protocol == "" or self._labels is None:
             return
@@ -281,7 +281,7 @@ class Pump:
         self._recognition = None
 
     def _close_socket(self, transport: Transport) -> None:
-        """All is said. To close while the peer still sends would reset the connection, and take our last words with it."""
+        """Close after the last write: half-close first, since closing while the peer sends would discard unread output."""
         if not self._finished:
             self._handle(Disconnected("closed"))
         if self._input_ended or self._context.half_close is None:
@@ -305,7 +305,7 @@ class Pump:
             self.answer(ReadingResumed())
 
     def _deadline_due(self) -> None:
-        """The timer went off; deadlines that moved on in the meantime are only re-armed for."""
+        """The deadline timer has fired: expire the connection, or set the timer again if the deadline has moved."""
         if self._finished or self._transport is None:
             return
         if self._throttle_timer.pending:
@@ -319,7 +319,7 @@ class Pump:
         self._drive(self._connection.expire)
 
     def _start_watchdog(self, limit_ns: int) -> None:
-        """Drop the connection when it is still there after `limit_ns`."""
+        """Abort the connection if it is still open after `limit_ns`."""
         if self._transport is not None:
             self._watchdog.start(self._now() + limit_ns)
 
@@ -329,7 +329,7 @@ class Pump:
         self.abort()
 
     def _fault(self, where: str) -> None:
-        """A bug of ours: once in the log with its traceback, counted, and the connection is over."""
+        """A bug in the gateway: log its traceback, count it, and abort the connection."""
         log.exception("%s: %s failed; the connection is closed", self.client.protocol, where)
         self._counters.refused("adapter-fault")
         if not self._finished:

@@ -1,4 +1,4 @@
-"""What a pump stands between: a transport on the side of the loop, the use cases on the other."""
+"""What a pump needs: a transport, the admission check, and protocol recognition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocols.adapter import Connection, Peer
 
 
 class Transport(Protocol):
-    """The part of `asyncio.Transport` that a pump needs."""
+    """The part of `asyncio.Transport` that a pump uses."""
 
     def write(self, data: bytes) -> None:
         """Queue bytes."""
@@ -19,32 +19,32 @@ class Transport(Protocol):
         """Queue pieces, in order."""
 
     def pause_reading(self) -> None:
-        """No more `data_received`."""
+        """Stop calling `data_received`."""
 
     def resume_reading(self) -> None:
-        """Go on."""
+        """Call `data_received` again."""
 
     def close(self) -> None:
-        """Close when what is queued has been written."""
+        """Close when the queued bytes have been written."""
 
     def abort(self) -> None:
-        """Close now."""
+        """Close at once and discard queued bytes."""
 
     def set_write_buffer_limits(self, high: int) -> None:
-        """Bytes that may be queued before `pause_writing`; a quarter of it before `resume_writing`."""
+        """Call `pause_writing` above `high` queued bytes, and `resume_writing` below a quarter of that."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """`peername` and `sockname`."""
 
 
 class AdmissionCheck(Protocol):
-    """Who may have a connection (`gateway.guard.admission.Door`)."""
+    """Limits connections by address (`gateway.guard.admission.Admission`)."""
 
     def enter(self, host: str, now: int) -> Ending | None:
-        """Somebody from `host`: None, and it is counted until `leave`; or why not."""
+        """Admit a connection from `host` and count it until `leave` -> None; else why it is refused."""
 
     def leave(self, host: str) -> None:
-        """Somebody who had entered has gone."""
+        """A connection that was admitted has ended."""
 
 
 class Recognition(Protocol):
@@ -60,4 +60,4 @@ class Recognition(Protocol):
 
     @property
     def peer(self) -> Peer:
-        """Who is at the other end; behind a proxy that is known when the protocol is."""
+        """The client's addresses; behind a proxy they are known when `protocol` is."""

@@ -1,1 +1,1 @@
-"""How much anybody may have: connections, messages and bytes, decided from counts and a time that is handed in."""
+"""Limits on connections, messages and bytes, decided from counts and a time that is an argument."""

@@ -1,4 +1,4 @@
-"""The door of the stream ports: who may have a connection."""
+"""Admission of stream connections: limits by address and in all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.guard.flapping import FlappingDetector
 
 @final
 class Admission:
-    """Counts connections by address. There is one only where something limits them."""
+    """Counts connections by address. It exists only if the settings limit connections."""
 
     __slots__ = ("_address_rate", "_all_rate", "_flapping", "_open", "_per_address_max")
 
@@ -22,7 +22,7 @@ class Admission:
         self.apply(limits)
 
     def apply(self, limits: LimitsConfig) -> None:
-        """These limits count from now on; who is inside stays."""
+        """Apply new limits. Open connections stay open and count."""
         self._per_address_max = limits.connections_per_address
         burst, keys = limits.burst_s, limits.keys_max
         self._all_rate = Bucket(RateLimit(limits.connects_per_s, burst)) if limits.connects_per_s else None
@@ -33,7 +33,7 @@ class Admission:
         self._flapping: FlappingDetector[str] | None = FlappingDetector(often, window, hold, keys) if often else None
 
     def enter(self, host: str, now: int) -> Ending | None:
-        """A connection from `host`: None, and it is counted until `leave`; or why it may not be."""
+        """Admit a connection from `host` and count it until `leave` -> None; else why it is refused."""
         if self._flapping is not None and self._flapping.connect(host, now):
             return Ending.FLAPPING
         count = self._open.get(host, 0)
@@ -50,7 +50,7 @@ class Admission:
         return None
 
     def leave(self, host: str) -> None:
-        """A connection that had been let in is over."""
+        """A connection that was admitted has ended."""
         count = self._open[host] - 1
         if count:
             self._open[host] = count
@@ -58,5 +58,5 @@ class Admission:
             del self._open[host]
 
     def connections_from(self, host: str) -> int:
-        """Connections from `host`."""
+        """Number of open connections from `host`."""
         return self._open.get(host, 0)

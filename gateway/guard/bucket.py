@@ -1,4 +1,4 @@
-"""Token buckets, each of which is one number: the time at which it would be full again."""
+"""Token buckets. The state of a bucket is one number: the time at which it is full again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @final
 class RateLimit:
-    """`per_s` units a second, and `burst_s` seconds' worth of them at once. Both at least 1."""
+    """`per_s` units for each second, and up to `burst_s` seconds' worth of them at once. Both are at least 1."""
 
     __slots__ = ("burst_ns", "per_s")
 
@@ -21,15 +21,15 @@ class RateLimit:
         self.burst_ns = burst_s * SECOND_NS
 
     def cost_ns(self, units: int) -> int:
-        """The time that `units` take to come back."""
+        """Time in nanoseconds in which `units` are refilled."""
         return units * SECOND_NS // self.per_s
 
 
 @final
 class Bucket:
-    """One payer. What is taken may exceed what is there: the debt is waited for before anything is taken again.
+    """One token bucket. Taking more than it has leaves a debt, which must be refilled before anything can be taken again.
 
-    So a batch is one question, however large, and the rate holds over time all the same.
+    So a batch of any size is checked once, and the average rate still holds.
     """
 
     __slots__ = ("_full_at", "_rate")
@@ -39,17 +39,17 @@ class Bucket:
         self._full_at = 0
 
     def wait_ns(self, now: int) -> int:
-        """How long until something may be taken; 0: at once."""
+        """Nanoseconds until something may be taken; 0: at once."""
         return max(0, max(self._full_at, now) + self._rate.cost_ns(1) - now - self._rate.burst_ns)
 
     def take(self, units: int, now: int) -> None:
-        """Take `units`, into debt where there are not as many."""
+        """Take `units`, into debt if the bucket has fewer."""
         self._full_at = max(self._full_at, now) + self._rate.cost_ns(units)
 
 
 @final
 class Buckets(Generic[Key]):
-    """Buckets of one rate by key, at most `keys_max`: the one that was asked for the longest time ago is forgotten first."""
+    """Buckets of one rate by key. Keeps at most `keys_max` and drops the least recently used."""
 
     __slots__ = ("_buckets", "_keys_max", "_rate")
 

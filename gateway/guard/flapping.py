@@ -1,4 +1,4 @@
-"""Clients that connect again and again are held off for a while."""
+"""Flapping detection: clients that connect too often are refused for some time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 @final
 class FlappingDetector(Generic[Key]):
-    """More than `connects` within `window_ns` of the first of them: refused for `hold_ns`, whatever is tried meanwhile.
+    """Refuses a key for `hold_ns` after more than `connects` connects within `window_ns` of the first of them.
 
-    At most `keys_max` keys are remembered; the one that was seen the longest time ago is forgotten first.
+    Connects in between do not prolong the time. Keeps at most `keys_max` keys and drops the least recently used.
     """
 
     __slots__ = ("_connects", "_hold_ns", "_keys_max", "_seen", "_window_ns")
@@ -25,7 +25,7 @@ class FlappingDetector(Generic[Key]):
         self._seen: dict[Key, tuple[int, int, int]] = {}
 
     def connect(self, key: Key, now: int) -> int:
-        """Somebody comes: 0 to let them in, else for how many ns they are held off still."""
+        """Count a connect. Returns the nanoseconds for which the key is still refused; 0: admitted."""
         began, count, held_until = self._seen.pop(key, (now, 0, 0))
         if held_until <= now:
             if held_until or now - began > self._window_ns:
@@ -39,7 +39,7 @@ class FlappingDetector(Generic[Key]):
         return max(0, held_until - now)
 
     def held(self, now: int) -> int:
-        """How many are held off."""
+        """Number of keys that are refused now."""
         return sum(held_until > now for _, _, held_until in self._seen.values())
 
     def __len__(self) -> int:

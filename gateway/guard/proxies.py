@@ -1,4 +1,4 @@
-"""The proxies whose word counts about whose a connection is."""
+"""Peers that may send the PROXY protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Proxies:
     """Peers that may send the PROXY protocol's header (`ProxyConfig`). `required`: they must."""
 
     def __init__(self, config: ProxyConfig) -> None:
-        """Raises ConfigError for what is no address."""
+        """Raises ConfigError for an invalid address."""
         try:
             self._sources = [SourceAddresses(peer) for peer in config.peers]
         except ValueError as error:
@@ -26,7 +26,7 @@ class Proxies:
         self.holds = lru_cache(REMEMBERED)(self._holds)
 
     def _holds(self, host: str) -> bool:
-        """True when `host` is one of them."""
+        """True when `host` is one of the peers."""
         return any(source.holds(host) for source in self._sources)
 
     def __bool__(self) -> bool:

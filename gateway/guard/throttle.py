@@ -1,6 +1,6 @@
-"""The throttle: stands before the gate where rates are limited, and asks once for each batch that is sent.
+"""Rate limits of connected clients: a handler before the access gate, which checks once for each batch of messages.
 
-Where nothing is limited there is no throttle, and nothing of this is ever run.
+The throttle exists only if the settings limit rates.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gateway.guard.config import CLOSE, WAIT, LimitsConfig
 from gateway.guard.flapping import FlappingDetector
 
 DELAYED_PROTOCOLS: Final = frozenset({"mqtt", "websocket"})
-"""Labels of the protocols that may be made to wait: they wait for no answer in particular. The others are told."""
+"""Labels of the protocols whose clients can be slowed down by not reading from them. Clients of others get a refusal."""
 
 
 @final
 class Throttle:
-    """Messages and bytes of each connection and of each user, and clients that connect again and again.
+    """Limits messages and bytes of each connection and each user, and refuses flapping MQTT clients.
 
-    held_off   CONNECTs that were refused because their client flaps, since the start
+    held_off   number of CONNECTs of flapping clients that were refused, since the start
     """
 
     def __init__(self, limits: LimitsConfig, handler: Handler, clock: Clock) -> None:
@@ -37,7 +37,7 @@ class Throttle:
         self.apply(limits)
 
     def apply(self, limits: LimitsConfig) -> None:
-        """These limits count from now on, for those too who are here: their buckets are full again."""
+        """Apply new limits, also to connected clients. All buckets start full."""
         self._wait = limits.mqtt_excess == WAIT
         self._code = {True: ErrorCode.RATE if limits.mqtt_excess == CLOSE else ErrorCode.QUOTA, False: ErrorCode.RATE}
         burst, keys = limits.burst_s, limits.keys_max
@@ -61,7 +61,7 @@ class Throttle:
         self._limited = bool(self._rates or self._users)
 
     def handle(self, connection: ClientConnection, command: Command) -> None:
-        """Let a command through, put its sender off, or refuse it."""
+        """Pass a command on, throttle its sender, or refuse it."""
         kind = type(command)
         if self._limited and (kind is Send or kind is SendOnce):
             assert isinstance(command, Send | SendOnce)
@@ -89,7 +89,7 @@ class Throttle:
         self._handle(connection, command)
 
     def _buckets(self, connection: ClientConnection, command: Send | SendOnce) -> list[tuple[Bucket, bool]]:
-        """Who pays for it: the connection, and the user. On a datagram port the peer stands for a connection."""
+        """The buckets of the connection and of the user. On a datagram port the peer stands for the connection."""
         if connection.shared:
             host = command.messages[0].born_host if command.messages else b""
             payers = [(buckets.of(host), by_bytes) for buckets, by_bytes in self._peers]
@@ -108,7 +108,7 @@ class Throttle:
         del self._connections[connection]
 
     def _attach(self, connection: ClientConnection, command: Attach, flapping: FlappingDetector[tuple[str, str]]) -> None:
-        """A client that has proven who it is; so nobody can have the id of somebody else's client held off."""
+        """Check an MQTT client for flapping. The key has the user, so that no other user can get a client id refused."""
         principal = getattr(command, "principal", None)
         key = (principal.user if principal is not None else "", command.client_id)
         wait_ns = flapping.connect(key, self._clock.monotonic_ns())
