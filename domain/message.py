@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
+# Values of `retain`.
 RETAIN_NONE: Final = 0
 RETAIN_SET: Final = 1
 RETAIN_DELETE: Final = 2
 
+# Bits of `sys_flag` (RocketMQ's MessageSysFlag).
 SYS_COMPRESSED: Final = 0x1
 SYS_PREPARED: Final = 0x4
 SYS_COMMITTED: Final = 0x8

@@ -14,10 +14,12 @@ from typing import Final
 NAME_END: Final = b"\x01"
 ENTRY_END: Final = b"\x02"
 
+# RocketMQ (MessageConst): what senders set.
 KEYS: Final = "KEYS"
 TAGS: Final = "TAGS"
 UNIQ_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
+# RocketMQ: delays, as a level or as times, and the place that a parked message goes to.
 DELAY: Final = "DELAY"
 TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
 TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
@@ -25,12 +27,14 @@ TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
 TIMER_OUT_MS: Final = "TIMER_OUT_MS"
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QID: Final = "REAL_QID"
+# RocketMQ: transactions and retries.
 RETRY_TOPIC: Final = "RETRY_TOPIC"
 TRAN_MSG: Final = "TRAN_MSG"
 PGROUP: Final = "PGROUP"
 TRANSACTION_ID: Final = "__transactionId__"
 CHECK_IMMUNITY: Final = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+# RocketMQ: ordering key, priority, lite topics, receipts, dead letters, replies, origin.
 SHARDING_KEY: Final = "__SHARDINGKEY"
 PRIORITY: Final = "_SYS_MSG_PRIORITY_"
 LITE_TOPIC: Final = "__LITE_TOPIC"
@@ -47,14 +51,17 @@ TRACE_ON: Final = "TRACE_ON"
 BORN_HOST: Final = "__BORNHOST"
 BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
 TRACE_CONTEXT: Final = "TRACE_CONTEXT"
+# W3C Trace Context.
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
+# RocketMQ's MQTT mapping.
 ORIGIN_MQTT_TOPIC: Final = "originMqttTopic"
 MQTT_RETAIN: Final = "mqttRetain"
 EXT_DATA: Final = "extData"
 QOS_LEVEL: Final = "qosLevel"
 MQTT_CLIENT_ID: Final = "clientId"
 
+# Headgate: what the gateway keeps of a message besides. CloudEvents attributes are properties CE_<name>.
 HG_PREFIX: Final = "HG_"
 HG_PROTOCOL: Final = "HG_PROTOCOL"
 HG_CLIENT: Final = "HG_CLIENT"
