@@ -1,1 +1,1 @@
-"""Use cases: one verb of the domain a file. They know the ports, never a protocol and never the store."""
+"""Use cases: they carry out commands over the ports. They import no protocol and no store."""

@@ -1,1 +1,1 @@
-"""Messages on their way out: receiving, pulling, settling, dead letters, watching."""
+"""Consuming messages: receiving, pulling, settling, dead letters, queue locks, watching."""

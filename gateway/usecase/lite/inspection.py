@@ -140,7 +140,7 @@ class LiteInspection:
             return
         for each in self._subscriptions.of_group(command.group):
             if command.client_id in ("", each.client_id):
-                self._receiving.look_again(each)
+                self._receiving.find_ready(each)
         connection.answer(Done(command.ticket))
 
 

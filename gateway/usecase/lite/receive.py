@@ -53,7 +53,7 @@ class LiteReceiving:
         subscriber.ready[lite_topic] = None
         self._serve(subscriber)
 
-    def look_again(self, subscriber: LiteSubscriber) -> int:
+    def find_ready(self, subscriber: LiteSubscriber) -> int:
         """Make every lite topic with unsettled messages ready for its subscriber. Returns how many these are."""
         queues = self._context.queues
         names = queues.names(subscriber.topic) if subscriber.wildcard else iter(list(subscriber.names))

@@ -23,7 +23,7 @@ from gateway.usecase.consume.dead_letters import DeadLetters
 from gateway.usecase.consume.long_polls import REVIEWED_PER_TURN, RightsCheck
 from gateway.usecase.lite.subscriptions import LiteSubscriber, Subscriptions
 
-LOOKS_MAX: Final = 256
+NAMES_PER_ATTEMPT_MAX: Final = 256
 """Lite topics that one attempt of a poll looks at."""
 POLLS_MAX: Final = 64
 """Polls of one client that may be parked."""
@@ -144,7 +144,7 @@ class LitePoll:
         if subscriber is None or subscriber.topic != command.topic or not subscriber.ready:
             self._wait()
             return
-        taken = self._taken = list(islice(subscriber.ready, LOOKS_MAX))
+        taken = self._taken = list(islice(subscriber.ready, NAMES_PER_ATTEMPT_MAX))
         for name in taken:
             del subscriber.ready[name]
         self._is_leasing = True

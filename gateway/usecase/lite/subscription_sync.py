@@ -48,8 +48,8 @@ class LiteSubscriptionSync:
         self._registry = registry
         self._clock = clock
         self._policy = policy
-        self._followed: set[ClientConnection] = set()
-        self._paid_ns = 0
+        self._tracked: set[ClientConnection] = set()
+        self._counted_until_ns = 0
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -75,9 +75,9 @@ class LiteSubscriptionSync:
         )
         subscriber.seen_ns = self._clock.monotonic_ns()
         subscriber.seen_ms = self._clock.wall_ms()
-        self._follow(connection)
+        self._track(connection)
         if subscriber.wildcard:
-            self._receiving.look_again(subscriber)
+            self._receiving.find_ready(subscriber)
             connection.answer(Done(command.ticket))
             return
         if command.action is LiteAction.COMPLETE_ADD:
@@ -104,10 +104,10 @@ class LiteSubscriptionSync:
         rate = self._policy.lite_syncs_per_s
         if rate > 0:
             now = self._clock.monotonic_ns()
-            paid_ns = max(self._paid_ns, now)
-            if paid_ns - now + limits.SECOND_NS // rate > limits.SECOND_NS:
+            counted_until_ns = max(self._counted_until_ns, now)
+            if counted_until_ns - now + limits.SECOND_NS // rate > limits.SECOND_NS:
                 return True
-            self._paid_ns = paid_ns + limits.SECOND_NS // rate
+            self._counted_until_ns = counted_until_ns + limits.SECOND_NS // rate
         return False
 
     def _checked(self, command: SyncSubscription) -> Group | Failure:
@@ -218,13 +218,13 @@ class LiteSubscriptionSync:
             for other in self._subscriptions.of(subscriber.topic, name, subscriber.group):
                 self._receiving.ready(other, name)
 
-    def _follow(self, connection: ClientConnection) -> None:
-        if connection not in self._followed:
-            self._followed.add(connection)
-            connection.on_close.append(lambda: self._gone(connection))
+    def _track(self, connection: ClientConnection) -> None:
+        if connection not in self._tracked:
+            self._tracked.add(connection)
+            connection.on_close.append(lambda: self._disconnected(connection))
 
-    def _gone(self, connection: ClientConnection) -> None:
-        self._followed.discard(connection)
+    def _disconnected(self, connection: ClientConnection) -> None:
+        self._tracked.discard(connection)
         for subscriber in self._subscriptions.all():
             if subscriber.connection is connection:
                 self._leave(subscriber)

@@ -28,12 +28,12 @@ SWEEP_NS: Final = 10 * limits.SECOND_NS
 class Member:
     """One client in one consumer group.
 
-    connection   the connection of its last heartbeat
-    membership   its subscriptions and how it consumes
-    language     of its client library
-    version      of its client library, as a number of RocketMQ
-    seen_ns      monotonic time of its last heartbeat
-    lasting      True when its protocol has no heartbeats: it is a member until its connection closes
+    connection           the connection of its last heartbeat
+    membership           its subscriptions and how it consumes
+    language             of its client library
+    version              of its client library, as a number of RocketMQ
+    seen_ns              monotonic time of its last heartbeat
+    until_disconnected   True when its protocol has no heartbeats: it is a member until its connection closes
     """
 
     connection: ClientConnection
@@ -41,7 +41,7 @@ class Member:
     language: str
     version: int
     seen_ns: int
-    lasting: bool = False
+    until_disconnected: bool = False
 
     @property
     def retry_topic(self) -> str:
@@ -84,7 +84,7 @@ class Registry:
         self._members: dict[str, dict[str, Member]] = {}
         self._producers: dict[str, dict[str, ClientConnection]] = {}
         self._clients: dict[str, ConnectedClient] = {}
-        self._watched: dict[ClientConnection, set[str]] = {}
+        self._clients_of: dict[ClientConnection, set[str]] = {}
         self.on_producer: list[Callable[[str], None]] = []
         clock.call_at(clock.monotonic_ns() + SWEEP_NS, self._sweep)
 
@@ -130,7 +130,7 @@ class Registry:
                     connection.answer(Refused(command.ticket, failure))
                 return
         connection.client_id = command.client_id
-        self._follow(connection, command)
+        self._track(connection, command)
         for name in command.producers:
             self._produce(name, command.client_id, connection)
         for membership in command.consumers:
@@ -162,7 +162,9 @@ class Registry:
                 self._pulls.release(membership.group, command.client_id, _topics(membership))
         self._pulls.renew(membership.group, command.client_id, known is not None and known.connection is not connection)
 
-    def enrol(self, connection: ClientConnection, client_id: str, client: str, memberships: Sequence[Membership]) -> None:
+    def set_memberships(
+        self, connection: ClientConnection, client_id: str, client: str, memberships: Sequence[Membership]
+    ) -> None:
         """Make a client whose protocol has no heartbeats a member of exactly these groups.
 
         `client`: its address, "host:port" or "". The memberships end with its connection.
@@ -174,10 +176,10 @@ class Registry:
             if known is not None and known.connection is connection and group not in wanted:
                 self._drop(group, client_id)
         if memberships:
-            self._follow(connection, heartbeat)
+            self._track(connection, heartbeat)
         for membership in memberships:
             self._join(connection, heartbeat, membership)
-            self._members[membership.group][client_id].lasting = True
+            self._members[membership.group][client_id].until_disconnected = True
 
     def _prepare_retry(self, group: Group | Failure) -> None:
         """Create the retry topic of a group: pull consumers need its route before the first retry."""
@@ -201,20 +203,20 @@ class Registry:
             failure = Failure(ErrorCode.GROUP_OFFLINE, f"no consumer for this group, {command.group}")
             connection.answer(Refused(command.ticket, failure))
 
-    def _follow(self, connection: ClientConnection, command: Heartbeat) -> None:
+    def _track(self, connection: ClientConnection, command: Heartbeat) -> None:
         client_id = command.client_id
         self._clients[client_id] = ConnectedClient(
             connection, command.language, command.version, command.address, self._clock.wall_ms()
         )  # fmt: skip
-        clients = self._watched.get(connection)
+        clients = self._clients_of.get(connection)
         if clients is None:
-            self._watched[connection] = {client_id}
-            connection.on_close.append(lambda: self._gone(connection))
+            self._clients_of[connection] = {client_id}
+            connection.on_close.append(lambda: self._disconnected(connection))
         else:
             clients.add(client_id)
 
-    def _gone(self, connection: ClientConnection) -> None:
-        for client_id in sorted(self._watched.pop(connection, ())):
+    def _disconnected(self, connection: ClientConnection) -> None:
+        for client_id in sorted(self._clients_of.pop(connection, ())):
             for group in sorted(self._members):
                 member = self._members[group].get(client_id)
                 if member is not None and member.connection is connection:
@@ -254,7 +256,7 @@ class Registry:
         now = self._clock.monotonic_ns()
         for group in sorted(self._members):
             for client_id, member in sorted(self._members.get(group, {}).items()):
-                if not member.lasting and now - member.seen_ns > SILENCE_NS:
+                if not member.until_disconnected and now - member.seen_ns > SILENCE_NS:
                     self._drop(group, client_id)
         self._clock.call_at(now + SWEEP_NS, self._sweep)
 

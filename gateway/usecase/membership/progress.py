@@ -32,7 +32,7 @@ PEEK_QUEUES_MAX: Final = 64
 
 Queue = tuple[str, int]
 """(topic, queue id)."""
-Spot = tuple[str, int, int]
+MessagePlace = tuple[str, int, int]
 """(topic, queue id, offset)."""
 Place = tuple[str, str, int]
 """(group, topic, queue id)."""
@@ -81,7 +81,7 @@ class ProgressQueries:
         every = ((topic.name, queue_id) for topic in topics for queue_id in range(max(topic.read_queues, topic.write_queues)))
         return list(islice(every, QUEUES_MAX))
 
-    def _look(self, places: Iterable[Place], then: Callable[[list[Position]], None]) -> None:
+    def _positions_at(self, places: Iterable[Place], then: Callable[[list[Position]], None]) -> None:
         """`then` gets the places at which groups have a position, with that and the next offset of the queue, sorted."""
 
         def positioned(positions: dict[Place, int], _: Failure | None) -> None:
@@ -93,9 +93,9 @@ class ProgressQueries:
 
         FanIn(self._positions.offset, positioned).start(places)
 
-    def _times(self, wanted: Iterable[Spot], then: Callable[[dict[Spot, int]], None]) -> None:
+    def _store_times(self, wanted: Iterable[MessagePlace], then: Callable[[dict[MessagePlace, int]], None]) -> None:
         """`then` gets the store times (epoch ms) of the messages at `wanted` that are stored."""
-        FanIn(self._stored_ms, lambda times, _: then(times)).start([spot for spot in wanted if spot[2] >= 0])
+        FanIn(self._stored_ms, lambda times, _: then(times)).start([place for place in wanted if place[2] >= 0])
 
     def _stored_ms(self, topic: str, queue_id: int, offset: int, done: Callable[[int | Failure], None]) -> None:
         def read(result: ReadResult | Failure) -> None:
@@ -110,7 +110,7 @@ class ProgressQueries:
 
         self._log.read(ReadRequest(topic, queue_id, offset, 1, 1), read)
 
-    def _given(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
+    def _delivered(self, found: list[Position]) -> dict[str, dict[Queue, int]]:
         """Group -> queue -> offset up to which messages were delivered, where that is beyond the group's position."""
         given: dict[str, dict[Queue, int]] = {}
         for group, topic, queue_id, _, position in found:
@@ -125,40 +125,40 @@ class ProgressQueries:
             connection.answer(Refused(command.ticket, failure))
             return
 
-        def looked(found: list[Position]) -> None:
+        def found_positions(found: list[Position]) -> None:
             queues = [each[1:] for each in found]
-            given = self._given(found).get(command.group, {})
+            given = self._delivered(found).get(command.group, {})
             rate = self._counters.per_second(command.group)
             if not command.times:
                 connection.answer(Progress(command.ticket, queues, rate, given=given))
                 return
 
-            def timed(times: dict[Spot, int]) -> None:
-                known = {spot[:2]: ms for spot, ms in times.items()}
+            def timed(times: dict[MessagePlace, int]) -> None:
+                known = {place[:2]: ms for place, ms in times.items()}
                 connection.answer(Progress(command.ticket, queues, rate, known, given))
 
-            self._times([(topic, queue_id, position - 1) for topic, queue_id, _, position in queues], timed)
+            self._store_times([(topic, queue_id, position - 1) for topic, queue_id, _, position in queues], timed)
 
-        self._look([(command.group, *each) for each in self._queues_of(command.topic)], looked)
+        self._positions_at([(command.group, *each) for each in self._queues_of(command.topic)], found_positions)
 
     def _backlog(self, connection: ClientConnection, command: QueryBacklog) -> None:
-        def looked(found: list[Position]) -> None:
+        def found_positions(found: list[Position]) -> None:
             groups: dict[str, list[tuple[str, int, int, int]]] = {}
             for each in found:
                 groups.setdefault(each[0], []).append(each[1:])
 
-            def timed(times: dict[Spot, int]) -> None:
+            def timed(times: dict[MessagePlace, int]) -> None:
                 known: dict[str, dict[Queue, int]] = {}
                 for group, topic, queue_id, _, position in found:
                     ms = times.get((topic, queue_id, position - 1), -1)
                     if ms >= 0:
                         known.setdefault(group, {})[topic, queue_id] = ms
-                connection.answer(Backlog(command.ticket, groups, known, self._given(found)))
+                connection.answer(Backlog(command.ticket, groups, known, self._delivered(found)))
 
-            self._times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
+            self._store_times([(topic, queue_id, position - 1) for _, topic, queue_id, _, position in found], timed)
 
         places = sorted(filter(partial(self._is_listed, command.ordered), self._outlook.places()))
-        self._look(islice(places, QUEUES_MAX), looked)
+        self._positions_at(islice(places, QUEUES_MAX), found_positions)
 
     def _is_listed(self, ordered: bool, place: Place) -> bool:
         topic = self._metadata.topic(place[1])
@@ -172,23 +172,23 @@ class ProgressQueries:
         queues = self._queues_of(command.topic)
         positions: dict[Queue, int] = {}
 
-        def looked(found: list[Position]) -> None:
+        def found_positions(found: list[Position]) -> None:
             positions.update({(topic, queue_id): position for _, topic, queue_id, _, position in found})
             FanIn(self._log.bounds, bounded).start(queues)
 
         def bounded(bounds: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
             wanted = {queue: _edges(*bounds.get(queue, (0, 0)), positions.get(queue, -1)) for queue in queues}
 
-            def timed(times: dict[Spot, int]) -> None:
+            def timed(times: dict[MessagePlace, int]) -> None:
                 spans = [
                     QueueTimeSpan(queue[1], *(times.get((*queue, offset), -1) for offset in edges))
                     for queue, edges in wanted.items()
                 ]
                 connection.answer(TimeSpans(command.ticket, spans))
 
-            self._times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
+            self._store_times([(*queue, offset) for queue, edges in wanted.items() for offset in edges], timed)
 
-        self._look([(command.group, *each) for each in queues], looked)
+        self._positions_at([(command.group, *each) for each in queues], found_positions)
 
     def _state(self, connection: ClientConnection, command: QueryTopicState) -> None:
         if self._metadata.topic(command.topic) is None:
@@ -197,11 +197,11 @@ class ProgressQueries:
             return
 
         def bounded(found: dict[Queue, tuple[int, int]], _: Failure | None) -> None:
-            def timed(times: dict[Spot, int]) -> None:
+            def timed(times: dict[MessagePlace, int]) -> None:
                 rows = [(queue[1], first, end, times.get((*queue, end - 1), -1)) for queue, (first, end) in found.items()]
                 connection.answer(TopicState(command.ticket, rows, self._counters.put_per_second(command.topic)))
 
-            self._times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
+            self._store_times([(*queue, end - 1) for queue, (_, end) in found.items()], timed)
 
         FanIn(self._log.bounds, bounded).start(self._queues_of(command.topic))
 

@@ -68,7 +68,7 @@ class Resetting:
             connection.answer(Refused(command.ticket, failure or Failure(ErrorCode.INTERNAL)))
             return
 
-        def aimed(targets: dict[Queue, int], failure: Failure | None) -> None:
+        def found(targets: dict[Queue, int], failure: Failure | None) -> None:
             if failure is not None:
                 connection.answer(Refused(command.ticket, failure))
                 return
@@ -77,7 +77,7 @@ class Resetting:
             self._set(connection, command.ticket, command.group, places, command.timestamp_ms, answer)
 
         wanted = [command.queue_id] if command.queue_id >= 0 else range(topic.read_queues)
-        _Targets(self._log, self._positions, command, aimed).start(wanted)
+        _NewPositions(self._log, self._positions, command, found).start(wanted)
 
     def _set(
         self, connection: ClientConnection, ticket: object, group: str, offsets: Offsets, timestamp_ms: int, answer: Event
@@ -134,7 +134,7 @@ class Resetting:
         FanIn(self._positions.offset, positioned).start(places)
 
 
-class _Targets:
+class _NewPositions:
     """Finds the new position of every queue of one ResetPositions. `then` gets the positions, or the first failure."""
 
     __slots__ = ("_command", "_log", "_positions", "_then")
@@ -162,14 +162,14 @@ class _Targets:
             outside = [_outside(command.offset, queue[1], *bounds) for queue, bounds in found.items()]
             self._then(dict.fromkeys(found, command.offset), next(filter(None, outside), None))
         elif command.timestamp_ms == END:
-            self._aimed({queue: bounds[1] for queue, bounds in found.items()}, None)
+            self._limited({queue: bounds[1] for queue, bounds in found.items()}, None)
         else:
-            FanIn(self._search, self._aimed).start(found)
+            FanIn(self._search, self._limited).start(found)
 
     def _search(self, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
         self._log.search(topic, queue_id, self._command.timestamp_ms, False, done)
 
-    def _aimed(self, targets: dict[Queue, int], failure: Failure | None) -> None:
+    def _limited(self, targets: dict[Queue, int], failure: Failure | None) -> None:
         if failure is not None or self._command.force:
             self._then(targets, failure)
             return

@@ -1,1 +1,1 @@
-"""Messages on their way in: sending, transactions, recall, latest values."""
+"""Publishing messages: sending, transactions, recall, latest values."""

@@ -138,7 +138,7 @@ class SharedSubscriptions:
             Membership(group, consume_type="CONSUME_POP", subscriptions=[Subscription(topic) for topic in topics])
             for group, topics in groups.items()
         ]
-        self._registry.enrol(connection, session.client_id, session.address, memberships)
+        self._registry.set_memberships(connection, session.client_id, session.address, memberships)
 
     def _join_wildcard(self, session: MqttSession, subscription: MqttSubscription, topic: str) -> None:
         dispatchers = self._dispatchers.get(subscription.group, {})
@@ -202,7 +202,7 @@ class SharedSubscriptions:
             back += more
             dispatchers += left
         if session.shared_subscriptions and session.connection is not None:
-            self._registry.enrol(session.connection, session.client_id, session.address, ())
+            self._registry.set_memberships(session.connection, session.client_id, session.address, ())
         if session.leases:
             back += self._free_leased_slots(session)
         self._leases.give_back(back)

@@ -1,1 +1,1 @@
-"""What administrators and their tools ask: queries, relayed questions, policy, the name server."""
+"""Commands of administrators and their tools: queries, relayed questions, policy, the name server."""

@@ -46,13 +46,13 @@ REPLY_NS: Final = 3 * limits.SECOND_NS
 PENDING_MAX: Final = 16_384
 """Questions that wait for an answer, of all clients together."""
 
-About = RunningInfoRequest | ConsumptionRequest | PositionsRequest | ReplyDelivery
+ClientQuestion = RunningInfoRequest | ConsumptionRequest | PositionsRequest | ReplyDelivery
 Answer = bytes | list[tuple[str, str, int, int]] | Failure
 Then = Callable[[Answer], None]
 
 
 @final
-class _Question:
+class _PendingQuestion:
     """One question that waits for a client's answer.
 
     connection   the connection that the question was sent on
@@ -81,7 +81,7 @@ class Relaying:
         self._log = log
         self._sending = sending
         self._clock = clock
-        self._pending: dict[int, _Question] = {}
+        self._pending: dict[int, _PendingQuestion] = {}
         self._serial = 0
 
     def verbs(self) -> Mapping[type[Command], Verb]:
@@ -98,7 +98,7 @@ class Relaying:
         """Questions that wait for an answer."""
         return len(self._pending)
 
-    def _ask(self, connection: ClientConnection, client_id: str, about: About, wait_ns: int, then: Then) -> None:
+    def _ask(self, connection: ClientConnection, client_id: str, about: ClientQuestion, wait_ns: int, then: Then) -> None:
         """Send a question to a client on `connection`. `then` gets the answer once.
 
         Failure: CLIENT_UNKNOWN when the connection closes or no answer comes within `wait_ns`, OVERLOADED beyond PENDING_MAX.
@@ -108,7 +108,7 @@ class Relaying:
             return
         self._serial += 1
         serial = self._serial
-        question = self._pending[serial] = _Question(connection, client_id, then)
+        question = self._pending[serial] = _PendingQuestion(connection, client_id, then)
         text = f"the client <{client_id}>"
         question.lost = partial(self._end, serial, Failure(ErrorCode.CLIENT_UNKNOWN, f"{text} has gone"))
         seconds = wait_ns // limits.SECOND_NS
