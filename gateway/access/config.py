@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ from domain.access import ALLOW, AccessPolicy, Grant
 from domain.errors import ConfigError
 from gateway.access.ban import Bans
 from gateway.access.policy import Entry
-from gateway.access.rule import Rule
+from gateway.access.rule import Rule, RuleTable
 
 USER_PREFIX: Final = "User:"
 NAME_CHARS_MAX: Final = 128
@@ -66,7 +66,7 @@ class AccessTable:
     jwt_audience: str = ""
     jwt_issuer: str = ""
     policies: tuple[PolicyTable, ...] = ()
-    rules: tuple[dict[str, object], ...] = ()
+    rules: tuple[RuleTable, ...] = ()
     banned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class AccessConfig:
 
     @staticmethod
     def of(table: AccessTable) -> AccessConfig:
-        """The table, read. Raises ConfigError for a rule, a policy or a ban that is none."""
+        """The table, read. Raises ConfigError for a policy or a ban that is none."""
         return AccessConfig(
             table.anonymous,
             table.jwt_secret,
@@ -107,7 +107,7 @@ class AccessConfig:
             table.jwt_audience,
             table.jwt_issuer,
             _grants(table.policies),
-            tuple(_rule(at, each) for at, each in enumerate(table.rules)),
+            tuple(Rule(each) for each in table.rules),
             _bans(table.banned),
         )
 
@@ -143,13 +143,6 @@ def _bans(words: Sequence[str]) -> Bans:
         return Bans(words)
     except ValueError as error:
         raise ConfigError(f"access.banned: {error}") from error
-
-
-def _rule(at: int, table: Mapping[str, object]) -> Rule:
-    try:
-        return Rule(table)
-    except ValueError as error:
-        raise ConfigError(f"access.rules[{at}]: {error}") from error
 
 
 def _grants(tables: Sequence[PolicyTable]) -> tuple[Grant, ...]:

@@ -5,60 +5,67 @@ Rules are checked in their order, before the policies. The first that matches de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, final
 
-from domain.access import ALLOW, DENY, PUB, SUB
+from msgspec import Meta
+
+from domain.access import ALLOW, PUB, SUB
 from domain.filter.path import is_filter, matches
 
 CLIENT: Final = "%c"
 USER: Final = "%u"
-_KEYS: Final = frozenset(("filter", "actions", "decision", "users", "clients", "exact", "code"))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """One `[[access.rules]]`: who may publish to and subscribe to the paths that a filter matches.
+
+    filter     an MQTT filter; `%c` in it is the client id, `%u` the user name
+    actions    Pub, Sub or both
+    decision   Allow or Deny
+    users      users that the rule applies to; empty: all
+    clients    client ids that the rule applies to; empty: all
+    exact      a denial of Sub concerns only filters that ask for nothing but what is denied; otherwise every filter that could
+               match something denied is refused
+    code       the reason code that MQTT clients are told, from 128 to 255; 0: the usual one
+    """
+
+    filter: str = ""
+    actions: tuple[Literal["Pub", "Sub"], ...] = (PUB, SUB)
+    decision: Literal["Allow", "Deny"] = ALLOW
+    users: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+    exact: bool = False
+    code: Annotated[int, Meta(ge=0, le=0xFF)] = 0
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no filter, and for a code that tells of success."""
+        if not is_filter(self.filter):
+            raise ValueError(f"filter {self.filter!r} is no MQTT topic filter")
+        if 0 < self.code < 0x80:
+            raise ValueError("code is a reason code of MQTT from 128 to 255")
 
 
 @final
 class Rule:
-    """One rule.
+    """A rule in force; the attributes are those of its table, `allow` is true where its decision is Allow.
 
-    filter     MQTT topic filter; `%c` in it stands for the client id, `%u` for the user name
-    personal   True: `filter` has `%c` or `%u`
-    allow      True: allow; False: deny
-    actions    Pub, Sub or both
-    users      users that the rule applies to; empty: all
-    clients    client ids that the rule applies to; empty: all
-    exact      for denials of Sub. True: refuse only filters that match nothing but denied paths; False: refuse filters that
-               match any denied path
-    code       MQTT reason code of a refusal, 128 to 255; 0: the usual one
+    personal   the filter has the client id or the user name in it
     """
 
     __slots__ = ("actions", "allow", "clients", "code", "exact", "filter", "personal", "users")
 
-    def __init__(self, table: Mapping[str, object]) -> None:
-        """Parse a table of the configuration. Raises ValueError with a message for the user."""
-        unknown = sorted(set(table) - _KEYS)
-        if unknown:
-            raise ValueError(f"a rule has no {unknown[0]!r}; it has {', '.join(sorted(_KEYS))}")
-        pattern = table.get("filter")
-        if not isinstance(pattern, str) or not is_filter(pattern):
-            raise ValueError(f"filter {pattern!r} is no MQTT topic filter")
-        decision = table.get("decision", ALLOW)
-        if decision not in (ALLOW, DENY):
-            raise ValueError(f"decision is {ALLOW} or {DENY}, not {decision!r}")
-        exact, code = table.get("exact", False), table.get("code", 0)
-        if not isinstance(exact, bool):
-            raise ValueError("exact is true or false")
-        if isinstance(code, bool) or not isinstance(code, int) or not (code == 0 or 0x80 <= code <= 0xFF):
-            raise ValueError("code is a reason code of MQTT from 128 to 255")
-        self.filter = pattern
-        self.personal = CLIENT in pattern or USER in pattern
-        self.allow = decision == ALLOW
-        self.actions = _words(table, "actions", (PUB, SUB))
-        if not self.actions <= {PUB, SUB}:
-            raise ValueError(f"actions are {PUB} and {SUB}")
-        self.users = _words(table, "users", ())
-        self.clients = _words(table, "clients", ())
-        self.exact = exact
-        self.code = code
+    def __init__(self, table: RuleTable) -> None:
+        self.filter = table.filter
+        self.personal = CLIENT in table.filter or USER in table.filter
+        self.allow = table.decision == ALLOW
+        self.actions = frozenset(table.actions)
+        self.users = frozenset(table.users)
+        self.clients = frozenset(table.clients)
+        self.exact = table.exact
+        self.code = table.code
 
     def pattern(self, user: str, client: str) -> str:
         """The filter for one client; "": the rule does not apply to it.
@@ -84,13 +91,6 @@ class Rule:
                 said = said.replace(mark, word)
             levels.append(said)
         return "/".join(levels)
-
-
-def _words(table: Mapping[str, object], key: str, absent: tuple[str, ...]) -> frozenset[str]:
-    given = table.get(key, list(absent))
-    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
-        raise ValueError(f"{key} is a list of words")
-    return frozenset(given)
 
 
 def decide(rules: Sequence[Rule], action: str, path: str, user: str, client: str) -> Rule | None:

@@ -16,7 +16,7 @@ from gateway.guard.config import ProxyConfig
 from gateway.guard.proxies import Proxies
 from gateway.node.composition import access_of
 from gateway.node.config import SETTINGS, Config, Known, Port
-from gateway.node.settings import declared, wanted
+from gateway.node.settings import declared, rows_of, wanted
 from gateway.node.storage import DEFAULT_ENGINE, ENGINE, HOT_BYTES, settings_of
 
 BY_MEMORY: Final = "by memory"
@@ -81,10 +81,11 @@ def text(value: object) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
-def _section(table: str, kind: type, ports: Mapping[str, int]) -> Iterator[str]:
+def _section(table: str, kind: type, ports: Mapping[str, int], rows: bool = False) -> Iterator[str]:
+    heading = f"[[{table}]]" if rows else f"[{table}]"
     hints, words = declared(kind, GIVEN_FIELDS if table == "store" else ()), explained(kind)
     names = SETTINGS if kind is Config else tuple(hints)
-    yield f"## `[{table}]`\n" if table else "## The node\n"
+    yield f"## `{heading}`\n" if table else "## The node\n"
     if not names:
         yield "No settings.\n"
         return
@@ -96,6 +97,10 @@ def _section(table: str, kind: type, ports: Mapping[str, int]) -> Iterator[str]:
         value = BY_MEMORY if name == HOT_BYTES else text(defaults[name]) or '""'
         yield f"| `{name}` | {_cell(value)} | {wanted(hints[name])} | {_escaped(words[name])} |"
     yield ""
+    for name in names:
+        inner = rows_of(hints[name])
+        if inner is not None:
+            yield from _section(f"{table}.{name}", inner, ports, rows=True)
     if kind is Config:
         yield "## `[ports]`\n"
         yield "| Setting | Default | Wanted |\n|---|---|---|"

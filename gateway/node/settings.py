@@ -61,7 +61,7 @@ def read(
 
 def convert(hint: Any, value: object, name: str, source: str) -> Any:
     """One value as its setting wants it. Raises ConfigError."""
-    inner = _rows(hint)
+    inner = rows_of(hint)
     if inner is not None and isinstance(value, list) and all(isinstance(row, dict) for row in value):
         rows = ((f"{name}[{at}]", row) for at, row in enumerate(value))
         return tuple(read(inner, place, row, {f"{place}.{key}": source for key in row}) for place, row in rows)
@@ -116,9 +116,10 @@ def wanted(hint: Any) -> str:
         return noun if least is None else f"{noun} of at least {least}"
     if kind is str:
         return "text" if longest is None else f"text of at most {longest} characters"
-    if _rows(hint) is not None or dict in (get_origin(each) or each for each in get_args(kind)):
+    if rows_of(hint) is not None:
         return "a list of tables"
-    return "a list of text"
+    [inner, *_] = get_args(kind)
+    return f"a list of {', '.join(get_args(inner))}" if get_origin(inner) is Literal else "a list of text"
 
 
 def _bound(metas: list[msgspec.Meta], name: str) -> object:
@@ -143,7 +144,7 @@ def _taken_apart(hint: Any) -> tuple[Any, list[msgspec.Meta]]:
     return hint, []
 
 
-def _rows(hint: Any) -> type | None:
+def rows_of(hint: Any) -> type | None:
     """The class of the tables in a list of tables, None for any other setting."""
     kind = _taken_apart(hint)[0]
     inner = get_args(kind)[0] if get_origin(kind) is tuple else None

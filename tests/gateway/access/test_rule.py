@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.access import DENY, PUB, SUB
+from domain.errors import ConfigError
 from domain.filter.path import is_filter, matches
-from gateway.access.rule import Rule, covers, decide, overlap
+from gateway.access.rule import Rule, RuleTable, covers, decide, overlap
+from gateway.node.settings import read
 
 
 def rule(pattern: str, **more: object) -> Rule:
-    return Rule({"filter": pattern, **more})
+    return Rule(read(RuleTable, "rule", {"filter": pattern, **more}, {}))
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,8 @@ def test_an_id_that_would_change_the_filter_is_granted_nothing_and_denied_the_le
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(table: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        Rule(table)
+    with pytest.raises(ConfigError, match=r"^rule"):
+        read(RuleTable, "rule", table, {})
 
 
 LEVELS = ("a", "b", "$x", "")
