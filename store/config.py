@@ -1,4 +1,4 @@
-"""The store's settings. Bytes, milliseconds and shares, as the names say."""
+"""The settings of the store. Units are in the names: bytes, milliseconds (`_ms`), shares (`_ratio`)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ Amount = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """What `open_store` needs to know.
+    """The settings of `open_store`.
 
-    broker               name that receipts carry
-    store_host           address bytes (8 or 20) that records carry
-    durability           level of new topics, and of state that accompanies no message
-    segment_bytes        a log segment is closed before it would grow beyond this
+    broker               broker name in receipts
+    store_host           address bytes (8 or 20) in records
+    durability           durability level of new topics, and of state changes without messages
+    segment_bytes        size of a log segment at most
     pending_bytes_max    bytes accepted but not yet answered; above it appends are refused with OVERLOADED
-    cache_bytes          newest records kept in memory for live consumers
+    cache_bytes          newest records kept in memory for consumers that keep up
     free_ratio_min       below this free share of the volume, messages are refused with STORE_UNAVAILABLE
-    flush_interval_ms    what nobody waits for is synced at least this often
+    flush_interval_ms    writes that no append waits for are synced at least this often
     flush_timeout_ms     an append that waits longer for its sync is answered FLUSH_TIMEOUT
-    checkpoint_bytes     log bytes after which the derived state is checkpointed: what a crash makes the next start read again
-    checkpoint_ms        time after which it is checkpointed
+    checkpoint_bytes     log bytes after which a checkpoint is written: after a crash the next start reads the log from there
+    checkpoint_ms        time after which a checkpoint is written
     index_segment_bytes  size of one file of the queue index
     tail_rows_max        index rows kept in memory, all queues together, before the oldest are written out
-    hot_bytes            the newest part of the log that counts as in memory: a queue that has its first message there is read
-                         from it also by a new group that begins at the last message
-    retention_ms         messages live at least this long
+    hot_bytes            newest part of the log: a group that begins at the last message begins at the first one of a queue
+                         that has all its messages in this part
+    retention_ms         messages are kept at least this long
     retention_bytes      total size of the log; 0: no bound
-    retention_check_ms   how often retention looks
-    transaction_timeout_ms   when producers are first asked about an open transaction
-    transaction_check_ms     how often they are asked then
-    transaction_checks_max   how many times they are asked
+    retention_check_ms   interval of the retention checks
+    transaction_timeout_ms   age of an open transaction at its first check
+    transaction_check_ms     interval of the further checks
+    transaction_checks_max   number of checks
     """
 
     broker: str = "broker-a"
@@ -64,5 +64,5 @@ class StoreConfig:
 
 
 def check_policy_of(config: StoreConfig) -> TransactionCheckPolicy:
-    """What the settings say about open transactions."""
+    """The check policy that the settings give for open transactions."""
     return TransactionCheckPolicy(config.transaction_timeout_ms, config.transaction_check_ms, config.transaction_checks_max)

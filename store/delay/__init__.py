@@ -1,1 +1,1 @@
-"""Messages that are not due yet."""
+"""Delayed messages: timers and delay levels."""

@@ -67,7 +67,7 @@ class TimerRecall:
             self._clock.call_at(again, lambda: self._search(topic, due_ms, message_id, at, matches, done))
 
         if self._wheel.paused:
-            later(0, [], _PAUSED_RETRY_NS)  # timers are being copied: where this one stands is about to change
+            later(0, [], _PAUSED_RETRY_NS)  # timers are being copied forward, which changes their positions
             return
         queue = self._index.queue(TIMER_TOPIC, due_ms >> parking.BUCKET_BITS)
         if queue is not None:

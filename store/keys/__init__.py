@@ -1,1 +1,1 @@
-"""Where the messages of a key are."""
+"""The key index: log positions of messages by key."""

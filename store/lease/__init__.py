@@ -1,1 +1,1 @@
-"""Who holds which message until when."""
+"""Leases, positions of groups, and pulls of members."""

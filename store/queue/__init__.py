@@ -1,1 +1,1 @@
-"""Where the messages of a queue are: the shared index."""
+"""The queue index: log positions of messages by queue and offset."""

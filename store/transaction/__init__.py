@@ -1,1 +1,1 @@
-"""Messages that nobody sees until their transaction commits."""
+"""Half messages of open transactions."""
