@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import final
 
 from domain import lite
@@ -13,6 +13,7 @@ from store.append import Appender
 from store.lease.ledger import LeaseLedger
 from store.log.commit import GroupCommit
 from store.log.open_batch import Done
+from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.state.anchors import Anchors
@@ -33,6 +34,11 @@ class Compaction:
         self._appender = appender
         self.queues: Anchors[Queue] = Anchors()
 
+    def load(self, segments: Segments) -> None:
+        """Note the segments of the queues' newest messages, after recovery."""
+        for base, queue in self._index.newest(segments):
+            self.queues.touch(queue, base)
+
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
         """Write what has to outlive its segment; durable before `done`."""
         self._appender.add(messages, changes, done, True)
@@ -42,8 +48,8 @@ class Compaction:
 
         What has a newer change under way is left out: the log has that, behind.
         """
-        resting = self._ledger.needed_below(base, self._commit.base)
-        self._ledger.journal(self._commit.base)
+        resting = self._ledger.turn.needed_below(base, self._commit.base)
+        self._ledger.turn.write(self._commit.base)
         unapplied = self._appender.unapplied
         needed = [item for item in self._state.anchored_below(base) if (item.space, item.key) not in unapplied]
         needed = [item for item in needed if not self._is_stale(item, base)]
@@ -66,6 +72,12 @@ class Compaction:
             return False
         facts = item.value.split(b" ")
         return len(facts) > 1 and int(facts[-2]) <= base and int(facts[-1]) <= self._index.first
+
+    def snapshot(self) -> Iterator[tuple[int, StateChange, bool]]:
+        """CheckpointSource.snapshot."""
+        yield from self._state.snapshot()
+        for base, change in self._ledger.turn.snapshot():
+            yield base, change, False
 
     def drop_topic(self, topic: str) -> list[StateChange]:
         """Forget a topic's queues and leases; what the log has to know of it."""

@@ -1,214 +1,170 @@
-"""The store of one node behind the ports of domain/store_ports.py: log, index, state, leases and timers."""
+"""The bundled storage engine: one log on one disk, and everything that is derived from it. `open_store` puts it together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Final, final
 
-from domain import limits
-from domain.errors import ErrorCode, Failure
-from domain.lite import LiteQueues
-from domain.message import SYS_PREPARED, Message
-from domain.outlook import Outlook
+from domain.errors import Failure
 from domain.ports import Clock, Disk
-from domain.receipt import Receipt
 from domain.storage_engine import StorageEngine
-from domain.store_ports import LeaseResult, Metadata, ReadResult, State, StateChange, StoreListener
-from domain.store_request import KeyQuery, LeaseRequest, ReadRequest
-from domain.transaction import Timers, Transactions
-from store.config import StoreConfig
-from store.core import Core
+from domain.store_ports import StateChange
+from store import checkpoint
+from store.append import Appender
+from store.checkpoint import Checkpointer
+from store.compaction import Compaction, empty_at
+from store.config import StoreConfig, check_policy_of
 from store.counters import figures
-from store.delay import parking
-from store.log.open_batch import Done
-from store.transaction import half
-
-
-@final
-class StoredLog:
-    """domain.store_ports.MessageLog over one log."""
-
-    def __init__(self, core: Core, clock: Clock) -> None:
-        self._core = core
-        self._clock = clock
-
-    def listen(self, listener: StoreListener) -> None:
-        """MessageLog.listen."""
-        self._core.listeners.append(listener)
-
-    def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
-        """MessageLog.append. Messages with a delay and half messages are kept out of sight; their Placed tells where."""
-        failure = self._core.refusal()
-        if failure is None:
-            for message in messages:
-                if message.sys_flag & SYS_PREPARED or parking.may_be_parked(message.properties):
-                    parked = self._parked(messages)
-                    if isinstance(parked, Failure):
-                        failure = parked
-                    else:
-                        messages, halves = parked
-                        changes = [*changes, *halves]
-                    break
-        if failure is None:
-            self._core.appender.add(messages, changes, done, not messages and self._core.flushed_default)
-        elif done is not None:
-            done(failure)
-
-    def _parked(self, messages: Sequence[Message]) -> tuple[list[Message], list[StateChange]] | Failure:
-        """Messages as they are to be stored, some of them out of sight, and the transactions that they open."""
-        out: list[Message] = []
-        halves: list[Message] = []
-        now = self._clock.wall_ms()
-        for message in messages:
-            if message.sys_flag & SYS_PREPARED:
-                out.append(half.prepared(message))
-                halves.append(out[-1])
-            elif parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
-                parked = parking.park(message, now, self._core.wheel.due_min_ms())
-                if isinstance(parked, Failure):
-                    return parked
-                out.append(parked)
-            else:
-                out.append(message)
-            if len(out[-1].properties) > limits.PROPERTIES_BYTES_MAX:
-                return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed or prepared message has to carry")
-        changes = self._core.open_transactions.begin(halves) if halves else []
-        return changes if isinstance(changes, Failure) else (out, changes)
-
-    def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
-        """MessageLog.read."""
-        core = self._core
-        if core.held.holding:
-            core.held.add(self.read, request, done)
-            return
-        done(core.reading.read(request))
-
-    def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
-        """MessageLog.record_at."""
-        core = self._core
-        if core.held.holding:
-            core.held.add(self.record_at, physical_offset, done)
-            return
-        done(core.reading.at(physical_offset, core.commit.written))
-
-    def find(self, query: KeyQuery, done: Callable[[list[bytes] | Failure], None]) -> None:
-        """MessageLog.find."""
-        core = self._core
-        if core.held.holding:
-            core.held.add(self.find, query, done)
-            return
-        done(core.key_search.find(query))
-
-    def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
-        """MessageLog.bounds."""
-        queue = self._core.index.queue(topic, queue_id)
-        done((0, 0) if queue is None else (queue.first, queue.visible))
-
-    def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
-        """MessageLog.is_hot."""
-        core = self._core
-        if core.held.holding:
-            core.held.add(self.is_hot, topic, queue_id, done)
-            return
-        queue = core.index.queue(topic, queue_id)
-        done(queue is None or queue.next == 0 or core.is_hot(queue))
-
-    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
-        """MessageLog.search."""
-        done(self._core.reading.search(topic, queue_id, timestamp_ms, upper))
-
-
-@final
-class StoredLeases:
-    """domain.store_ports.Leases over the ledger."""
-
-    def __init__(self, core: Core) -> None:
-        self._held = core.held
-        self._ledger = core.ledger
-        self._lease_release = core.lease_release
-
-    def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
-        """Leases.lease."""
-        if self._held.holding:
-            self._held.add(self.lease, request, done)
-            return
-        self._ledger.lease(request, done)
-
-    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
-        """Leases.withdraw."""
-        self._lease_release.withdraw(group, topic, receipts, wake)
-
-    def lapse(self) -> None:
-        """Leases.lapse."""
-        if self._held.holding:
-            self._held.add(self.lapse)
-            return
-        self._lease_release.lapse()
-
-    def settle(
-        self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
-    ) -> None:
-        """Leases.settle."""
-        self._ledger.settle(group, topic, receipts, done)
-
-    def extend(
-        self,
-        group: str,
-        topic: str,
-        receipts: Sequence[Receipt],
-        invisible_ms: int,
-        done: Callable[[list[Receipt | Failure] | Failure], None],
-    ) -> None:
-        """Leases.extend."""
-        self._ledger.extend(group, topic, receipts, invisible_ms, done)
+from store.delay.recall import TimerRecall
+from store.delay.wheel import Wheel
+from store.effects import BatchEffects, StateEffects
+from store.held import HeldCalls
+from store.hot import HotLog
+from store.housekeeping import Housekeeping
+from store.keys.index import KeyIndex
+from store.keys.search import KeySearch
+from store.lease.leases import StoredLeases
+from store.lease.ledger import LeaseLedger
+from store.lease.member_pulls import StoredMemberPulls
+from store.lease.peek import LeasePeek
+from store.lease.positions import StoredPositions
+from store.lease.release import LeaseRelease
+from store.lease.source import LeaseSource
+from store.lease.turn import TurnJournal
+from store.listeners import StoreListeners
+from store.lite_queues import StoredLiteQueues
+from store.log.cache import TailCache
+from store.log.commit import GroupCommit
+from store.log.open_batch import Effects
+from store.log.reader import RecordReader
+from store.log.segment import FOLDER, Segments
+from store.message_log import Outbox, StoredLog
+from store.parts import StoreParts
+from store.queue.index import QueueIndex
+from store.reading import Reading
+from store.recovery import LogRecovery
+from store.retention import Retention
+from store.state.metadata import Catalogue
+from store.state.view import TIMER, StateView
+from store.transaction.open_transactions import OpenTransactions
+from store.write_admission import WriteAdmission
+from store.writer import StoreWriter
 
 
 @final
 class LogStore:
-    """domain.message_store.MessageStore over one log. See `open_store`."""
+    """`domain.message_store.MessageStore` over one log. The attributes without a comment are its ports. See `open_store`.
 
-    def __init__(self, core: Core, clock: Clock) -> None:
-        self._core = core
-        self.log = StoredLog(core, clock)
-        self.leases = StoredLeases(core)
-        self.positions = core.ledger
-        self.pulls = core.member_pulls
-        self.metadata: Metadata = core.metadata
-        self.state: State = core.state
-        self.transactions: Transactions = core.open_transactions
-        self.timers: Timers = core.timer_recall
-        self.lite_queues: LiteQueues = core.lite_queues
-        self.outlook: Outlook = core.lease_peek
+    parts   what the ports stand on
+    """
+
+    def __init__(
+        self,
+        parts: StoreParts,
+        housekeeping: Housekeeping,
+        log: StoredLog,
+        leases: StoredLeases,
+        positions: StoredPositions,
+        pulls: StoredMemberPulls,
+        metadata: Catalogue,
+        lite_queues: StoredLiteQueues,
+        lease_peek: LeasePeek,
+    ) -> None:
+        self.parts = parts
+        self._housekeeping = housekeeping
+        self.log = log
+        self.leases = leases
+        self.positions = positions
+        self.pulls = pulls
+        self.metadata = metadata
+        self.state = parts.state
+        self.transactions = parts.open_transactions
+        self.timers = parts.recall
+        self.lite_queues = lite_queues
+        self.outlook = lease_peek
 
     def drain(self, done: Callable[[], None]) -> None:
-        """The clean end, first half: refuse what is new, make durable what is there, checkpoint; then `done`."""
-        self._core.drain(done)
+        """MessageStore.drain."""
+        self._housekeeping.drain(done)
 
     def close(self) -> None:
-        """The end: let go of the files. Without `drain`, nothing acknowledged is lost, the next start only reads more."""
-        self._core.close()
+        """MessageStore.close."""
+        self._housekeeping.close()
 
     def timed(self) -> tuple[int, int]:
-        """Messages that were put aside for later and messages that were delivered at their time, since the start."""
-        wheel = self._core.wheel
-        return wheel.parked, wheel.delivered
+        """MessageStore.timed."""
+        return self.parts.wheel.parked, self.parts.wheel.delivered
 
     def figures(self) -> dict[str, float]:
-        """Numbers for the metrics page, by name; those that end in `_total` only grow."""
-        return figures(self._core)
+        """MessageStore.figures."""
+        return figures(self.parts)
 
     @property
     def broken(self) -> Failure | None:
-        """Why the store takes no more writes, None as long as it does."""
-        return self._core.commit.broken
+        """MessageStore.broken."""
+        return self.parts.commit.broken
 
 
 def open_store(disk: Disk, clock: Clock, config: StoreConfig) -> LogStore:
     """Open the store in `disk`'s data directory, recovering what a crash left. Raises StoreError when a person has to look.
 
     It reads the log from the last checkpoint on before it returns. Reads and leases wait until what was found is durable.
+    Where two parts call each other, a lambda stands for the part that is made later.
     """
-    return LogStore(Core(disk, clock, config), clock)
+
+    def reached(batch: Effects) -> None:
+        effects.reached(batch)
+
+    broker, durability = config.broker, config.durability
+    held, listeners, point = HeldCalls(), StoreListeners(), checkpoint.newest(disk)
+    segments, cache, state = Segments(disk, FOLDER), TailCache(config.cache_bytes), StateView()
+    keys = KeyIndex(disk, clock, config, lambda what, error: commit.stop(what, error))  # noqa: PLW0108
+    commit = GroupCommit(segments, cache, clock, config, reached, lambda: turn.write(commit.base), keys.add)
+    index, reader = QueueIndex(disk, config, point.index_end), RecordReader(segments, cache)
+    reading, hot = Reading(index, reader, commit), HotLog(index, commit, config.hot_bytes)
+    appender = Appender(
+        commit, index, config, partial(empty_at, state), lambda position, due_ms: wheel.accepted(position, due_ms)  # noqa: PLW0108
+    )  # fmt: skip
+    admission = WriteAdmission(commit, config, disk)
+    writer = StoreWriter(appender, admission, commit, durability)
+    wheel = Wheel(index, clock, reader, state, writer, partial(StateChange, TIMER))
+    transactions = OpenTransactions(index, clock, reader, state, writer, check_policy_of(config))
+    turn = TurnJournal(index, writer)
+    ledger = LeaseLedger(index, clock, turn, commit, hot, listeners.freed)
+    compaction = Compaction(commit, index, state, ledger, appender)
+    metadata = Catalogue(durability, writer.append_changes, compaction.drop_topic)
+    state.connect(writer.append_changes, segments.read)
+    state_effects = StateEffects(state, metadata, index, ledger)
+    effects = BatchEffects(segments, commit, index, appender, compaction, state_effects, wheel, listeners)
+    recovered = LogRecovery(disk, segments, index, state, state_effects.recovered, appender.tag_of).run(point)
+    segments.date_segments(clock.wall_ms())
+    keys.load(point.position, segments)
+    commit.begin(point.position)
+    commit.store_ms = recovered.store_ms
+    compaction.load(segments)
+    checkpointer = Checkpointer(disk, clock, config, commit, index, keys, compaction, point)
+    retention = Retention(segments, index, commit, wheel, transactions, checkpointer, clock, config, compaction)
+    recall = TimerRecall(index, clock, wheel, reader, writer)
+    parts = StoreParts(
+        segments, commit, admission, appender, index, keys, reader, state, ledger, wheel, recall, transactions, checkpointer,
+        retention, recovered,
+    )  # fmt: skip
+    source = LeaseSource(reader, appender, ledger, metadata, clock, durability)
+    positions, key_search = StoredPositions(ledger, writer), KeySearch(keys, reading, index, segments)
+    store = LogStore(
+        parts,
+        housekeeping := Housekeeping(parts, held, disk, clock),
+        StoredLog(writer, Outbox(wheel, transactions, clock), reading, key_search, index, hot, listeners, held),
+        StoredLeases(ledger, LeaseRelease(ledger, clock), index, source, held, clock, broker),
+        positions,
+        StoredMemberPulls(ledger, positions, index, reading, source, held, clock),
+        metadata,
+        StoredLiteQueues(index, ledger, compaction, listeners, source, writer, held, clock, broker),
+        LeasePeek(ledger, index, clock, source),
+    )
+    housekeeping.start()
+    return store
 
 
 LOG: Final = StorageEngine(StoreConfig, open_store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain import lite
 from domain.errors import Failure
@@ -17,21 +17,13 @@ from store.held import HeldCalls
 from store.lease.call import RecordSource
 from store.lease.ledger import LeaseLedger
 from store.lease.order import OrderedCall
-from store.log.open_batch import Done
+from store.listeners import StoreListeners
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
+from store.writer import StoreWriter
 
 DROPS_MAX: Final = 1_024
 """Lite topics whose end is told to the log in one record."""
-
-
-class LiteQueueHost(RecordSource, Protocol):
-    """What lite queues need of the store."""
-
-    held: HeldCalls
-
-    def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
-        """Append state changes by themselves, at the store's default level."""
 
 
 @final
@@ -39,30 +31,31 @@ class StoredLiteQueues:
     """`domain.lite.LiteQueues` over the index and the ledger."""
 
     def __init__(
-        self, index: QueueIndex, ledger: LeaseLedger, compaction: Compaction, clock: Clock, host: LiteQueueHost, broker: str
+        self,
+        index: QueueIndex,
+        ledger: LeaseLedger,
+        compaction: Compaction,
+        listeners: StoreListeners,
+        source: RecordSource,
+        writer: StoreWriter,
+        held: HeldCalls,
+        clock: Clock,
+        broker: str,
     ) -> None:
+        """`broker`: the name that receipts carry."""
         self._index = index
         self._ledger = ledger
         self._compaction = compaction
         self._clock = clock
-        self._host = host
+        self._listeners = listeners
+        self._source = source
+        self._writer = writer
+        self._held = held
         self._broker = broker
-        self._listeners: list[LiteListener] = []
 
     def listen(self, listener: LiteListener) -> None:
         """LiteQueues.listen."""
-        self._listeners.append(listener)
-
-    def arrived(self, queue: Queue) -> None:
-        """A message of a lite queue has become readable."""
-        for listener in self._listeners:
-            listener.lite_arrived(queue.entry.name, queue.lite)
-
-    def freed(self, group: str, name: str) -> None:
-        """Leases of `group` on the lite queue `name` have ended."""
-        parent, lite_topic = lite.split(name)
-        for listener in self._listeners:
-            listener.lite_freed(group, parent, lite_topic)
+        self._listeners.lite.append(listener)
 
     def _queue(self, parent: str, lite_topic: str) -> Queue | None:
         entry = self._index.topics.get(parent)
@@ -86,13 +79,12 @@ class StoredLiteQueues:
         if failure is not None:
             done(failure)
             return
-        held = self._host.held
-        if held.holding:
-            held.add(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)
+        if self._held.holding:
+            self._held.add(self.lease, group, parent, names, limit, invisible_ms, attempt_id, done)
             return
         now = self._clock.wall_ms()
         request = LeaseRequest(group, parent, limit, invisible_ms, ordered=True, attempt_id=attempt_id)
-        call = OrderedCall(self._index, self._host, self._broker, now, request)
+        call = OrderedCall(self._index, self._source, self._broker, now, request)
         queues = [(at, self._queue(parent, each)) for at, each in enumerate(names)]
         found = [
             (at, queue, self._ledger.table(group, queue, False))
@@ -112,7 +104,9 @@ class StoredLiteQueues:
         result = LiteLeaseResult(call.messages, call.pop_ms, looked)
         for table in changed:
             last = table is changed[-1]
-            self._ledger.changed(table, done if last else None, result)
+            self._ledger.changed(table)
+            if last:
+                self._ledger.turn.when_written(done, result)
         if not changed:
             done(result)
 
@@ -164,4 +158,4 @@ class StoredLiteQueues:
         def dropped(result: list[Placed] | Failure) -> None:
             done(result if isinstance(result, Failure) else None)
 
-        self._host.append_changes(changes, dropped)
+        self._writer.append_changes(changes, dropped)

@@ -9,6 +9,7 @@ from domain.filter.filter import Filter
 from domain.record import Record, check
 from domain.store_ports import ReadResult
 from domain.store_request import ReadRequest
+from store.log.commit import GroupCommit
 from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
@@ -25,7 +26,8 @@ READ_BYTES_MAX: Final = 512 * 1024
 class Reading:
     """Reads readable messages. A record that the index has and the log has not is the failure INTERNAL, never an exception."""
 
-    def __init__(self, index: QueueIndex, reader: RecordReader) -> None:
+    def __init__(self, index: QueueIndex, reader: RecordReader, commit: GroupCommit) -> None:
+        self._commit = commit
         self._index = index
         self._reader = reader
 
@@ -81,14 +83,14 @@ class Reading:
             offset += places[len(part)] if len(part) < len(places) else last
         return found, offset
 
-    def bytes_at(self, position: int, end: int) -> bytes | None:
-        """The record at log position `position`, before `end`, readable by consumers or not. Raises OSError."""
-        return self._reader.at(position, end)
+    def bytes_at(self, position: int) -> bytes | None:
+        """The record at log position `position`, readable by consumers or not. Raises OSError."""
+        return self._reader.at(position, self._commit.written)
 
-    def at(self, position: int, end: int) -> bytes | Failure:
-        """The readable record at log position `position`, before `end`; MESSAGE_NOT_FOUND, INTERNAL."""
+    def at(self, position: int) -> bytes | Failure:
+        """The readable record at log position `position`; MESSAGE_NOT_FOUND, INTERNAL."""
         try:
-            data = self._reader.at(position, end)
+            data = self._reader.at(position, self._commit.written)
         except OSError as error:
             return Failure(ErrorCode.INTERNAL, f"the log cannot be read at {position}: {error}")
         if data is not None and check(data):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain import property as properties
 from domain.address import TIMER_TOPIC
@@ -11,26 +11,16 @@ from domain.errors import ErrorCode, Failure, StoreError
 from domain.message import Placed
 from domain.ports import Clock
 from domain.record import Record
-from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.wheel import Wheel
-from store.log.open_batch import Done
+from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.row import Row
+from store.writer import StoreWriter
 
 _SLICE_ROWS: Final = 4_096
 _SLICE_NS: Final = 1_000_000
 _PAUSED_RETRY_NS: Final = 10_000_000
-
-
-class RecallHost(Protocol):
-    """What recalling needs of the store."""
-
-    def records(self, rows: list[Row]) -> list[bytes]:
-        """Records of rows."""
-
-    def append_changes(self, changes: list[StateChange], done: Done | None) -> None:
-        """Append state changes, durable at the default level before `done`; refused when the store takes nothing."""
 
 
 @final
@@ -40,11 +30,12 @@ class TimerRecall:
     recalled   timers recalled since the start
     """
 
-    def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, host: RecallHost) -> None:
+    def __init__(self, index: QueueIndex, clock: Clock, wheel: Wheel, reader: RecordReader, writer: StoreWriter) -> None:
         self._index = index
         self._clock = clock
         self._wheel = wheel
-        self._host = host
+        self._reader = reader
+        self._writer = writer
         self.recalled = 0
 
     def recall(self, topic: str, due_ms: int, message_id: str, done: Callable[[None | Failure], None]) -> None:
@@ -87,7 +78,7 @@ class TimerRecall:
         self._recall_found(due_ms, message_id, found, done)
 
     def _matches(self, row: Row, topic: str, message_id: str) -> bool:
-        stored = Record(self._host.records([row])[0]).properties
+        stored = Record(self._reader.fetch([row])[0]).properties
         named = properties.text(stored, properties.UNIQ_KEY) == message_id
         return named and properties.text(stored, properties.REAL_TOPIC) == topic
 
@@ -111,4 +102,4 @@ class TimerRecall:
             self.recalled += len(pending)
             done(None)
 
-        self._host.append_changes(wheel.recalled.add(pending), written)
+        self._writer.append_changes(wheel.recalled.add(pending), written)

@@ -9,8 +9,9 @@ Levels (SCHEDULE_TOPIC_XXXX): see levels.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.address import SCHEDULE_TOPIC, TIMER_TOPIC
 from domain.errors import ErrorCode, Failure, StoreError
@@ -21,10 +22,12 @@ from domain.store_ports import StateChange
 from store.delay import parking
 from store.delay.levels import DelayLevels, rows_below
 from store.delay.recalled_timers import RECALLED, RecalledTimers
-from store.log.open_batch import Done
+from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
 from store.queue.queue import Queue
 from store.queue.row import Row
+from store.state.view import TIMER, StateView
+from store.writer import StoreWriter
 
 LAST_DELIVERED_KEY: Final = b"mark"
 """State key of (due ms 8 | position 8) of the last timer delivered."""
@@ -39,25 +42,6 @@ _PAUSE_MS: Final = 100
 """Pause before the next attempt when a delivery was refused, or an accepted timer is not yet durable."""
 _POSITION_BITS: Final = 64
 _SIZE_BITS: Final = 32
-
-
-class WheelHost(Protocol):
-    """What the wheel needs of the store."""
-
-    def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows."""
-
-    def timer_state(self, key: bytes) -> bytes | None:
-        """One value of the state space of timers."""
-
-    def timer_states(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """(key, value) pairs of the state space of timers whose key begins with `prefix`."""
-
-    def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Append due messages and the progress of this delivery in one commit."""
-
-    def has_topic(self, name: str) -> bool:
-        """True when the topic exists."""
 
 
 @final
@@ -78,11 +62,20 @@ class Wheel:
     """
 
     def __init__(
-        self, index: QueueIndex, clock: Clock, host: WheelHost, change: Callable[[bytes, bytes | None], StateChange]
+        self,
+        index: QueueIndex,
+        clock: Clock,
+        reader: RecordReader,
+        state: StateView,
+        writer: StoreWriter,
+        change: Callable[[bytes, bytes | None], StateChange],
     ) -> None:
+        """`change(key, value)` makes a change of the state space of timers."""
         self._index = index
         self._clock = clock
-        self._host = host
+        self._reader = reader
+        self._state = state
+        self._writer = writer
         self._change = change
         self._heap: list[int] = []
         self._buckets: list[int] = []
@@ -101,12 +94,12 @@ class Wheel:
 
     def start(self) -> None:
         """Load the progress and the pending buckets, after recovery has read the log."""
-        last = self._host.timer_state(LAST_DELIVERED_KEY)
+        last = self._state.get(TIMER, LAST_DELIVERED_KEY)
         if last is not None:
             self.last_delivered = (int.from_bytes(last[:8], "big"), int.from_bytes(last[8:], "big"))
-        self.copied_below = int(self._host.timer_state(COPIED_BELOW_KEY) or b"0")
-        self.recalled.load(self._host.timer_states(RECALLED))
-        self.levels.load(self._host.timer_state)
+        self.copied_below = int(self._state.get(TIMER, COPIED_BELOW_KEY) or b"0")
+        self.recalled.load(self._state.scan(TIMER, RECALLED))
+        self.levels.load(partial(self._state.get, TIMER))
         entry = self._index.topics.get(TIMER_TOPIC)
         for queue in [] if entry is None else list(entry.queues.values()):
             if (queue.id + 1) << parking.BUCKET_BITS <= self.last_delivered[0]:
@@ -183,7 +176,7 @@ class Wheel:
             self._arm(pause)
             return
         self._busy = True
-        self._host.deliver(messages, changes, self._done)
+        self._writer.deliver(messages, changes, self._done)
 
     def _done(self, result: list[Placed] | Failure) -> None:
         self._busy = False
@@ -278,8 +271,8 @@ class Wheel:
                 rows += due_rows
                 taken += sum(row[1] for row in due_rows)
                 changes.append(self.levels.progress(level))
-        messages = [parking.delivered(data) for data in self._host.records(rows)]
-        return [message for message in messages if self._host.has_topic(message.topic)], changes
+        messages = [parking.delivered(data) for data in self._reader.fetch(rows)]
+        return [message for message in messages if self._index.has_topic(message.topic)], changes
 
     def is_pending(self, due_ms: int, position: int) -> bool:
         """True when the timer at `position` is still to be delivered."""
@@ -316,7 +309,7 @@ class Wheel:
         `pending` is a run of what `pending_below` found, in log order.
         """
         left = [(due, row) for due, row in pending if row[0] not in self.recalled.positions]
-        records = self._host.records([row for _, row in left])
+        records = self._reader.fetch([row for _, row in left])
         self.copied_below = pending[-1][1][0] + 1
         messages: list[Message] = []
         changes: list[StateChange] = []

@@ -12,7 +12,6 @@ from domain.store_request import KeyQuery
 from store.keys import row
 from store.keys.index import SPAN_BYTES, KeyIndex
 from store.keys.run import Sorted
-from store.log.commit import GroupCommit
 from store.log.segment import Segments
 from store.queue.index import QueueIndex
 from store.reading import Reading
@@ -28,12 +27,11 @@ _LAST_MS: Final = (1 << 63) - 1
 class KeySearch:
     """Queries by topic, key and store time. Store times never decrease along the log, so positions sort by time."""
 
-    def __init__(self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments, commit: GroupCommit) -> None:
+    def __init__(self, keys: KeyIndex, reading: Reading, index: QueueIndex, segments: Segments) -> None:
         self._keys = keys
         self._reading = reading
         self._index = index
         self._segments = segments
-        self._commit = commit
 
     def find(self, query: KeyQuery) -> list[bytes] | Failure:
         """MessageLog.find."""
@@ -52,7 +50,7 @@ class KeySearch:
                 if source.end <= floor or source.last_ms < begin_ms:
                     break
                 for place in self._places(source, hashed, floor, end_ms):
-                    data = self._reading.at(place, self._commit.written)
+                    data = self._reading.at(place)
                     record = Record(data) if isinstance(data, bytes) else None
                     if record is None or not _is_meant(record, topic, key, query.unique) or record.store_ms > end_ms:
                         misses += 1
@@ -88,7 +86,7 @@ class KeySearch:
 
     def _stored(self, source: Sorted, at: int, start: int) -> int:
         """Store time of the record of row `at`; _LAST_MS when the record is not written yet."""
-        data = self._reading.bytes_at(start + (source.rows(at, 1)[0] & row.LOW), self._commit.written)
+        data = self._reading.bytes_at(start + (source.rows(at, 1)[0] & row.LOW))
         return _LAST_MS if data is None else Record(data).store_ms
 
 

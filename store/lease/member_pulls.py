@@ -18,8 +18,10 @@ from domain.store_ports import ReadResult
 from domain.store_request import PullRequest
 from store.held import HeldCalls
 from store.lease import late_returns
+from store.lease.call import RecordSource
 from store.lease.ledger import LeaseLedger
-from store.lease.pull import PullCall, PullSource
+from store.lease.positions import StoredPositions
+from store.lease.pull import PullCall
 from store.lease.pull_progress import PULL_LEASE_MS, PullProgress
 from store.lease.table import LeaseTable
 from store.queue.index import QueueIndex
@@ -41,14 +43,22 @@ class StoredMemberPulls:
     """The `MemberPulls` port over the ledger."""
 
     def __init__(
-        self, ledger: LeaseLedger, index: QueueIndex, reading: Reading, clock: Clock, source: PullSource, held: HeldCalls
+        self,
+        ledger: LeaseLedger,
+        positions: StoredPositions,
+        index: QueueIndex,
+        reading: Reading,
+        source: RecordSource,
+        held: HeldCalls,
+        clock: Clock,
     ) -> None:
-        self._held = held
         self._ledger = ledger
+        self._positions = positions
         self._index = index
         self._reading = reading
-        self._clock = clock
         self._source = source
+        self._held = held
+        self._clock = clock
 
     def pull(self, request: PullRequest, done: Callable[[ReadResult | Failure], None]) -> None:
         """MemberPulls.pull."""
@@ -94,16 +104,17 @@ class StoredMemberPulls:
         result = call.run(offset, not retry_topic)
         table.pull_offset = result.next_offset
         if call.changed or freed or moved or result.pop_ms:
-            ledger.changed(table, done, result)
+            ledger.changed(table)
+            ledger.turn.when_written(done, result)
         else:
             done(result)
         if freed:
-            self._source.freed(group, topic)
+            self._ledger.freed(group, topic)
 
     def _move_late_returns(self, table: LeaseTable, queue: Queue, offset: int, retry_topic: str, now: int) -> bool:
         """Move late returns that no receiver leases to the group's retry topic; True when there were any."""
         table.expire(now)
-        if table.last_receive_ms + LATE_RETURN_MS > now or not self._source.has_topic(retry_topic):
+        if table.last_receive_ms + LATE_RETURN_MS > now or not self._index.has_topic(retry_topic):
             return False
         found = late_returns.find(table, offset, LATE_RETURNS_PER_PULL_MAX)
         late = [at for at in found if table.leases[at].end_ms + LATE_RETURN_MS <= now]
@@ -132,9 +143,9 @@ class StoredMemberPulls:
             elif failure is None:
                 self._report(table, offset, now)
         if plain or failure is not None:
-            ledger.commit(group, plain, done)
+            self._positions.commit(group, plain, done)
         elif done is not None:
-            ledger.when_durable(offsets[-1][0] if offsets else "", done, None)
+            ledger.turn.when_durable(offsets[-1][0] if offsets else "", done, None)
 
     def _report(self, table: LeaseTable, offset: int, now: int) -> None:
         table.report(offset)
@@ -162,7 +173,7 @@ class StoredMemberPulls:
             if due or freed:
                 self._ledger.changed(table)
             if freed:
-                self._source.freed(group, place[1])
+                self._ledger.freed(group, place[1])
 
     def release(self, group: str, member: str, kept: Collection[str]) -> None:
         """MemberPulls.release."""
@@ -175,4 +186,4 @@ class StoredMemberPulls:
             table = ledger.tables.get(place)
             if table is not None and table.puller == member and table.release_puller(now):
                 ledger.changed(table)
-                self._source.freed(group, place[1])
+                self._ledger.freed(group, place[1])

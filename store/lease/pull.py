@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain import limits
 from domain.record import Record, with_reconsume_times
@@ -17,16 +17,6 @@ from store.queue.row import rows_within
 from store.reading import READ_BYTES_MAX
 
 _STEP: Final = 64
-
-
-class PullSource(call.RecordSource, Protocol):
-    """What pulls need of the store."""
-
-    def freed(self, group: str, topic: str) -> None:
-        """Messages of `topic` can be leased again by `group`."""
-
-    def has_topic(self, name: str) -> bool:
-        """True when the topic exists."""
 
 
 @final
@@ -46,7 +36,7 @@ class PullCall:
     def __init__(
         self,
         index: QueueIndex,
-        source: PullSource,
+        source: call.RecordSource,
         table: LeaseTable,
         queue: Queue,
         now: int,

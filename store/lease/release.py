@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from domain.ports import Clock
@@ -18,13 +18,11 @@ class LeaseRelease:
     Construct it after recovery: the fleeting leases of the tables are then those of the previous process.
     """
 
-    __slots__ = ("_clock", "_freed", "_ledger", "_previous")
+    __slots__ = ("_clock", "_ledger", "_previous")
 
-    def __init__(self, ledger: LeaseLedger, clock: Clock, freed: Callable[[str, str], None]) -> None:
-        """`freed(group, topic)` is called when leases of a group have become free."""
+    def __init__(self, ledger: LeaseLedger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
-        self._freed = freed
         self._previous: list[tuple[LeaseTable, int, int]] = []
         for table in ledger.tables.live.values():
             self._previous += [(table, at, lease.pop_ms) for at, lease in table.leases.items() if lease.fleeting]
@@ -38,7 +36,7 @@ class LeaseRelease:
             if not table.dropped and table.release(offset, pop_ms, now) is not None:
                 places[table.group, table.topic] = None
         for group, topic in places:
-            self._freed(group, topic)
+            self._ledger.freed(group, topic)
 
     def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool) -> None:
         """Leases.withdraw. No caller waits for the journal: if it is lost, the leases end at their `end_ms`."""
@@ -52,4 +50,4 @@ class LeaseRelease:
                 lease.attempts -= 1
                 self._ledger.changed(table)
         if wake:
-            self._freed(group, topic)
+            self._ledger.freed(group, topic)

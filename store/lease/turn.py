@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from domain.errors import Failure
 from domain.message import Placed
@@ -22,13 +22,14 @@ from store.state.view import LEASE
 class JournalWriter(Protocol):
     """Writes the journal."""
 
-    def journaled(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
+    def journal(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
         """Write changes that are made in memory already. `page` is called when they are written, `flushed` when durable."""
 
     def schedule_journal(self) -> None:
-        """Let TurnJournal.journal be called at the end of this turn."""
+        """Let TurnJournal.write be called at the end of this turn."""
 
 
+@final
 class TurnJournal:
     """Lease tables, and those of them that have changed in this turn.
 
@@ -43,12 +44,12 @@ class TurnJournal:
         self._index = index
         self._writer = writer
         self.anchors: Anchors[LeaseTable] = Anchors()
-        self.tables = LeaseTables(self._mark_changed)
+        self.tables = LeaseTables(self.mark_changed)
         self._dirty: dict[LeaseTable, None] = {}
         self._when_written: list[tuple[Callable[[Any], None], Any]] = []
         self._when_synced: list[tuple[Callable[[Any], None], Any]] = []
 
-    def journal(self, base: int) -> None:
+    def write(self, base: int) -> None:
         """Write the changed tables of this turn as one record, into the segment at `base`."""
         if not self._dirty and not self._when_written and not self._when_synced:
             return
@@ -57,11 +58,16 @@ class TurnJournal:
             value, is_whole = journal.changed_value(table)
             changes.append(StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value))
             if is_whole:
-                self._anchor(table, base)
+                self.anchor(table, base)
         self._dirty.clear()
         page, self._when_written = self._when_written, []
         flushed, self._when_synced = self._when_synced, []
-        self._writer.journaled(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
+        self._writer.journal(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
+
+    def drop(self, table: LeaseTable) -> None:
+        """Leave out of the journal a table that is removed."""
+        self._dirty.pop(table, None)
+        self.anchors.forget(table)
 
     def pending_change(self, table: LeaseTable) -> StateChange:
         """The change of `table`, for the caller to append with another message; the journal of the turn leaves it out."""
@@ -69,7 +75,7 @@ class TurnJournal:
         value, _ = journal.changed_value(table)
         return StateChange(LEASE, journal.key(table.group, table.topic, table.queue_id), value)
 
-    def _anchor(self, table: LeaseTable, base: int) -> None:
+    def anchor(self, table: LeaseTable, base: int) -> None:
         """Note that the segment at `base` holds the newest whole value of `table`; packs the table when it is idle."""
         if self.tables.make_idle(table, base):
             self.anchors.forget(table)
@@ -83,7 +89,7 @@ class TurnJournal:
         """
         for table in self.anchors.below(base):
             table.whole_due = True
-            self._mark_changed(table)
+            self.mark_changed(table)
         return self.tables.rewrite_idle(base, newest)
 
     def snapshot(self) -> Iterator[tuple[int, StateChange]]:
@@ -94,12 +100,17 @@ class TurnJournal:
         )
         yield from merge(live, self.tables.snapshot(), key=itemgetter(0))
 
+    def when_written(self, done: Callable[[Any], None], result: object) -> None:
+        """Call `done(result)` when the journal of this turn is written. A table has been marked as changed before."""
+        self._when_written.append((done, result))
+
     def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
         """Call `done(result)` when the journal of this turn has reached the durability level of `topic`."""
         (self._when_synced if self._index.flushed(topic) else self._when_written).append((done, result))
         self._writer.schedule_journal()
 
-    def _mark_changed(self, table: LeaseTable) -> None:
+    def mark_changed(self, table: LeaseTable) -> None:
+        """Journal `table` at the end of this turn."""
         if table not in self._dirty:
             self._dirty[table] = None
             self._writer.schedule_journal()

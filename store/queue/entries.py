@@ -27,6 +27,11 @@ class TopicEntries:
             found = self.topics[topic] = TopicEntry(topic, None, self._flushed_default, 0)
         return found
 
+    def has_topic(self, name: str) -> bool:
+        """True when the topic is configured or has a queue."""
+        entry = self.topics.get(name)
+        return entry is not None and (entry.topic is not None or bool(entry.queues))
+
     def configure(self, name: str, topic: Topic | None) -> None:
         """Set a topic's configuration; None removes it."""
         entry = self.entry(name)

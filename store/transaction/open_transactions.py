@@ -8,9 +8,9 @@ keeps the order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from domain.errors import ErrorCode, Failure, StoreError
 from domain.limits import TRANSACTIONS_OPEN_MAX
@@ -19,14 +19,14 @@ from domain.ports import Clock, Timer
 from domain.record import Record
 from domain.store_ports import StateChange
 from domain.transaction import TransactionCheckPolicy, TransactionListener
-from store.log.open_batch import Done
+from store.log.reader import RecordReader
 from store.queue.index import QueueIndex
-from store.queue.queue import Queue
 from store.queue.row import Row
-from store.state.view import HALF
+from store.state.view import HALF, StateView
 from store.transaction import half
 from store.transaction.half import Half
 from store.transaction.unanswered import UnansweredChecks
+from store.writer import StoreWriter
 
 BATCH_HALVES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
@@ -37,28 +37,6 @@ _RECHECK_MS: Final = 1_000
 """The timer sleeps at most this long: the wall clock may jump."""
 _HEAP_SLACK: Final = 1_024
 """Outdated heap entries that are kept, besides as many as there are valid ones, before the heap is rebuilt."""
-
-
-class TransactionHost(Protocol):
-    """What open transactions need of the store."""
-
-    def refusal(self) -> Failure | None:
-        """Why nothing can be appended now; None when it can."""
-
-    def half_queue(self) -> Queue:
-        """The queue of half messages; created when it does not exist."""
-
-    def records(self, rows: Sequence[Row]) -> list[bytes]:
-        """Records of rows."""
-
-    def halves(self) -> Iterator[tuple[bytes, bytes]]:
-        """(key, value) pairs of the state space `@half`, in key order."""
-
-    def has_topic(self, name: str) -> bool:
-        """True when the topic exists."""
-
-    def put(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Append messages and changes in one commit, at the default level at least."""
 
 
 @final
@@ -75,11 +53,21 @@ class OpenTransactions:
     _unanswered   checks that found no producer
     """
 
-    def __init__(self, index: QueueIndex, clock: Clock, host: TransactionHost, check_policy: TransactionCheckPolicy) -> None:
+    def __init__(
+        self,
+        index: QueueIndex,
+        clock: Clock,
+        reader: RecordReader,
+        state: StateView,
+        writer: StoreWriter,
+        check_policy: TransactionCheckPolicy,
+    ) -> None:
         self.check_policy = check_policy
         self._index = index
         self._clock = clock
-        self._host = host
+        self._reader = reader
+        self._state = state
+        self._writer = writer
         self._listeners: list[TransactionListener] = []
         self._open: dict[int, Half] = {}
         self._by_name: dict[tuple[str, str], int] = {}
@@ -95,7 +83,7 @@ class OpenTransactions:
 
     def start(self) -> None:
         """Load the open transactions, after recovery. Checks sent before count as unanswered: their answer may be lost."""
-        for key, value in self._host.halves():
+        for key, value in self._state.scan(HALF, b""):
             opened = half.decode(value)
             self._add(int.from_bytes(key, "big"), opened)
             if opened.checks:
@@ -125,7 +113,7 @@ class OpenTransactions:
         """
         if len(self._open) + len(messages) > TRANSACTIONS_OPEN_MAX:
             return Failure(ErrorCode.OVERLOADED, f"{len(self._open)} transactions are open: decide over some of them first")
-        offset = self._host.half_queue().next
+        offset = self._writer.half_queue().next
         changes: list[StateChange] = []
         now_ms = self._clock.wall_ms()
         for message in messages:
@@ -183,16 +171,16 @@ class OpenTransactions:
             if done is not None:
                 done(result if isinstance(result, Failure) else None)
 
-        failure = self._host.refusal()
+        failure = self._writer.refusal()
         if failure is not None:
             answer(failure)
             return
         wanted = "committed" if commit else "rolled back"
         at = self._find(group, message_id, offset)
         if at < 0:
-            ended = self._outcomes.get((group, message_id), wanted if 0 <= offset < self._host.half_queue().next else "")
+            ended = self._outcomes.get((group, message_id), wanted if 0 <= offset < self._writer.half_queue().next else "")
             if ended == wanted:
-                self._host.put((), (), answer)  # the decision may still be on its way to the disk
+                self._writer.put((), (), answer)  # the decision may still be on its way to the disk
             else:
                 text = f"it was {ended} before" if ended else "it is unknown here, or was decided over long ago"
                 answer(Failure(ErrorCode.MESSAGE_NOT_FOUND, f"transaction {message_id} is not open: {text}"))
@@ -205,15 +193,15 @@ class OpenTransactions:
             if row is None or (at == offset and position not in (-1, row[0])):
                 answer(Failure(ErrorCode.MESSAGE_NOT_FOUND, f"no half message of offset {offset} is stored at {position}"))
                 return
-            messages = [half.committed(data) for data in self._host.records([row])] if commit else []
+            messages = [half.committed(data) for data in self._reader.fetch([row])] if commit else []
         except (OSError, StoreError) as error:
             answer(Failure(ErrorCode.INTERNAL, f"the half message at {at} cannot be read: {error}"))
             return
-        if messages and not self._host.has_topic(messages[0].topic):
+        if messages and not self._index.has_topic(messages[0].topic):
             failure = Failure(ErrorCode.TOPIC_NOT_FOUND, f"topic {messages[0].topic} is no more: the message was dropped")
-            self._host.put((), (self._end(at, "rolled back"),), lambda result: answer(failure))
+            self._writer.put((), (self._end(at, "rolled back"),), lambda result: answer(failure))
             return
-        self._host.put(messages, (self._end(at, wanted),), answer)
+        self._writer.put(messages, (self._end(at, wanted),), answer)
 
     def topic(self, group: str, message_id: str, offset: int) -> str:
         """Transactions.topic."""
@@ -222,7 +210,7 @@ class OpenTransactions:
         if row is None:
             return ""
         try:
-            (data,) = self._host.records([row])
+            (data,) = self._reader.fetch([row])
         except (OSError, StoreError):
             return ""
         return half.destination_of(Record(data))[0]
@@ -233,7 +221,7 @@ class OpenTransactions:
 
     def _row(self, offset: int) -> Row | None:
         """The index row of a half message; None when it is not readable."""
-        queue = self._host.half_queue()
+        queue = self._writer.half_queue()
         self._index.refresh(queue)
         rows = self._index.rows(queue, offset, 1) if queue.first <= offset < queue.visible else []
         return rows[0] if rows else None
@@ -250,7 +238,7 @@ class OpenTransactions:
 
     def _fire(self) -> None:
         self._timer = None
-        if self._host.refusal() is None:
+        if self._writer.refusal() is None:
             self._check_due(self._clock.wall_ms())
         self._arm()
 
@@ -272,7 +260,7 @@ class OpenTransactions:
         """Check the transactions that are due; give up those that have had `count_max` checks."""
         try:
             due = self._due(now_ms)
-            records = self._host.records([row for _, row in due])
+            records = self._reader.fetch([row for _, row in due])
         except (OSError, StoreError):
             return
         messages: list[Message] = []
@@ -294,7 +282,7 @@ class OpenTransactions:
                     self._ask(offset, data)
 
         if changes:
-            self._host.put(messages, changes, written)
+            self._writer.put(messages, changes, written)
 
     def _ask(self, offset: int, data: bytes) -> None:
         opened = self._open.get(offset)
@@ -309,7 +297,7 @@ class OpenTransactions:
         offsets = [self._by_name[name] for name in names if name in self._by_name]
         rows = [(offset, row) for offset in offsets if (row := self._row(offset)) is not None]
         try:
-            records = self._host.records([row for _, row in rows])
+            records = self._reader.fetch([row for _, row in rows])
         except (OSError, StoreError):
             return
         next_ms = self._clock.wall_ms() + self.check_policy.interval_ms
@@ -337,9 +325,9 @@ class OpenTransactions:
             old.append(offset)
             rows.append(row)
             size += row[1]
-        messages = [half.copied(data) for data in self._host.records(rows)]
+        messages = [half.copied(data) for data in self._reader.fetch(rows)]
         changes: list[StateChange] = []
-        next_offset = self._host.half_queue().next
+        next_offset = self._writer.half_queue().next
         for offset in old:
             opened = self._open[offset]
             changes.append(self._remove(offset))

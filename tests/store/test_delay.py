@@ -73,7 +73,7 @@ def test_timers_of_later_buckets_are_not_in_memory_and_delivered_buckets_are_dro
     for day in range(1, 366):
         driver.store.log.append([timer(b"%d" % day, now + day * DAY_MS)], None)
     driver.clock.run_for(100)
-    wheel = driver.store._core.wheel
+    wheel = driver.store.parts.wheel
     assert wheel.pending() == 365
     assert not wheel._heap
     driver = driver.restarted()

@@ -17,7 +17,7 @@ __all__ = ["driver"]
 
 
 def tables(driver: Driver) -> LeaseTables:
-    return driver.store._core.ledger.tables
+    return driver.store.parts.ledger.tables
 
 
 def consume(driver: Driver, name: str) -> list[str]:
@@ -99,7 +99,7 @@ def test_positions_survive_the_deletion_of_their_segments() -> None:
     driver.clock.run_for(30_000)
     send(driver, "other", "x")
     driver.clock.run_for(30_000)
-    core = driver.store._core
+    core = driver.store.parts
     assert core.retention.deleted > 3
     assert [position(driver, name) for name, end in ends.items() if end] == [end for end in ends.values() if end]
     found = driver.killed()
@@ -129,6 +129,6 @@ def test_an_idle_table_costs_at_most_300_bytes() -> None:
             consume(driver, name)
     found = tables(driver)
     assert not found.live
-    assert len(driver.store._core.ledger.anchors) == 0
+    assert len(driver.store.parts.ledger.turn.anchors) == 0
     keys = sum(sys.getsizeof(key) + sys.getsizeof(number) for key, number in found._idle.items())
     assert (keys + sys.getsizeof(found._idle)) / count <= 300

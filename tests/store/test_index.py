@@ -74,7 +74,7 @@ def test_an_idle_queue_costs_less_than_a_kilobyte() -> None:
     before = tracemalloc.get_traced_memory()[0]
     for first in range(0, count, 500):
         driver.append([Message("t", b"x", queue_id=queue_id) for queue_id in range(first, first + 500)])
-    list(driver.store._core.index.spill())
+    list(driver.store.parts.index.spill())
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     on_disk = sum(len(content.data) for content in driver.disk.files.values())

@@ -356,13 +356,13 @@ def test_a_query_that_reads_only_hash_collisions_ends(monkeypatch: pytest.Monkey
     places = [Record(record).physical_offset for record in driver.read("t", limit=2_000).records]
     hashed = row.hash_of("unknown", row.seed_of("t"))
     strangers = array("Q", [hashed << 32 | place for place in places])
-    driver.store._core.keys._chunks.append(RowChunk(strangers, 0, places[-1] + 1, 0, FOREVER))
+    driver.store.parts.keys._chunks.append(RowChunk(strangers, 0, places[-1] + 1, 0, FOREVER))
     reads: list[int] = []
     at = Reading.at
 
-    def counted(self: Reading, position: int, end: int) -> bytes | Failure:
+    def counted(self: Reading, position: int) -> bytes | Failure:
         reads.append(position)
-        return at(self, position, end)
+        return at(self, position)
 
     monkeypatch.setattr(Reading, "at", counted)
     assert find(driver, "t", "unknown") == []

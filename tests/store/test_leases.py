@@ -245,7 +245,7 @@ def test_leasing_and_settling_many_times_leaves_only_the_floor() -> None:
     for _ in range(50):
         driver.send("t", *[b"x"] * 32)
         driver.settle("g", "t", *driver.lease("g", "t", invisible_ms=3_600_000).messages)
-    table = driver.store._core.ledger.tables["g", "t", 0]
+    table = driver.store.parts.ledger.tables["g", "t", 0]
     assert (table.floor, table.head) == (1_600, 1_600)
     assert not table.leases
     assert not table.end_heap

@@ -77,7 +77,7 @@ class Run:
     def floor_holds(self) -> None:
         """Check that no floor stays behind for longer than the bound and a lease while members receive."""
         for queue_id in range(2):
-            table = self.driver.store._core.ledger.tables.get(("g", "t", queue_id))
+            table = self.driver.store.parts.ledger.tables.get(("g", "t", queue_id))
             for lease in table.leases.values() if table is not None else ():
                 assert self.driver.clock.wall_ms() - lease.first_ms <= FLOOR_HELD_MS_MAX + 120_000
 

@@ -176,7 +176,7 @@ def test_a_restart_does_not_change_the_age_of_segments_it_has_not_read() -> None
     driver.topic("t")
     for _ in range(6):
         driver.send("t", *[b"x" * 500] * 20)
-    driver.store._core.checkpointer.begin(True)
+    driver.store.parts.checkpointer.begin(True)
     driver.clock.run_for(20_000)
     driver = driver.restarted()
     driver.clock.run_for(30_000)

@@ -29,7 +29,7 @@ class Count:
     def __init__(self, driver: Driver) -> None:
         self.rows_read = 0
         self._driver = driver
-        trimming = driver.store._core.retention._trimming
+        trimming = driver.store.parts.retention._trimming
         self._index = trimming._index
         trimming._index = cast(QueueIndex, self)
 
@@ -161,17 +161,17 @@ def test_topics_without_a_retention_of_their_own_are_not_visited() -> None:
     for number in range(50):
         driver.topic(f"t{number}")
         fill(driver, f"t{number}", 10)
-    own = driver.store._core.index.own_retention
+    own = driver.store.parts.index.own_retention
     assert own == {}
     driver.topic("t3", retention_bytes=100)
     driver.topic("t4", retention_ms=1_000)
     assert sorted(own) == ["t3", "t4"]
     assert count.during() < 100
-    assert sorted(driver.killed().store._core.index.own_retention) == ["t3", "t4"]
+    assert sorted(driver.killed().store.parts.index.own_retention) == ["t3", "t4"]
     driver.topic("t4")
     driver.call(driver.store.metadata.delete_topic, "t3")
     assert own == {}
-    assert driver.killed().store._core.index.own_retention == {}
+    assert driver.killed().store.parts.index.own_retention == {}
 
 
 def test_a_topic_that_is_deleted_while_it_is_counted() -> None:
@@ -179,7 +179,7 @@ def test_a_topic_that_is_deleted_while_it_is_counted() -> None:
     driver.topic("t", retention_bytes=1 << 30)
     fill(driver, "t", 30_000)
     after = driver.killed()
-    core = after.store._core
+    core = after.store.parts
     steps = core.retention._trimming.steps(after.clock.wall_ms())
     for _ in range(3):
         next(steps)
@@ -275,16 +275,16 @@ def test_lite_queues_lose_what_their_topic_has_lost_without_being_read() -> None
 def test_topics_with_a_retention_of_their_own_are_listed() -> None:
     driver = Driver(LOOK)
     driver.topic("t", retention_bytes=5)
-    entry = driver.store._core.index.own_retention["t"]
+    entry = driver.store.parts.index.own_retention["t"]
     assert isinstance(entry.topic, Topic)
-    assert entry is driver.store._core.index.topics["t"]
+    assert entry is driver.store.parts.index.topics["t"]
 
 
 def test_many_tails_are_written_out_over_many_turns() -> None:
     driver = Driver(StoreConfig(tail_rows_max=1_000, checkpoint_ms=1 << 40, checkpoint_bytes=1 << 40))
     driver.topic("t", write_queues=2_000, read_queues=2_000)
     sure(driver.append([Message("t", b"x", b"", queue_id=queue) for queue in range(2_000)]))
-    index = driver.store._core.index
+    index = driver.store.parts.index
     steps = index.spill()
     cost = next(steps)
     assert cost <= COST_MAX
@@ -307,11 +307,11 @@ def test_index_files_are_deleted_without_being_read() -> None:
             sure(driver.append([Message("t", b"x" * 400, b"", queue_id=queue) for queue in range(8)] * 2))
             driver.clock.run_for(10_000)
         files = [name for name in driver.disk.files if name.startswith("index/")]
-        first = driver.store._core.segments.first
+        first = driver.store.parts.segments.first
         assert first > 0
         assert len(files) < 30, restart
-        index = driver.store._core.index
+        index = driver.store.parts.index
         assert all(reach >= 0 for reach in index._file_last_records.values())
         assert index._file_last_records[min(index._file_last_records)] >= first or len(index._files.all) == 1
         driver = driver.killed()
-        assert driver.store._core.index._file_last_records
+        assert driver.store.parts.index._file_last_records

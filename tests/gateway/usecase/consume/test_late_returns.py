@@ -152,7 +152,7 @@ def test_a_report_that_went_back_for_one_sets_nobody_back_after_a_start(group: B
     """Messages that receivers have acknowledged stay settled, also when no receiver is left."""
     acknowledge(group, receive(group))
     assert position(group) == 10
-    table = group.store._core.ledger.tables.get(("g", "t", 0))
+    table = group.store.parts.ledger.tables.get(("g", "t", 0))
     assert table is not None
     table.shared = False  # as it is after a start, when nothing is out
     puller = Puller(group, retries=False)

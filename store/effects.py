@@ -1,0 +1,116 @@
+"""What happens when a batch has reached its level: messages become readable, state changes take effect, callers are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from domain.store_ports import StateChange
+from store.append import Appender
+from store.compaction import Compaction
+from store.delay import parking
+from store.delay.wheel import Wheel
+from store.lease.ledger import LeaseLedger
+from store.listeners import StoreListeners
+from store.log.commit import GroupCommit
+from store.log.open_batch import Effects
+from store.log.segment import Segments
+from store.queue.block import ROWS_MAX
+from store.queue.index import QueueIndex
+from store.queue.row import ROW_BYTES
+from store.state.metadata import Catalogue
+from store.state.view import DROPPED, GROUP, LEASE, TOPIC, StateView
+
+_TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
+
+
+@final
+class StateEffects:
+    """State changes take effect: in the state view, in metadata and index, and, while the store opens, in the ledger."""
+
+    __slots__ = ("_index", "_ledger", "_metadata", "_state")
+
+    def __init__(self, state: StateView, metadata: Catalogue, index: QueueIndex, ledger: LeaseLedger) -> None:
+        self._state = state
+        self._metadata = metadata
+        self._index = index
+        self._ledger = ledger
+
+    def written(self, changes: Sequence[StateChange], base: int) -> None:
+        """Changes of a batch in the segment at `base`. Those of leases have taken effect before they were written."""
+        for item in changes:
+            if item.space != LEASE:
+                self._apply(item, base)
+
+    def recovered(self, item: StateChange, base: int) -> None:
+        """A change that recovery has read."""
+        if item.space == LEASE:
+            self._ledger.apply(item, base)
+            return
+        self._apply(item, base)
+        if item.space == DROPPED and item.value is not None:
+            topic = item.key.decode()
+            self._index.drop_topic(topic, int(item.value.split(b" ")[0]))
+            self._index.configure(topic, self._metadata.topic(topic))
+
+    def _apply(self, item: StateChange, base: int) -> None:
+        self._state.apply(item, base)
+        if item.space == TOPIC:
+            topic = self._metadata.apply(item)
+            self._index.configure(item.key.decode(), topic)
+        elif item.space == GROUP:
+            self._metadata.apply(item)
+
+
+@final
+class BatchEffects:
+    """The effects of a batch of group commit."""
+
+    __slots__ = ("_appender", "_commit", "_compaction", "_index", "_listeners", "_segments", "_state", "_wheel")
+
+    def __init__(
+        self,
+        segments: Segments,
+        commit: GroupCommit,
+        index: QueueIndex,
+        appender: Appender,
+        compaction: Compaction,
+        state: StateEffects,
+        wheel: Wheel,
+        listeners: StoreListeners,
+    ) -> None:
+        self._segments = segments
+        self._commit = commit
+        self._index = index
+        self._appender = appender
+        self._compaction = compaction
+        self._state = state
+        self._wheel = wheel
+        self._listeners = listeners
+
+    def reached(self, effects: Effects) -> None:
+        """A batch has reached its level. The order: queues, state, timers, callers, listeners."""
+        arrivals = effects.arrivals
+        segment = self._segments.at(effects.position)
+        base = self._segments.active.base if segment is None else segment.base
+        for queue, records in arrivals.items():
+            queue.visible += len(records)
+            self._compaction.queues.touch(queue, base)
+            if queue.tail is not None and len(queue.tail) >= _TAIL_BYTES and self._commit.broken is None:
+                try:
+                    self._index.write_out(queue)
+                except OSError as error:
+                    self._commit.stop("a write of the index", error)
+        for pending in effects.pending:
+            if pending.changes:
+                self._state.written(pending.changes, base)
+                self._appender.applied(pending)
+        for queue, records in arrivals.items():
+            if parking.is_parking_topic(queue.entry.name):
+                self._wheel.arrived(queue, records)
+        for pending in effects.pending:
+            done, pending.done = pending.done, None
+            if done is not None:
+                done(pending.placed)
+        for queue, records in arrivals.items():
+            self._listeners.arrived(queue, records)

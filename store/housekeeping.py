@@ -1,0 +1,88 @@
+"""The running of an open store: what is due every second, the clean end, and the closing of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+from domain.ports import Clock, Disk, Timer
+from store.held import HeldCalls
+from store.parts import StoreParts
+from store.recovery import ABORT
+from store.turns import Turns
+
+_SECOND_NS: Final = 1_000_000_000
+
+
+@final
+class Housekeeping:
+    """Starts the parts, looks after them every second, and stops them."""
+
+    def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock) -> None:
+        self._parts = parts
+        self._held = held
+        self._disk = disk
+        self._clock = clock
+        self._spills = Turns(clock)
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        """The log is recovered: the parts run on. Held calls run when what was recovered is durable."""
+        parts = self._parts
+        self._disk.replace(ABORT, b"running\n")
+        parts.ledger.recovered()
+        parts.wheel.start()
+        parts.open_transactions.start()
+        if parts.commit.synced < parts.commit.written:
+            parts.commit.when_synced(self._held.release)
+        else:
+            self._held.release()
+        self._tick()
+
+    def _tick(self) -> None:
+        if self._closed:
+            return
+        parts = self._parts
+        commit = parts.commit
+        if self._held.holding and commit.broken is not None:
+            self._held.release()
+        parts.admission.check_space()
+        if not self._spills.busy and commit.broken is None:
+            self._spills.run(parts.index.spill(), lambda: None, partial(commit.stop, "a write of the index"))
+        parts.checkpointer.check()
+        parts.retention.check()
+        parts.keys.drop_before(parts.segments.first)
+        self._timer = self._clock.call_at(self._clock.monotonic_ns() + _SECOND_NS, self._tick)
+
+    def drain(self, done: Callable[[], None]) -> None:
+        """Refuse new writes, make the earlier ones durable and write a checkpoint; then call `done`."""
+        self._parts.admission.close("the store is being closed")
+        if self._parts.commit.broken is not None:
+            done()
+            return
+
+        def checkpointed() -> None:
+            self._disk.remove(ABORT)
+            done()
+
+        self._parts.checkpointer.begin(False, checkpointed)
+
+    def close(self) -> None:
+        """Stop the parts and close the files. Without `drain` before, the next start reads the log from the last checkpoint."""
+        if self._closed:
+            return
+        self._closed = True
+        parts = self._parts
+        parts.admission.close("the store is closed")
+        if self._timer is not None:
+            self._timer.cancel()
+        self._spills.stop()
+        parts.retention.stop()
+        parts.ledger.stop()
+        parts.wheel.stop()
+        parts.open_transactions.stop()
+        parts.commit.close()
+        parts.index.close()
+        parts.keys.close()

@@ -1,0 +1,180 @@
+"""Leasing, settling and extending: the port `Leases` over the lease tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Clock
+from domain.priority import by_priority, lowest_first
+from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
+from domain.store_ports import LeaseResult
+from domain.store_request import LeaseRequest
+from store.held import HeldCalls
+from store.lease.call import LeaseCall, RecordSource, steps
+from store.lease.ledger import LeaseLedger
+from store.lease.order import OrderedCall
+from store.lease.release import LeaseRelease
+from store.queue.index import QueueIndex
+from store.queue.queue import Queue
+
+
+@final
+class StoredLeases:
+    """`domain.store_ports.Leases`."""
+
+    def __init__(
+        self,
+        ledger: LeaseLedger,
+        release: LeaseRelease,
+        index: QueueIndex,
+        source: RecordSource,
+        held: HeldCalls,
+        clock: Clock,
+        broker: str,
+    ) -> None:
+        """`broker`: the name that receipts carry."""
+        self._ledger = ledger
+        self._release = release
+        self._index = index
+        self._source = source
+        self._held = held
+        self._clock = clock
+        self._broker = broker
+
+    def lease(self, request: LeaseRequest, done: Callable[[LeaseResult | Failure], None]) -> None:
+        """Leases.lease."""
+        if self._held.holding:
+            self._held.add(self.lease, request, done)
+            return
+        ledger = self._ledger
+        failure = ledger.broken()
+        if failure is not None:
+            done(failure)
+            return
+        now = self._clock.wall_ms()
+        if request.ordered:
+            call: LeaseCall = OrderedCall(self._index, self._source, self._broker, now, request)
+        else:
+            call = LeaseCall(self._index, self._source, self._broker, now, request)
+        wrote = False
+        group, queue_id, from_first = request.group, request.queue_id, request.from_first
+        queues = self._queues_to_lease_from(group, request.topic, queue_id)
+        if by_priority(queue_id):
+            for queue in queues:
+                call.prepare(ledger.table(group, queue, from_first), queue)
+        for step in steps(queue_id):
+            for queue in queues:
+                table = ledger.table(group, queue, from_first)
+                table.last_receive_ms = now
+                if not table.shared:
+                    ledger.share(table, queue, now)
+                if call.lease_step(step, table, queue):
+                    wrote = True
+                    ledger.changed(table)
+        result = LeaseResult(call.messages, call.pop_ms, max(call.remaining, 0), call.unfinished)
+        if wrote:
+            ledger.turn.when_written(done, result)
+        else:
+            done(result)
+
+    def _queues_to_lease_from(self, group: str, topic: str, queue_id: int) -> list[Queue]:
+        entry = self._index.topics.get(topic)
+        if entry is None:
+            return []
+        if queue_id >= 0:
+            queue = entry.queues.get(queue_id)
+            return [] if queue is None else [queue]
+        ids = sorted(entry.queues)
+        if not ids:
+            return []
+        if by_priority(queue_id):
+            return [entry.queues[queue] for queue in (ids if lowest_first(queue_id) else reversed(ids))]
+        at = self._ledger.next_round(group, topic) % len(ids)
+        return [entry.queues[queue] for queue in ids[at:] + ids[:at]]
+
+    def settle(
+        self, group: str, topic: str, receipts: Sequence[Receipt], done: Callable[[list[Failure | None] | Failure], None]
+    ) -> None:
+        """Leases.settle."""
+        failure = self._ledger.broken()
+        if failure is not None:
+            done(failure)
+            return
+        outcomes: list[Failure | None] = []
+        unblocked = False
+        for receipt in receipts:
+            table = self._ledger.tables.get((group, topic, receipt.queue_id))
+            if table is None or receipt.queue_offset >= table.head:
+                queue = None if table is None else self._index.queue(topic, receipt.queue_id)
+                outcomes.append(_unleased(group, topic, receipt, queue))
+                continue
+            outcomes.append(table.settle(receipt.queue_offset, receipt.pop_ms))
+            self._ledger.turn.mark_changed(table)
+            unblocked = unblocked or receipt.revive_queue == ORDERED_REVIVE_QUEUE
+        self._ledger.turn.when_durable(topic, done, outcomes)
+        if unblocked:
+            self._ledger.freed(group, topic)
+
+    def extend(
+        self,
+        group: str,
+        topic: str,
+        receipts: Sequence[Receipt],
+        invisible_ms: int,
+        done: Callable[[list[Receipt | Failure] | Failure], None],
+    ) -> None:
+        """Leases.extend. A receipt of an ordered lease keeps its pop time (ConsumerOrderInfoManager)."""
+        failure = self._ledger.broken()
+        if failure is not None:
+            done(failure)
+            return
+        now = self._clock.wall_ms()
+        outcomes: list[Receipt | Failure] = []
+        for receipt in receipts:
+            offset = receipt.queue_offset
+            table = self._ledger.tables.get((group, topic, receipt.queue_id))
+            if table is None:
+                text = f"group {group} has no lease on offset {offset} of {topic} queue {receipt.queue_id}"
+                outcomes.append(Failure(ErrorCode.RECEIPT_INVALID, text))
+                continue
+            ordered = receipt.revive_queue == ORDERED_REVIVE_QUEUE
+            pop_ms = receipt.pop_ms if ordered else table.next_pop_ms(now)
+            moved = table.extend(offset, receipt.pop_ms, pop_ms, now + invisible_ms)
+            if moved is not None:
+                outcomes.append(moved)
+                continue
+            self._ledger.changed(table)
+            outcomes.append(
+                Receipt(
+                    offset,
+                    pop_ms,
+                    now + invisible_ms - pop_ms,
+                    receipt.revive_queue,
+                    receipt.retry,
+                    self._broker,
+                    receipt.queue_id,
+                    offset,
+                    receipt.physical_offset,
+                )
+            )
+        self._ledger.turn.when_durable(topic, done, outcomes)
+
+    def withdraw(self, group: str, topic: str, receipts: Sequence[Receipt], wake: bool = False) -> None:
+        """Leases.withdraw."""
+        self._release.withdraw(group, topic, receipts, wake)
+
+    def lapse(self) -> None:
+        """Leases.lapse."""
+        if self._held.holding:
+            self._held.add(self.lapse)
+            return
+        self._release.lapse()
+
+
+def _unleased(group: str, topic: str, receipt: Receipt, queue: Queue | None) -> Failure:
+    """The failure of a receipt at or above the head: RECEIPT_EXPIRED when its message exists, since the group was reset."""
+    past = queue is not None and receipt.queue_offset < queue.visible
+    text = f"group {group} has no lease on offset {receipt.queue_offset} of {topic} queue {receipt.queue_id}"
+    return Failure(ErrorCode.RECEIPT_EXPIRED if past else ErrorCode.RECEIPT_INVALID, text)

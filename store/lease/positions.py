@@ -1,0 +1,69 @@
+"""Positions: the port `GroupPositions` over the lease tables, whose floors they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain.errors import ErrorCode, Failure
+from domain.message import Placed
+from store.lease.ledger import LeaseLedger
+from store.lease.table import LeaseTable
+from store.lease.turn import JournalWriter
+
+
+@final
+class StoredPositions:
+    """`domain.store_ports.GroupPositions`."""
+
+    def __init__(self, ledger: LeaseLedger, writer: JournalWriter) -> None:
+        self._ledger = ledger
+        self._writer = writer
+
+    def offset(self, group: str, topic: str, queue_id: int, done: Callable[[int | Failure], None]) -> None:
+        """GroupPositions.offset."""
+        floor = self._ledger.tables.floor((group, topic, queue_id))
+        if floor < 0:
+            done(Failure(ErrorCode.OFFSET_NOT_FOUND, f"group {group} has no position on {topic} queue {queue_id}"))
+        else:
+            done(floor)
+
+    def commit(
+        self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None] | None
+    ) -> None:
+        """GroupPositions.commit."""
+        failure = self._ledger.broken()
+        if failure is not None:
+            if done is not None:
+                done(failure)
+            return
+        topic = ""
+        for topic, queue_id, offset in offsets:
+            key = (group, topic, queue_id)
+            table = self._ledger.tables.get(key)
+            if table is None:
+                table = self._ledger.tables[key] = LeaseTable(group, topic, queue_id, max(offset, 0))
+            else:
+                table.commit(max(offset, 0))
+            self._ledger.turn.mark_changed(table)
+        if done is not None:
+            self._ledger.turn.when_durable(topic, done, None)
+
+    def reset(self, group: str, offsets: Sequence[tuple[str, int, int]], done: Callable[[None | Failure], None]) -> None:
+        """GroupPositions.reset."""
+        for topic, queue_id, offset in offsets:
+            key = (group, topic, queue_id)
+            self._ledger.pull_progress.drop(key)
+            table = self._ledger.tables.get(key)
+            if table is not None and self._ledger.broken() is None:
+                table.reset(max(offset, 0))
+        self.commit(group, offsets, done)
+
+    def drop_group(self, group: str, done: Callable[[None | Failure], None]) -> None:
+        """GroupPositions.drop_group."""
+        changes = self._ledger.drop([key for key in self._ledger.tables.places() if key[0] == group])
+
+        def answer(result: list[Placed] | Failure) -> None:
+            done(result if isinstance(result, Failure) else None)
+
+        self._writer.journal(changes, None, answer)

@@ -1,0 +1,50 @@
+"""Who is told of messages that have become readable, and of messages that can be leased again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from domain import lite
+from domain.address import HALF_TOPIC
+from domain.lite import LiteListener
+from domain.store_ports import StoreListener
+from store.delay import parking
+from store.queue.queue import Queue
+
+
+@final
+class StoreListeners:
+    """The listeners of all queues.
+
+    all     listeners of the queues of topics
+    lite    listeners of the queues of lite topics
+    """
+
+    __slots__ = ("all", "lite")
+
+    def __init__(self) -> None:
+        self.all: list[StoreListener] = []
+        self.lite: list[LiteListener] = []
+
+    def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
+        """Records have become readable. Parked messages and half messages are told to no listener."""
+        name = queue.entry.name
+        if parking.is_parking_topic(name) or name == HALF_TOPIC:
+            return
+        if queue.lite:
+            for each in self.lite:
+                each.lite_arrived(name, queue.lite)
+            return
+        for listener in self.all:
+            listener.arrived(name, queue.id, records)
+
+    def freed(self, group: str, topic: str) -> None:
+        """Messages of `topic` can be leased again by `group`."""
+        if topic.startswith(lite.PREFIX):
+            parent, name = lite.split(topic)
+            for each in self.lite:
+                each.lite_freed(group, parent, name)
+            return
+        for listener in self.all:
+            listener.freed(group, topic)

@@ -1,0 +1,143 @@
+"""Appending and reading messages: the port `MessageLog` over one log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from domain import limits
+from domain.errors import ErrorCode, Failure
+from domain.message import SYS_PREPARED, Message
+from domain.ports import Clock
+from domain.store_ports import ReadResult, StateChange, StoreListener
+from domain.store_request import KeyQuery, ReadRequest
+from store.delay import parking
+from store.delay.wheel import Wheel
+from store.held import HeldCalls
+from store.hot import HotLog
+from store.keys.search import KeySearch
+from store.listeners import StoreListeners
+from store.log.open_batch import Done
+from store.queue.index import QueueIndex
+from store.reading import Reading
+from store.transaction import half
+from store.transaction.open_transactions import OpenTransactions
+from store.writer import StoreWriter
+
+
+@final
+class Outbox:
+    """Messages as they are to be stored: those with a delay and half messages go to topics that no client reads."""
+
+    __slots__ = ("_clock", "_transactions", "_wheel")
+
+    def __init__(self, wheel: Wheel, transactions: OpenTransactions, clock: Clock) -> None:
+        self._wheel = wheel
+        self._transactions = transactions
+        self._clock = clock
+
+    def parked(self, messages: Sequence[Message]) -> tuple[list[Message], list[StateChange]] | Failure:
+        """Messages as they are to be stored, and the state changes that open their transactions."""
+        out: list[Message] = []
+        halves: list[Message] = []
+        now = self._clock.wall_ms()
+        for message in messages:
+            if message.sys_flag & SYS_PREPARED:
+                out.append(half.prepared(message))
+                halves.append(out[-1])
+            elif parking.may_be_parked(message.properties) and not parking.is_parking_topic(message.topic):
+                parked = parking.park(message, now, self._wheel.due_min_ms())
+                if isinstance(parked, Failure):
+                    return parked
+                out.append(parked)
+            else:
+                out.append(message)
+            if len(out[-1].properties) > limits.PROPERTIES_BYTES_MAX:
+                return Failure(ErrorCode.PROPERTIES_TOO_LARGE, "no room for what a delayed or prepared message has to carry")
+        changes = self._transactions.begin(halves) if halves else []
+        return changes if isinstance(changes, Failure) else (out, changes)
+
+
+@final
+class StoredLog:
+    """`domain.store_ports.MessageLog`."""
+
+    def __init__(
+        self,
+        writer: StoreWriter,
+        outbox: Outbox,
+        reading: Reading,
+        key_search: KeySearch,
+        index: QueueIndex,
+        hot: HotLog,
+        listeners: StoreListeners,
+        held: HeldCalls,
+    ) -> None:
+        self._writer = writer
+        self._outbox = outbox
+        self._reading = reading
+        self._key_search = key_search
+        self._index = index
+        self._hot = hot
+        self._listeners = listeners
+        self._held = held
+
+    def listen(self, listener: StoreListener) -> None:
+        """MessageLog.listen."""
+        self._listeners.all.append(listener)
+
+    def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
+        """MessageLog.append. For a delayed or half message, `Placed` says where it is kept out of sight."""
+        failure = self._writer.refusal()
+        if failure is None:
+            for message in messages:
+                if message.sys_flag & SYS_PREPARED or parking.may_be_parked(message.properties):
+                    parked = self._outbox.parked(messages)
+                    if isinstance(parked, Failure):
+                        failure = parked
+                    else:
+                        messages, halves = parked
+                        changes = [*changes, *halves]
+                    break
+        if failure is None:
+            self._writer.put(messages, changes, done)
+        elif done is not None:
+            done(failure)
+
+    def read(self, request: ReadRequest, done: Callable[[ReadResult | Failure], None]) -> None:
+        """MessageLog.read."""
+        if self._held.holding:
+            self._held.add(self.read, request, done)
+            return
+        done(self._reading.read(request))
+
+    def record_at(self, physical_offset: int, done: Callable[[bytes | Failure], None]) -> None:
+        """MessageLog.record_at."""
+        if self._held.holding:
+            self._held.add(self.record_at, physical_offset, done)
+            return
+        done(self._reading.at(physical_offset))
+
+    def find(self, query: KeyQuery, done: Callable[[list[bytes] | Failure], None]) -> None:
+        """MessageLog.find."""
+        if self._held.holding:
+            self._held.add(self.find, query, done)
+            return
+        done(self._key_search.find(query))
+
+    def bounds(self, topic: str, queue_id: int, done: Callable[[tuple[int, int] | Failure], None]) -> None:
+        """MessageLog.bounds."""
+        queue = self._index.queue(topic, queue_id)
+        done((0, 0) if queue is None else (queue.first, queue.visible))
+
+    def is_hot(self, topic: str, queue_id: int, done: Callable[[bool | Failure], None]) -> None:
+        """MessageLog.is_hot."""
+        if self._held.holding:
+            self._held.add(self.is_hot, topic, queue_id, done)
+            return
+        queue = self._index.queue(topic, queue_id)
+        done(queue is None or queue.next == 0 or self._hot.contains(queue))
+
+    def search(self, topic: str, queue_id: int, timestamp_ms: int, upper: bool, done: Callable[[int | Failure], None]) -> None:
+        """MessageLog.search."""
+        done(self._reading.search(topic, queue_id, timestamp_ms, upper))

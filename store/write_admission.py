@@ -1,0 +1,54 @@
+"""Whether the store takes writes now."""
+
+from __future__ import annotations
+
+from typing import final
+
+from domain.errors import ErrorCode, Failure
+from domain.ports import Disk
+from store.config import StoreConfig
+from store.log.commit import GroupCommit
+
+
+@final
+class WriteAdmission:
+    """Refuses writes while the log is broken, the store closes, too many bytes wait or the volume is full.
+
+    free_ratio   free share of the volume, 0 to 1, when `check_space` was last called
+    _full        why nothing is taken while the volume is full, None while there is room
+    _closing     why nothing is taken since `close`, None before
+    """
+
+    __slots__ = ("_closing", "_commit", "_config", "_disk", "_full", "free_ratio")
+
+    def __init__(self, commit: GroupCommit, config: StoreConfig, disk: Disk) -> None:
+        self._commit = commit
+        self._config = config
+        self._disk = disk
+        self.free_ratio = 1.0
+        self._full: Failure | None = None
+        self._closing: Failure | None = None
+
+    def refusal(self) -> Failure | None:
+        """Why nothing is taken now: STORE_UNAVAILABLE, DRAINING or OVERLOADED; None when writes are taken."""
+        commit = self._commit
+        if commit.broken is not None:
+            return commit.broken
+        if self._closing is not None:
+            return self._closing
+        if commit.waiting_bytes() > self._config.pending_bytes_max:
+            return Failure(ErrorCode.OVERLOADED, f"{commit.waiting_bytes()} bytes wait to be written")
+        return self._full
+
+    def check_space(self) -> None:
+        """Read how much of the volume is free."""
+        free, least = self._disk.free_ratio(), self._config.free_ratio_min
+        self.free_ratio = free
+        self._full = None
+        if free < least:
+            text = f"only {free:.1%} of the volume is free, {least:.0%} are needed to take messages"
+            self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
+
+    def close(self, text: str) -> None:
+        """Take nothing any more."""
+        self._closing = Failure(ErrorCode.DRAINING, text)

@@ -1,0 +1,72 @@
+"""The ways into the log for the parts of the store: each asks for what it needs, `Appender` places it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from domain.address import HALF_TOPIC
+from domain.errors import Failure
+from domain.message import Message
+from domain.store_ports import StateChange
+from domain.topic import Durability
+from store.append import Appender
+from store.log.commit import GroupCommit
+from store.log.open_batch import Done
+from store.queue.queue import Queue
+from store.write_admission import WriteAdmission
+
+
+@final
+class StoreWriter:
+    """Appends messages and state changes at the level that each kind of write has."""
+
+    __slots__ = ("_admission", "_appender", "_commit", "_flushed_default")
+
+    def __init__(self, appender: Appender, admission: WriteAdmission, commit: GroupCommit, durability: Durability) -> None:
+        """`durability`: the store's default level."""
+        self._appender = appender
+        self._admission = admission
+        self._commit = commit
+        self._flushed_default = durability is Durability.FLUSHED
+
+    def refusal(self) -> Failure | None:
+        """Why nothing can be appended now; None when it can."""
+        return self._admission.refusal()
+
+    def append_changes(self, changes: Sequence[StateChange], done: Done | None) -> None:
+        """Append state changes at the store's default level; refused when the store takes nothing."""
+        failure = self._admission.refusal()
+        if failure is None:
+            self._appender.add((), changes, done, self._flushed_default)
+        elif done is not None:
+            done(failure)
+
+    def put(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done | None) -> None:
+        """Append in one commit without asking for a refusal. Changes alone take the store's default level."""
+        self._appender.add(messages, changes, done, not messages and self._flushed_default)
+
+    def deliver(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
+        """Append due messages and the progress of their delivery in one commit; refused when the store takes nothing."""
+        failure = self._admission.refusal()
+        if failure is None:
+            self._appender.add(messages, changes, done, False)
+        else:
+            done(failure)
+
+    def journal(self, changes: Sequence[StateChange], page: Done | None, flushed: Done | None) -> None:
+        """Append changes that hold in memory already. `page` is told of the write, `flushed` of its sync."""
+        if changes:
+            self._appender.journal(changes)
+        if page is not None:
+            self._appender.add((), (), page, False)
+        if flushed is not None:
+            self._appender.add((), (), flushed, True)
+
+    def schedule_journal(self) -> None:
+        """End this turn of the loop with a write: the journal of the lease tables goes before it."""
+        self._commit.wake()
+
+    def half_queue(self) -> Queue:
+        """The queue of half messages; created when it does not exist."""
+        return self._appender.queue(HALF_TOPIC, 0)
