@@ -1,4 +1,4 @@
-"""Counters of one protocol. Plain integers that the pump adds to; nothing here costs more than an addition."""
+"""Counters of each protocol: plain integers that the pumps add to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.refusal import ReasonWords, is_refusal
 
 @final
 class ProtocolCounters:
-    """What one protocol has done since the start.
+    """Counts of one protocol since the start.
 
     Counts are of messages, payload-carrying bytes on the socket, connections, and refusals by word: the codes of `Refused`, the
     words of `Disconnected` that are no ordinary end, and the runtime's own. `words` knows which reason a word means.
@@ -48,12 +48,12 @@ class ProtocolCounters:
         self.dropped: Mapping[str, int] = {}
 
     def opened(self) -> None:
-        """Count one connection that is there from now on."""
+        """Count one new connection."""
         self.connections_open += 1
         self.connections_opened += 1
 
     def answered(self, event: Event) -> None:
-        """Count what one event hands to a client, or refuses."""
+        """Count the messages or the refusal of one event."""
         if isinstance(event, Deliveries):
             self.messages_out += len(event.items)
         elif isinstance(event, Pulled | WatchedMessages):
@@ -98,7 +98,7 @@ class ProtocolCounters:
 
 @final
 class CounterRegistry:
-    """The figures of all protocols of a node, made on first use."""
+    """The counters of all protocols of a node, made on first use."""
 
     __slots__ = ("_protocols", "_words")
 
@@ -108,7 +108,7 @@ class CounterRegistry:
         self._protocols: dict[str, ProtocolCounters] = {}
 
     def of(self, protocol: str) -> ProtocolCounters:
-        """The figures of `protocol`."""
+        """The counters of `protocol`."""
         counters = self._protocols.get(protocol)
         if counters is None:
             counters = self._protocols[protocol] = ProtocolCounters(protocol, self._words)
@@ -119,7 +119,7 @@ class CounterRegistry:
         self.of(protocol).refused(word)
 
     def move_connection(self, before: ProtocolCounters, protocol: str) -> ProtocolCounters:
-        """The figures that an open connection belongs to from now on, since its protocol has been found out."""
+        """Count an open connection under another protocol, once it is recognised. Returns the counters of that protocol."""
         after = self.of(protocol)
         before.connections_open -= 1
         before.connections_opened -= 1
@@ -128,5 +128,5 @@ class CounterRegistry:
         return after
 
     def all(self) -> list[ProtocolCounters]:
-        """All figures, by protocol name."""
+        """All counters, sorted by protocol."""
         return [self._protocols[name] for name in sorted(self._protocols)]

@@ -1,4 +1,4 @@
-"""How far consumer groups are behind, asked of the store through its port."""
+"""Lag of consumer groups, read from the store."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from domain.store_ports import GroupPositions, MessageLog, Metadata
 from domain.topic import Topic
 
 QUEUES_PER_REFRESH: Final = 4_096
-"""Queues asked about in one look, so that a look takes milliseconds however many groups and topics there are."""
+"""Queues read in one refresh, so that it takes milliseconds however many groups and topics there are."""
 ROWS_MAX: Final = 10_000
 
 
 @final
 class Lags:
-    """Lag by (group, topic): messages after the group's position, summed over the queues on which it has one.
+    """Lag by (group, topic): messages after the group's position, summed over the queues where it has a position.
 
-    A look refreshes as many queues as it may and goes on from there the next time; what it did not get to is as old
-    as the look before.
+    A refresh reads up to QUEUES_PER_REFRESH queues and the next one continues there: values of other queues are older.
     """
 
     def __init__(self, log: MessageLog, positions: GroupPositions, metadata: Metadata) -> None:
@@ -32,7 +31,7 @@ class Lags:
         self._remaining: Iterator[tuple[str, str, int]] = iter(())
 
     def refresh(self) -> list[tuple[str, str, int]]:
-        """(group, topic, messages) by name, at most ROWS_MAX."""
+        """Read some queues again. Returns (group, topic, messages), sorted, at most ROWS_MAX."""
         asked = self._ask(QUEUES_PER_REFRESH)
         if asked < QUEUES_PER_REFRESH:
             self._forget()
@@ -56,7 +55,7 @@ class Lags:
                     yield group.name, topic.name, queue_id
 
     def _forget(self) -> None:
-        """Groups and topics that have been deleted."""
+        """Drop groups and topics that have been deleted."""
         self._behind = {
             (group, topic): queues
             for (group, topic), queues in self._behind.items()

@@ -1,4 +1,4 @@
-"""Prometheus' text format (version 0.0.4), from the figures of the protocols and those of the store."""
+"""Prometheus' text format (version 0.0.4), from the counters of protocols, store and other parts."""
 
 from __future__ import annotations
 
@@ -47,12 +47,16 @@ def text(
     lost: Mapping[str, int],
     counters: Mapping[str, int],
 ) -> str:
-    """All figures. `lags` are (group, topic, messages behind); `store` names are given `headgate_store_` in front.
+    """All metrics as text.
 
-    expired   messages settled instead of delivered because their time was over
-    access    what the authority has refused, by cause
-    lost      messages that did not reach MQTT clients, by reason
-    counters  what parts of the node count themselves; the names are those of COUNTERS
+    protocols  counters of each protocol
+    store      values of the store by name, without the prefix `headgate_store_`
+    lags       (group, topic, messages behind)
+    up_s       seconds since the node was ready
+    expired    messages settled instead of delivered because they had expired
+    access     refusals of access control, by cause
+    lost       messages that did not reach MQTT clients, by reason
+    counters   counters of other parts of the node, by the names of COUNTERS
     """
     lines: list[str] = []
     by_protocol = list(protocols)

@@ -1,4 +1,4 @@
-"""What the node says of itself to MQTT clients, under `$SYS/broker/`; the names are those of other brokers."""
+"""Values of `$SYS/broker/`; the names are those that other brokers use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.observe.counters import ProtocolCounters
 
 
 def sys_values(protocols: Iterable[ProtocolCounters], counts: Mapping[str, int], up_s: int) -> dict[str, str]:
-    """Facts by path: sums over all protocols, and `counts` as they are."""
+    """Values by path: sums over all protocols, and `counts` unchanged. `up_s`: seconds since the node was ready."""
     counters = list(protocols)
     return {
         "version": f"headgate {version('headgate')}",

@@ -1,1 +1,1 @@
-"""Where a message goes, and who is told of it."""
+"""From a record's path to the topic filters that match it."""

@@ -1,4 +1,4 @@
-"""Path filters as what the store asks of a filter: which messages of one topic are at a wanted path."""
+"""A message filter of the store by MQTT path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CACHED_PATHS_MAX: Final = 4_096
 
 @final
 class PathFilter:
-    """`domain.filter.filter.Filter` over records of `topic`: those whose path one of `patterns` matches."""
+    """The `domain.filter.filter.Filter` that accepts records of `topic` whose path matches one of `patterns`."""
 
     __slots__ = ("_cache", "_patterns", "_topic")
 
@@ -26,11 +26,11 @@ class PathFilter:
 
     @property
     def hashes(self) -> frozenset[int] | None:
-        """None: the tag tells nothing of the path."""
+        """None: tags say nothing about the path."""
         return None
 
     def matches(self, stored_properties: bytes) -> bool:
-        """True when a message with these properties is at a wanted path."""
+        """True when the path of a message with these properties matches."""
         origin = properties.find(stored_properties, properties.ORIGIN_MQTT_TOPIC_START)
         known = self._cache.get(origin)
         if known is None:
@@ -43,8 +43,8 @@ class PathFilter:
 
 
 def path_filter(topic: str, patterns: Iterable[str]) -> PathFilter | None:
-    """The filter for records of `topic`; None when every path in it is wanted."""
+    """The filter for records of `topic`; None when `patterns` match every path of the topic."""
     wanted = dict.fromkeys(patterns)
-    # `#` leaves out paths that begin with `$`, and those are kept in the topic of other paths.
+    # `#` does not match paths that begin with `$`, which are stored in OTHER_PATHS_TOPIC.
     everything = f"{topic}/#" in wanted or ("#" in wanted and topic != OTHER_PATHS_TOPIC)
     return None if everything else PathFilter(topic, wanted)

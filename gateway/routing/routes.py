@@ -1,4 +1,4 @@
-"""From a stored record to whom it reaches: the path of the record, then the trie, remembered by path."""
+"""From a stored record to its subscribers: the path of the record, then a trie of filters, with a cache."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CACHED_PATHS_MAX: Final = 65_536
 
 
 def path_in(topic: str, origin: bytes) -> str:
-    """The path of a record of `topic` whose `originMqttTopic` is `origin` (b"": none).
+    """The path of a record of `topic` whose property `originMqttTopic` is `origin` (b"": none).
 
-    A path that is none, or does not belong to the topic (it was copied along from elsewhere), counts as absent: the message
-    is at the topic that it is stored in, so that live delivery and a reader of the log agree on it.
+    An invalid path, or one of another topic (a copied property), is ignored: the path is the topic then. So delivery of new
+    messages and reading from the log use the same path.
     """
     if origin:
         path = origin.decode("utf-8", "replace")
@@ -27,20 +27,20 @@ def path_in(topic: str, origin: bytes) -> str:
 
 
 def topic_of_filter(pattern: str) -> str:
-    """The one domain topic that holds every path that `pattern` can match; "" when its first level is a wildcard."""
+    """The topic that stores every path that `pattern` can match; "": the first level is a wildcard."""
     return "" if pattern[0] in "+#" else topic_of_path(pattern)
 
 
 def is_routed(topic: str) -> bool:
-    """True when records of `topic` are delivered by path: not groups' retry and dead-letter copies, nor the system's."""
+    """True when records of `topic` are delivered by path: not retry, dead-letter and system topics."""
     return not is_derived_topic(topic) and not is_system_topic(topic)
 
 
 @final
 class SubscriberRoutes(Generic[V, R]):
-    """A trie that remembers its answers, at most REMEMBERED_MAX of them, until the filters change.
+    """A trie of filters with a cache of results, at most CACHED_PATHS_MAX of them, cleared when the filters change.
 
-    `fold` makes an answer of the values whose filters match, once a path (`list` for no more than them).
+    `fold` turns the values whose filters match a path into a result (`list`: the values themselves).
     """
 
     __slots__ = ("_cache", "_fold", "_trie")
@@ -52,21 +52,21 @@ class SubscriberRoutes(Generic[V, R]):
 
     @property
     def size(self) -> int:
-        """How many (filter, value) pairs there are."""
+        """Number of (filter, value) pairs."""
         return self._trie.size
 
     def insert(self, pattern: str, value: V) -> None:
-        """Add a pair; harmless when it is there."""
+        """Add a pair. Does nothing when it exists."""
         if self._trie.insert(pattern, value):
             self._cache.clear()
 
     def remove(self, pattern: str, value: V) -> None:
-        """Take a pair out; harmless when it is not there."""
+        """Remove a pair. Does nothing when it does not exist."""
         if self._trie.remove(pattern, value):
             self._cache.clear()
 
     def of(self, topic: str, origin: bytes) -> tuple[str, R]:
-        """(path, answer) of a record of `topic` with that `originMqttTopic`. The answer is shared: do not change it."""
+        """(path, result) of a record of `topic` with this `originMqttTopic`. The result is shared: do not modify it."""
         key = (topic, origin)
         found = self._cache.get(key)
         if found is None:

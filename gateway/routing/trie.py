@@ -1,4 +1,4 @@
-"""Topic filters as a trie of levels: which subscribers a path reaches (MQTT 5, 4.7)."""
+"""A trie of topic filters by level: finds the filters that match a path (MQTT 5, 4.7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ V = TypeVar("V")
 
 @final
 class TrieNode(Generic[V]):
-    """One level: what goes on below it, whose filter ends here, and whose filter ends here with `#`."""
+    """One level of the trie.
+
+    children   nodes of the next level, by level name or `+`
+    ends       values of filters that end at this level
+    tails      values of filters that end with `#` below this level
+    """
 
     __slots__ = ("children", "ends", "tails")
 
@@ -19,15 +24,15 @@ class TrieNode(Generic[V]):
         self.tails: dict[V, None] = {}
 
     def is_empty(self) -> bool:
-        """True when nothing hangs here and the node may go."""
+        """True when the node has no children and no values."""
         return not self.children and not self.ends and not self.tails
 
 
 @final
 class Trie(Generic[V]):
-    """Filters -> values. Values of one filter keep the order in which they came, so that a run can be repeated exactly.
+    """Maps filters to values. Values of one filter keep the order of insertion, so that a simulation is repeatable.
 
-    Invariant: `size` counts (filter, value) pairs, and no node but the root is bare.
+    Invariant: `size` is the number of (filter, value) pairs, and no node but the root is empty.
     """
 
     __slots__ = ("_root", "size")
@@ -37,7 +42,7 @@ class Trie(Generic[V]):
         self.size = 0
 
     def insert(self, pattern: str, value: V) -> bool:
-        """Add one pair; False when it was there. `pattern` is a legal filter (domain.filter.path.is_filter)."""
+        """Add a pair; False when it exists. `pattern` is a valid filter (domain.filter.path.is_filter)."""
         levels = pattern.split("/")
         tail = levels[-1] == "#"
         node = self._root
@@ -55,7 +60,7 @@ class Trie(Generic[V]):
         return True
 
     def remove(self, pattern: str, value: V) -> bool:
-        """Take one pair out, with the levels that only it needed; False when it was not there."""
+        """Remove a pair and the nodes that become empty; False when it does not exist."""
         levels = pattern.split("/")
         tail = levels.pop() == "#"
         if not tail:
@@ -78,7 +83,7 @@ class Trie(Generic[V]):
         return True
 
     def match(self, path: str) -> list[V]:
-        """Values of every filter that `path` matches, once a filter: a value under two matching filters comes twice."""
+        """Values of every filter that matches `path`. A value with two matching filters occurs twice."""
         out: list[V] = []
         nodes = [self._root]
         wild = not path.startswith("$")

@@ -1,4 +1,4 @@
-"""The addresses of a node: the sockets that it binds, and where others reach them."""
+"""Network addresses of a node: binding sockets, and the address under which clients reach them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.errors import ConfigError
 
 
 def bind(name: str, host: str, port: int, *, datagrams: bool = False) -> socket.socket:
-    """A bound socket that nobody is answered on yet. Raises ConfigError, in one line, when the port cannot be had."""
+    """A bound socket that accepts no connections yet. Raises ConfigError when the port cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
     bound.setblocking(False)
@@ -26,7 +26,7 @@ def bind(name: str, host: str, port: int, *, datagrams: bool = False) -> socket.
 
 
 def _refuse_twin(bound: socket.socket) -> None:
-    """SO_REUSEADDR lets two servers bind what neither listens on yet; listening at once is what tells the second one."""
+    """Listen at once: with SO_REUSEADDR, two servers can bind a port on which neither listens yet."""
     bound.listen(0)
 
 
@@ -42,7 +42,7 @@ def _why(name: str, host: str, port: int, error: OSError) -> str:
 
 
 def concrete(host: str) -> str:
-    """The address that others reach `host` by: itself, or for a wildcard the first one that is not loopback."""
+    """The address under which clients reach `host`: for a wildcard the first address that is not loopback."""
     if host not in ("0.0.0.0", "::", ""):
         return "127.0.0.1" if host == "localhost" else host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -1,4 +1,4 @@
-"""The admin port: health, readiness and metrics over HTTP/1.1, by aiohttp. No message passes here."""
+"""The admin port: health, readiness, metrics and reload over HTTP/1.1, by aiohttp."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 @final
 class Admin:
-    """`/healthz`: the process answers. `/readyz`: it also serves. `/metrics`: Prometheus text.
+    """The resources of the admin port.
 
-    `/v1/admin/loaded`: what was read from which files and when; a POST to `/v1/admin/reload` reads them again.
+    /healthz           200: the process answers
+    /readyz            200: the node serves clients; 503: it does not
+    /metrics           metrics as Prometheus text
+    /v1/admin/loaded   state of the reloadable files, as JSON
+    /v1/admin/reload   POST: reload the files; 409: a file could not be used
     """
 
     def __init__(

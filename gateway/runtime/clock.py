@@ -1,4 +1,4 @@
-"""Time and the loop: asyncio, on uvloop where there is one."""
+"""The clock and the event loop: asyncio, on uvloop where it is installed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final, final
 from domain.ports import Timer
 
 ROUNDS_MAX: Final = 32
-"""How often one turn goes round before the loop gets to look at its sockets again."""
+"""Passes over the queue of `call_soon` in one turn, before the loop polls its sockets again."""
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A uvloop when it is installed, else the standard one."""
+    """A uvloop loop if it is installed, else the standard one."""
     try:
         import uvloop
     except ImportError:
@@ -27,8 +27,8 @@ def new_loop() -> asyncio.AbstractEventLoop:
 class LoopClock:
     """The `Clock` port over an event loop.
 
-    `call_soon` keeps a queue of its own and empties it before the loop polls again: what a commit answers is written in
-    the turn in which it was committed, without a look at the sockets in between.
+    `call_soon` keeps a queue of its own and empties it before the loop polls again, so that answers of a commit are written in
+    the turn of the commit, without polling the sockets in between.
     """
 
     __slots__ = ("_context", "_loop", "_queue", "monotonic_ns")
@@ -44,12 +44,12 @@ class LoopClock:
         return time.time_ns() // 1_000_000
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> Timer:
-        """Never early: rounded up to the millisecond, which is the loop's grain."""
+        """Call `callback` at `when_ns`, never early: rounded up to the loop's resolution of one millisecond."""
         delay_ms = max(0, -((time.monotonic_ns() - when_ns) // 1_000_000))
         return self._loop.call_later(delay_ms / 1000, callback, context=self._context)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Run `callback` in this turn, after what was asked for before it."""
+        """Run `callback` in this turn, after the callbacks that are queued already."""
         if not self._queue:
             self._loop.call_soon(self._drain, context=self._context)
         self._queue.append(callback)
@@ -63,7 +63,7 @@ class LoopClock:
             try:
                 for callback in rest:
                     callback()
-            except BaseException:  # the others are not to suffer for one: they go on in the next turn
+            except BaseException:  # the remaining callbacks run in the next turn
                 self._queue = [*rest, *self._queue[1:]]
                 self._loop.call_soon(self._drain, context=self._context)
                 raise
@@ -73,4 +73,4 @@ class LoopClock:
 
 
 def _nothing() -> None:
-    """Holds the first place of the queue while it is being emptied, so that nobody asks the loop again."""
+    """The first item of the queue while it is emptied, so that `call_soon` does not schedule `_drain` again."""

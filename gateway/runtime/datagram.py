@@ -1,4 +1,4 @@
-"""Datagram sockets: one pump a socket, all its peers together, as many datagrams a turn as have arrived."""
+"""Datagram sockets: one pump for each socket and all its peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATAGRAMS_PER_TURN: Final = 128
 DATAGRAM_BYTES_MAX: Final = 65_535
 PEERS_CACHED_MAX: Final = 4_096
 UNSENT_MAX: Final = 4_096
-"""Datagrams that wait for a full socket; more are dropped, as the network would."""
+"""Datagrams that wait while the socket's buffer is full; further ones are dropped, as the network would."""
 BUFFER_BYTES: Final = 4 * 1024 * 1024
 
 log = logging.getLogger("headgate.datagram")
@@ -29,7 +29,7 @@ log = logging.getLogger("headgate.datagram")
 
 @final
 class DatagramPump:
-    """Drives one `Endpoint` over one bound socket, and is the shell of its one session."""
+    """Drives one `Endpoint` over one bound socket. One ClientConnection stands for all peers."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DatagramPump:
         self.client = ClientConnection(protocol, self, shared=True)
 
     def open(self) -> None:
-        """Take datagrams from now on."""
+        """Start receiving datagrams."""
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             self._socket.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
         self._loop.add_reader(self._socket, self._readable)
@@ -74,13 +74,13 @@ class DatagramPump:
             self._counters.refused(event.failure.code.value)
         try:
             self._endpoint.answer(event, self._clock.monotonic_ns())
-        except Exception:  # an adapter's bug costs this answer and nobody else anything
+        except Exception:  # a bug of an adapter loses this answer only
             self._fault("answer")
         if not self._dirty:
             self._schedule_flush()
 
     def close(self) -> None:
-        """Give the socket back, after what is queued."""
+        """Send queued datagrams and close the socket."""
         if not self._open:
             self._socket.close()
             return
@@ -96,18 +96,18 @@ class DatagramPump:
         self._socket.close()
 
     def throttle(self, until_ns: int) -> None:
-        """Nothing: what one peer sends too much of is refused, since the socket is that of all peers."""
+        """Does nothing: the socket serves all peers, so that a peer above its rate gets refusals."""
 
     def revoke_access(self, failure: Failure) -> None:
-        """Nothing: every datagram is judged by itself."""
+        """Does nothing: access is checked for each datagram."""
 
     def pause(self) -> None:
-        """Take no more datagrams: the node is about to stop."""
+        """Stop receiving: the node is about to stop."""
         if self._open:
             self._loop.remove_reader(self._socket)
 
     def flush(self) -> None:
-        """End of the turn: send what is queued, look after the deadline."""
+        """End of the turn: send the output and set the deadline timer."""
         self._dirty = False
         if not self._open:
             return
@@ -171,7 +171,7 @@ class DatagramPump:
         except (BlockingIOError, InterruptedError):
             self._keep(datagram)
             self._loop.add_writer(self._socket, self._writable)
-        except OSError:  # unreachable, or larger than the path takes: lost, as datagrams are
+        except OSError:  # unreachable, or larger than the path allows: the datagram is lost
             self._counters.refused("datagram-not-sent")
 
     def _keep(self, datagram: tuple[bytes, tuple[str, int]]) -> None:

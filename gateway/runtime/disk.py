@@ -1,4 +1,4 @@
-"""The disk: files of the data directory, with one thread that does nothing but flush."""
+"""The data directory: files, and one thread that flushes them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LOCK_NAME: Final = "lock"
 
 @final
 class Flusher:
-    """One thread that flushes file handles and reports on the loop's thread.
+    """A thread that flushes file handles and calls back on the loop's thread.
 
-    All that waits for the same file when the thread gets to it shares one fdatasync.
+    Requests for the same file that wait at the same time share one fdatasync.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -31,11 +31,11 @@ class Flusher:
         self._thread.start()
 
     def sync(self, handle: int, done: Synced) -> None:
-        """Flush `handle`, then `done` on the loop's thread."""
+        """Flush `handle`, then call `done` on the loop's thread."""
         self._jobs.put((handle, done))
 
     def stop(self) -> None:
-        """Flush what is asked for already, then end the thread. Its reports run when the loop next turns."""
+        """Carry out waiting flushes and end the thread. Their callbacks run in the next turn of the loop."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -57,7 +57,7 @@ class Flusher:
     def _report(self, reports: list[tuple[OSError | None, list[Synced]]]) -> None:
         try:
             self._loop.call_soon_threadsafe(_deliver, reports)
-        except RuntimeError:  # the loop has been closed: nobody is left to be told
+        except RuntimeError:  # the loop is closed: the callbacks are dropped
             return
 
 
@@ -87,7 +87,7 @@ class DiskFile:
         self._size = os.fstat(self._handle).st_size
 
     def append(self, data: bytes) -> None:
-        """All of `data` at the end, or nothing of it and OSError."""
+        """Append all of `data`; raises OSError and appends nothing when that fails."""
         written = 0
         try:
             written = os.write(self._handle, data)
@@ -107,31 +107,31 @@ class DiskFile:
         return self._size
 
     def truncate(self, size: int) -> None:
-        """Cut the tail off."""
+        """Cut the file to `size` bytes."""
         os.ftruncate(self._handle, size)
         self._size = size
 
     def sync(self, done: Synced) -> None:
-        """fdatasync in the flush thread; `done` on the loop's thread."""
+        """Flush in the thread, then call `done` on the loop's thread."""
         self._flusher.sync(self._handle, done)
 
     def close(self) -> None:
-        """Give the handle back. Not while a sync is under way."""
+        """Close the handle. Must not be called while a sync is under way."""
         os.close(self._handle)
 
 
 @final
 class DataDirectory:
-    """The `Disk` port over one folder, which it holds a lock on: two servers never share it."""
+    """The `Disk` port over one folder, which it locks: two servers cannot share it."""
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
-        """Take the folder `path`, made when absent. Raises ConfigError when it is in use or cannot be written."""
+        """Lock the folder `path`, created when absent. Raises ConfigError when it is in use or cannot be written."""
         self.path = path.absolute()
         self._lock = _take(self.path)
         self._flusher = Flusher(loop)
 
     def open(self, name: str) -> File:
-        """Open for reading and appending. A new file is durable as a name before this returns."""
+        """Open for reading and appending. The name of a new file is durable when this returns."""
         path = self._path(name)
         fresh = not path.exists()
         if fresh:
@@ -142,21 +142,21 @@ class DataDirectory:
         return file
 
     def names(self, folder: str) -> list[str]:
-        """Files directly in `folder`, sorted; half-written ones left out."""
+        """Names of the files directly in `folder`, sorted, without incomplete ones."""
         path = self._path(folder)
         if not path.is_dir():
             return []
         return sorted(entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.endswith(".new"))
 
     def read_all(self, name: str) -> bytes | None:
-        """A small file whole."""
+        """The whole content of a small file; None when it does not exist."""
         try:
             return self._path(name).read_bytes()
         except FileNotFoundError:
             return None
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write beside it, flush, rename, flush the folder."""
+        """Replace a file atomically: write a new file, flush, rename, flush the folder."""
         path = self._path(name)
         self._make_folder(path.parent)
         fresh = path.with_name(path.name + ".new")
@@ -172,17 +172,17 @@ class DataDirectory:
         _sync_folder(path.parent)
 
     def remove(self, name: str) -> None:
-        """Delete; harmless when absent."""
+        """Delete a file. Does nothing when it does not exist."""
         self._path(name).unlink(missing_ok=True)
 
     def free_ratio(self) -> float:
-        """Free share of what those who are not root may use of the volume: less what is kept back for root, as df has it."""
+        """Free share of the volume, 0 to 1, without the space reserved for root (as `df` computes it)."""
         facts = os.statvfs(self.path)
         usable = facts.f_blocks - facts.f_bfree + facts.f_bavail
         return facts.f_bavail / usable if usable else 1.0
 
     def close(self) -> None:
-        """End the flush thread and let go of the folder."""
+        """End the flush thread and unlock the folder."""
         self._flusher.stop()
         os.close(self._lock)
 

@@ -9,7 +9,7 @@ from typing import final
 
 @final
 class SystemEntropy:
-    """The `Entropy` port: unpredictable tokens, and a generator seeded once for what only has to spread."""
+    """The `Entropy` port: unpredictable tokens, and a seeded generator for values that need not be unpredictable."""
 
     __slots__ = ("_random",)
 
@@ -21,5 +21,5 @@ class SystemEntropy:
         return self._random.random()
 
     def token(self, size: int) -> bytes:
-        """`size` bytes that nobody can foresee."""
+        """`size` unpredictable bytes."""
         return os.urandom(size)

@@ -1,4 +1,4 @@
-"""How much memory the machine has."""
+"""Memory of the machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import Final
 
 HOT_SHARE: Final = 0.4
-"""The newest part of the log that counts as in memory, of all there is (RocketMQ's accessMessageInMemoryMaxRatio)."""
+"""Share of the memory up to which the newest part of the log counts as cached (RocketMQ's accessMessageInMemoryMaxRatio)."""
 
 
 def hot_bytes() -> int:

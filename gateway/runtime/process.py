@@ -1,4 +1,4 @@
-"""The process of `headgate up`: loop, signals, the table at the start, and the exit code."""
+"""The process of `headgate up`: event loop, signals, the table printed at the start, and the exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("headgate.process")
 COMPILING_CHECK_S = 2.0
 """Seconds between two looks at whether the compilation beside the server has ended."""
 COLLECT_AFTER = 20_000
-"""Objects made and not freed, after which the youngest are looked through for cycles."""
+"""Threshold of the garbage collector: objects allocated and not freed before it searches the youngest for cycles."""
 
 
 def run(config: Config, compiled: str, reread: Callable[[], Config]) -> int:
@@ -64,9 +64,9 @@ def say_when_compiled(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def collect_rarely() -> None:
-    """Nearly everything is freed by counting references; looking for cycles every 700 objects costs a message 4 to 10 %.
+    """Run the garbage collector rarely: nearly all objects are freed by reference counts, and the default costs 4 to 10 %.
 
-    What the start has made stays, so it is never looked through again.
+    Objects of the start are frozen: they live as long as the process.
     """
     gc.collect()
     gc.freeze()
@@ -74,14 +74,14 @@ def collect_rarely() -> None:
 
 
 def _raise_file_limit() -> None:
-    """A connection is a file handle, and the default of 1,024 is few."""
+    """Raise the limit of open files to its maximum: each connection needs one, and the default is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def announce(node: Node, compiled: str) -> None:
-    """Print what listens where, what an acknowledgement promises, and what is missing."""
+    """Print the listeners, the durability of acknowledged messages, and protocols that are not available."""
     level = node.config.durability
     lines = [f"  {name:<11} {address:<24} {about}" for name, address, about in node.lines()]
     print("\n".join(["Headgate is ready.", *lines]))

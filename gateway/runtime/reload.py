@@ -1,6 +1,6 @@
-"""Files that are read again while the node runs: when they change, and when SIGHUP or an operator asks for it.
+"""Reloading files while the node runs: when they change, on SIGHUP, and on a request at the admin port.
 
-What is broken is left where it is: what was in force stays in force, and log, metric and admin port say so.
+If a file cannot be used, the settings stay as they were, and the log, a metric and the admin port report the error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, final
 from domain.errors import ConfigError
 
 CHECK_S: Final = 1.0
-"""How often files are looked at; one `stat` each."""
+"""Seconds between two checks of the files, one `stat` each."""
 
 Stamp = tuple[int, int, int]
 log = logging.getLogger("headgate.reload")
@@ -23,7 +23,18 @@ log = logging.getLogger("headgate.reload")
 
 @final
 class ReloadSource:
-    """Something that is made of files. `take` reads them and puts it in force, or raises ConfigError and changes nothing."""
+    """Settings or certificates that are read from files.
+
+    name       name in logs and at the admin port
+    files      returns the paths of the files
+    apply      reads the files and applies them; raises ConfigError and changes nothing when that fails
+    details    returns further values for the admin port
+    loaded     time of the last successful load, ISO 8601
+    loads      number of reloads that succeeded
+    failures   number of reloads that failed
+    fault      error of the last reload; "": it succeeded
+    stamps     state of each file at the last reload
+    """
 
     def __init__(
         self,
@@ -43,11 +54,11 @@ class ReloadSource:
         self.stamps = self.read_stamps()
 
     def read_stamps(self) -> dict[str, Stamp | None]:
-        """What tells one state of the files from another."""
+        """Modification time, inode and size of each file; None for a missing one."""
         return {file: _stamp(file) for file in self.files()}
 
     def reload(self) -> None:
-        """Read everything again."""
+        """Read the files again."""
         self.stamps = self.read_stamps()
         try:
             self.apply()
@@ -59,12 +70,12 @@ class ReloadSource:
         self.loads += 1
         self.loaded = _now()
         self.fault = ""
-        # What has been taken may name other files.
+        # The new settings may name other files.
         self.stamps = self.read_stamps()
         log.info("%s: read again and in force", self.name)
 
     def state(self) -> dict[str, object]:
-        """For people, as JSON."""
+        """The state for the admin port, as JSON values."""
         return {
             "name": self.name,
             "loaded": self.loaded,
@@ -86,20 +97,20 @@ class Reload:
         self._timer = loop.call_later(CHECK_S, self._check)
 
     def now(self) -> None:
-        """Read everything again, changed or not."""
+        """Reload all sources, changed or not."""
         for source in self._sources:
             source.reload()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking the files."""
         self._timer.cancel()
 
     def state(self) -> list[dict[str, object]]:
-        """When what was loaded from where, and what is wrong with what could not be."""
+        """The state of each source, for the admin port."""
         return [source.state() for source in self._sources]
 
     def counters(self) -> dict[str, int]:
-        """For /metrics."""
+        """Counters for /metrics."""
         return {
             "reloads_total": sum(source.loads for source in self._sources),
             "reload_failures_total": sum(source.failures for source in self._sources),

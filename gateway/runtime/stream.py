@@ -1,4 +1,4 @@
-"""Listening on stream sockets: one pump a connection, none of them a task."""
+"""Listening stream sockets: one pump for each connection, and no task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BACKLOG: Final = 1024
 
 
 def half_close(transport: asyncio.Transport) -> None:
-    """End our side when what is queued has gone out; the peer's stays open until it hangs up too."""
+    """End the sending side when the queued bytes have been written; the receiving side stays open until the peer closes."""
     if transport.can_write_eof():
         transport.write_eof()
     else:
@@ -32,12 +32,12 @@ class StreamListener:
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self, make: Callable[[], Pump]) -> None:
-        """Take connections from now on, each with a pump from `make`."""
+        """Accept connections, each with a pump from `make`."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(make, sock=self.socket, backlog=BACKLOG)  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Take no more connections; those that there are go on."""
+        """Accept no more connections. Open connections stay open."""
         if self._server is not None:
             self._server.close()
         self.socket.close()

@@ -1,4 +1,4 @@
-"""TLS as a connection around a connection: records in, plain bytes to whoever is recognised inside."""
+"""TLS: a connection that decrypts records and passes the plain bytes to the protocol recognised inside."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ VALID_DAYS: Final = 3650
 
 @final
 class TlsContexts:
-    """The server's TLS contexts, one for each set of protocols; nothing is loaded before the first ClientHello.
+    """The server's TLS contexts, one for each set of protocols. Files are loaded at the first ClientHello.
 
-    `certificate` and `key` are PEM files; "" stands for a self-signed pair in `folder`, made on first use.
-    `recogniser`: what ALPN ids mean, and who speaks inside where the client offers none.
-    `client_ca`: PEM file of those whose client certificates are taken; "": no client is asked for one.
+    recogniser    protocols by ALPN id; recognises the protocol inside when the client offers no ALPN
+    certificate   PEM file; "": a self-signed pair in `folder`, created on first use
+    key           PEM file of its private key
+    names         hosts and addresses of a self-signed certificate
+    client_ca     PEM file of the authority of client certificates; "": clients are not asked for one
     """
 
     def __init__(
@@ -48,20 +50,20 @@ class TlsContexts:
         self._contexts: dict[tuple[str, ...], ssl.SSLContext] = {}
 
     def check(self) -> None:
-        """Load what was given. Raises ConfigError when it cannot be used; a self-signed pair is left for later."""
+        """Load the configured files. Raises ConfigError when that fails. Does not create a self-signed pair."""
         if self._certificate or self._client_ca:
             self.context(())
 
     def files(self) -> Sequence[str]:
-        """What the contexts are made of; of a pair of our own nothing before it is needed."""
+        """The files that are in use: a self-signed pair only once it has been needed."""
         if not (self._certificate or self._contexts):
             return [self._client_ca] if self._client_ca else []
         return [*(self._pair()), *([self._client_ca] if self._client_ca else [])]
 
     def renew(self, certificate: str, key: str, client_ca: str) -> None:
-        """Read everything again, from these files; connections that there are go on as they are.
+        """Load these files for new connections. Open connections do not change.
 
-        Raises ConfigError, and then the contexts are those of before.
+        Raises ConfigError and keeps the contexts when that fails.
         """
         fresh = TlsContexts(self.recogniser, certificate, key, self._folder, self._names, client_ca)
         for protocols in self._contexts or ((),):
@@ -71,7 +73,7 @@ class TlsContexts:
         self._contexts = fresh._contexts
 
     def details(self) -> dict[str, object]:
-        """The server's certificate, for people."""
+        """Subject, serial number and expiry of the server's certificate, for the admin port."""
         from cryptography import x509
 
         files = self.files()
@@ -126,7 +128,7 @@ class TlsContexts:
 
 @final
 class TlsConnectionFactory:
-    """Makes `TlsConnection`s: `protocols.registry.Secure`."""
+    """Makes `TlsConnection`s (`protocols.registry.Secure`)."""
 
     __slots__ = ("_adapters", "_contexts", "_protocols")
 
@@ -142,9 +144,9 @@ class TlsConnectionFactory:
 
 @final
 class TlsConnection:
-    """One TLS connection. The handshake has ten seconds; then the deadlines are those of the protocol inside.
+    """One TLS connection. The handshake must complete in ten seconds; afterwards the deadlines of the protocol inside apply.
 
-    ALPN decides who speaks when the client offers it; otherwise the first bytes inside do.
+    ALPN selects the protocol if the client offers it; otherwise the first plain bytes do.
     """
 
     __slots__ = (
@@ -205,7 +207,7 @@ class TlsConnection:
                 plain = self._tls.read(READ_BYTES)
             except ssl.SSLWantReadError:
                 break
-            except ssl.SSLError:  # close_notify (SSLZeroReturnError), or a record that is none: the end either way
+            except ssl.SSLError:  # close_notify (SSLZeroReturnError) or an invalid record: the end of the stream
                 plain = b""
             commands += inner.receive(plain, now)
         self._sync_state(inner)
@@ -226,18 +228,18 @@ class TlsConnection:
         return commands
 
     def _sync_state(self, inner: Opening) -> None:
-        """Take over what the protocol inside wants of the socket."""
+        """Copy `reading` and `closed` from the protocol inside."""
         self.reading = inner.chosen.reading
         self.closed = inner.chosen.closed
 
     def answer(self, event: Event, now: int) -> None:
-        """To the protocol inside."""
+        """Give an event to the protocol inside."""
         if self._inner is not None:
             self._inner.answer(event, now)
             self._sync_state(self._inner)
 
     def outgoing(self) -> Sequence[bytes]:
-        """What the protocol inside has to say, as TLS records; the handshake's own; and the goodbye."""
+        """TLS records with the output of the protocol inside, of the handshake, and close_notify."""
         if self._inner is not None:
             for part in self._inner.outgoing():
                 if part:
@@ -250,15 +252,15 @@ class TlsConnection:
     def _goodbye(self) -> None:
         try:
             self._tls.unwrap()
-        except ssl.SSLError:  # close_notify is queued; the peer's own is not waited for
+        except ssl.SSLError:  # close_notify is queued; do not wait for the peer's
             return
 
     def deadline(self) -> int | None:
-        """Of the handshake, then of the protocol inside."""
+        """The deadline of the handshake, afterwards that of the protocol inside."""
         return self._deadline if self._inner is None else self._inner.deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Of the handshake, then of the protocol inside."""
+        """Expire the handshake, afterwards the protocol inside."""
         if self._inner is None:
             return self._end("tls-handshake", now)
         commands = self._inner.expire(now)
@@ -266,7 +268,7 @@ class TlsConnection:
         return commands
 
     def drain(self, now: int) -> Sequence[Command]:
-        """To the protocol inside, if it has words for it."""
+        """Tell the protocol inside that the node stops, if it can tell its client."""
         verb = getattr(self._inner.chosen, "drain", None) if self._inner is not None else None
         if self._inner is None or verb is None:
             return ()
@@ -276,14 +278,14 @@ class TlsConnection:
 
 
 def common_name(tls: ssl.SSLObject) -> str:
-    """The common name in the peer's certificate, which has been verified; "" when it has shown none."""
+    """The common name of the peer's verified certificate; "": it has sent none."""
     shown: Any = tls.getpeercert() or {}
     names = [value for part in shown.get("subject", ()) for name, value in part if name == "commonName"]
     return str(names[0]) if names else ""
 
 
 def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:
-    """Write a self-signed certificate for `names` (hosts and addresses), and its key, which only we may read."""
+    """Write a self-signed certificate for `names` (hosts and addresses), and its key with mode 0600."""
     import ipaddress
 
     from cryptography import x509
