@@ -30,7 +30,8 @@ from setuptools.errors import BaseError, CCompilerError
 ROOT = Path(__file__).resolve().parent
 
 FOLDERS = {
-    "domain": ("address", "expiry", "message", "property", "receipt", "record", "store_request"),
+    "domain": ("address", "message", "property", "receipt", "record", "store_request"),
+    "domain/delivery": ("expiry",),
     "domain/filter": ("tag",),
     "protocols/cloudevents": ("event", "http", "instant", "json", "message"),
     "protocols/coap": (

@@ -85,7 +85,7 @@ class Placed:
     physical_offset  byte offset in the log
     store_ms         store time, epoch milliseconds
     message_id       value of UNIQ_KEY
-    recall_handle    recalls a delayed message (domain.recall), "": it cannot be recalled
+    recall_handle    recalls a delayed message (domain.delivery.recall), "": it cannot be recalled
     """
 
     __slots__ = ("message_id", "physical_offset", "queue_id", "queue_offset", "recall_handle", "store_ms")

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from domain.errors import Failure
 from domain.lite import LiteQueues
-from domain.outlook import Outlook
-from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, State
+from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State
 from domain.transaction import Timers, Transactions
 
 

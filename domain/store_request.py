@@ -63,7 +63,7 @@ class LeaseRequest:
     topic          topic, or the name of a lite topic's queue
     limit          most messages in the answer
     invisible_ms   milliseconds until the leases end
-    queue_id       queue of the topic, -1: any, in turn; below: all, in an order of priority (domain.priority.looking)
+    queue_id       queue of the topic, -1: any, in turn; below: all, in an order of priority (domain.delivery.priority.looking)
     wanted         only messages that it matches, None: all; the others are settled in passing
     from_first     where a group without a position starts: True at the first message, False at the last one there is
     ordered        never past an un-settled message of the same ordering key

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.retry import DEFAULT, RetryPolicy
+from domain.delivery.retry import DEFAULT, RetryPolicy
 
 PERM_WRITE: Final = 2
 PERM_READ: Final = 4

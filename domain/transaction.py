@@ -59,7 +59,7 @@ class ResumeTransaction(Command):
 class RecallMessage(Command):
     """Cancel the delivery of a delayed message -> Recalled, durably (RocketMQ code 370).
 
-    handle   from the Placed of its send (domain.recall)
+    handle   from the Placed of its send (domain.delivery.recall)
 
     Recalling again is a success until retention deletes the record.
     Errors: TOPIC_NOT_FOUND, ARGUMENT_ILLEGAL (the handle is of another broker or topic), MESSAGE_NOT_FOUND (it is

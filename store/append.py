@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import final
 
-from domain import lite, recall
+from domain import lite
 from domain import property as properties
 from domain.address import TIMER_TOPIC
+from domain.delivery import recall
 from domain.filter.tag import tag_hash
 from domain.message import Message, Placed
 from domain.record import encode

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Final, Protocol, final
 
 from domain import limits
+from domain.delivery.retry import DEFAULT
 from domain.event import Leased
 from domain.filter.expression import SQL92, TAG, Expressions
 from domain.membership import Heartbeat, Membership, Subscription
 from domain.receipt import Receipt
-from domain.retry import DEFAULT
 from protocols.grpc.messages import messaging_pb2 as pb
 
 CLIENTS_MAX: Final = 100_000

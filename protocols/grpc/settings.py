@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from domain import attribute, limits, lite
-from domain.retry import EXPONENTIAL
+from domain.delivery.retry import EXPONENTIAL
 from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 

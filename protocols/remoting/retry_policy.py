@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from domain.retry import CUSTOMIZED, DEFAULT, DELAY_MS_MAX, EXPONENTIAL, STEPS_MAX, RetryPolicy
+from domain.delivery.retry import CUSTOMIZED, DEFAULT, DELAY_MS_MAX, EXPONENTIAL, STEPS_MAX, RetryPolicy
 from protocols.remoting import bean, codes
 from protocols.remoting.bean import Bean
 from protocols.remoting.ticket import RequestError

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from domain import limits
+from domain.delivery.priority import again_first, by_priority
 from domain.event import Leased
 from domain.filter.filter import Filter
-from domain.priority import again_first, by_priority
 from domain.receipt import Receipt
 from domain.record import Record, with_reconsume_times
 from domain.store_request import LeaseRequest

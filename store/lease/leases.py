@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import final
 
+from domain.delivery.priority import by_priority, lowest_first
 from domain.errors import ErrorCode, Failure
 from domain.ports import Clock
-from domain.priority import by_priority, lowest_first
 from domain.receipt import ORDERED_REVIVE_QUEUE, Receipt
 from domain.store_ports import LeaseResult
 from domain.store_request import LeaseRequest

@@ -17,7 +17,7 @@ from store.queue.queue import Queue
 
 @final
 class LeasePeek:
-    """The `domain.outlook.Outlook` port over the lease tables. Creates and changes no table."""
+    """The `domain.store_ports.Outlook` port over the lease tables. Creates and changes no table."""
 
     __slots__ = ("_clock", "_index", "_ledger", "_source")
 

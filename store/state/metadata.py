@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, final
 
+from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import Failure
-from domain.retry import DEFAULT, RetryPolicy
 from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.state.view import GROUP, TOPIC, Append, failure_only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from domain import recall
+from domain.delivery import recall
 from domain.errors import ErrorCode, Failure
 from domain.message import Message
 from domain.record import Record

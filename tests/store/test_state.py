@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.retry import RetryPolicy
+from domain.delivery.retry import RetryPolicy
 from domain.store_ports import StateChange
 from domain.topic import Durability, Group, Topic
 from store.config import StoreConfig

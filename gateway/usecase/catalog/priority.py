@@ -10,8 +10,8 @@ from typing import Final, final
 
 from domain import property as properties
 from domain.command import Receive
+from domain.delivery.priority import looking
 from domain.message import Message
-from domain.priority import looking
 from domain.topic import PRIORITY_FACTOR, Group, Topic
 from gateway.usecase.catalog.policy import SHARES, NodePolicy
 

@@ -7,9 +7,9 @@ from typing import final
 
 from domain import address, limits
 from domain.command import Receive
+from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
-from domain.expiry import has_expired
 from domain.ports import Clock
 from domain.receipt import RETRY_V1, Receipt
 from domain.store_ports import LeaseResult, Leases

@@ -8,12 +8,12 @@ from typing import TypeVar
 from domain import address, limits
 from domain import property as properties
 from domain.command import Acknowledge, Command, Extend, SendBack, SendRetry
+from domain.delivery.retry import DEFAULT
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Refused, Sent, Settled
 from domain.message import Placed
 from domain.receipt import RETRY_NONE, RETRY_V1, Receipt
 from domain.record import Record
-from domain.retry import DEFAULT
 from domain.store_ports import Leases, MessageLog
 from domain.topic import PERM_WRITE, Group
 from gateway.connection.client_connection import ClientConnection

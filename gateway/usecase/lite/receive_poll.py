@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Final, final
 
 from domain import limits, lite
+from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Leased, Received, Refused
-from domain.expiry import has_expired
 from domain.lite import LiteLeaseResult, LiteQueues, ReceiveLite
 from domain.ports import Clock, Timer
 from domain.receipt import Receipt

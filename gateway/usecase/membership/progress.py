@@ -14,9 +14,8 @@ from domain.admin.topic import QueryTopicState, TopicState
 from domain.command import Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.outlook import Outlook
 from domain.record import Record
-from domain.store_ports import GroupPositions, MessageLog, Metadata, ReadResult
+from domain.store_ports import GroupPositions, MessageLog, Metadata, Outlook, ReadResult
 from domain.store_request import ReadRequest
 from domain.topic import PERM_READ
 from gateway.connection.client_connection import ClientConnection

@@ -13,9 +13,9 @@ from domain import property as properties
 from domain import record
 from domain.address import is_path
 from domain.command import Command, DeleteLatest, QueryLatest
+from domain.delivery.expiry import has_expired
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, LatestValue, Refused
-from domain.expiry import has_expired
 from domain.message import LOCAL_HOST, RETAIN_DELETE, Message
 from domain.ports import Clock
 from domain.store_ports import State, StateChange

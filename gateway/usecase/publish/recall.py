@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from domain import recall
 from domain.command import Command
+from domain.delivery import recall
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
 from domain.ports import Clock

@@ -8,8 +8,7 @@ from domain import address, limits
 from domain.command import AwaitMessages
 from domain.errors import Failure
 from domain.event import MessagesWaiting, Refused
-from domain.outlook import Outlook
-from domain.store_ports import Metadata
+from domain.store_ports import Metadata, Outlook
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.consume.long_polls import LongPoll, LongPolls
 

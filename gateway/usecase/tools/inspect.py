@@ -10,10 +10,9 @@ from domain.admin.topic import EarliestStoreTime, QueryEarliestStoreTime
 from domain.command import AwaitMessages, Command
 from domain.errors import ErrorCode, Failure
 from domain.event import Refused
-from domain.outlook import Outlook
 from domain.ports import Clock
 from domain.record import Record
-from domain.store_ports import MessageLog, Metadata, ReadResult
+from domain.store_ports import MessageLog, Metadata, Outlook, ReadResult
 from domain.store_request import ReadRequest
 from gateway.connection.client_connection import ClientConnection
 from gateway.usecase.catalog.rights import Rights

@@ -6,11 +6,11 @@ import pytest
 
 from domain.admin.group import GroupFound, QueryGroup
 from domain.command import Acknowledge, DeadLetter, Extend, Receive
+from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Extended, Received, Refused, Settled
 from domain.membership import Leave
 from domain.receipt import parse
-from domain.retry import RetryPolicy
 from domain.topic import Group
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.engine import EngineFactory

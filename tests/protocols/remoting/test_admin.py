@@ -20,9 +20,9 @@ from domain.admin.topic import (
     TopicList,
     TopicState,
 )
+from domain.delivery.retry import RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Refused
-from domain.retry import RetryPolicy
 from domain.topic import Durability, Group, Topic
 from protocols.remoting.node import properties
 from tests.protocols.remoting.wire import connection, fields, one, reply, request

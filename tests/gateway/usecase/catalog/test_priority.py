@@ -8,10 +8,10 @@ from domain.admin.broker import ChangeNodePolicy
 from domain.admin.group import PutGroup
 from domain.admin.topic import PutTopic
 from domain.command import Acknowledge, Receive, Send
+from domain.delivery.priority import again_first
 from domain.errors import ErrorCode
 from domain.event import Done, Received, Refused, Sent
 from domain.message import Message
-from domain.priority import again_first
 from domain.record import Record
 from domain.topic import Group, Topic
 from gateway.usecase.catalog.policy import NodePolicy

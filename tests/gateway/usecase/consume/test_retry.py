@@ -12,12 +12,12 @@ from domain import property as properties
 from domain.admin.group import DeleteGroup, PutGroup
 from domain.admin.topic import DeleteTopic, PutTopic, QueryTopic, TopicFound
 from domain.command import Acknowledge, Pull, Receive, SendBack, SendRetry
+from domain.delivery.retry import DEFAULT, RetryPolicy
 from domain.errors import ErrorCode, Failure
 from domain.event import Done, Event, Pulled, Received, Sent
 from domain.membership import Heartbeat, LockQueues, Membership, Subscription
 from domain.message import Message
 from domain.record import Record
-from domain.retry import DEFAULT, RetryPolicy
 from domain.topic import Group, Topic
 from tests.gateway.usecase.bench import Bench, bench
 from tests.gateway.usecase.event_recorder import EventRecorder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from domain import recall
 from domain.admin.topic import PutTopic, QueryTopic
 from domain.command import Pull, Send
+from domain.delivery import recall
 from domain.errors import ErrorCode
 from domain.event import Done, Pulled, Sent
 from domain.membership import Heartbeat, Leave

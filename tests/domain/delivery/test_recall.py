@@ -7,7 +7,7 @@ import base64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain import recall
+from domain.delivery import recall
 
 
 def test_the_form_is_rocketmq_s() -> None:
