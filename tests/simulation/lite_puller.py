@@ -34,7 +34,7 @@ class LitePuller(Puller):
         self._newest = dict.fromkeys(queues, -1)
         self._consumed = dict.fromkeys(queues, -1)
         self.handled: set[str] = set()
-        self.strays = 0
+        self.late_returns = 0
         self._work(0)
 
     def subscribed(self) -> list[str]:
@@ -69,7 +69,7 @@ class LitePuller(Puller):
             offset = Record(data[:size]).queue_offset
             data = data[size:]
             self.got += 1
-            self.strays += offset < self._next[queue]
+            self.late_returns += offset < self._next[queue]
             self._ledger.delivered(f"{queue}/{offset}", self.name, now_ms, now_ms + HELD_MS, self._leases_survive)
             self._ledger.note(f"{self.clock.monotonic_ns()} {self.name} pulled {queue}/{offset}")
             batch.append(offset)
