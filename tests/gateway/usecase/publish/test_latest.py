@@ -126,10 +126,10 @@ def test_an_expired_value_is_absent() -> None:
 
 
 def paths(state: Memory, pattern: str, most: int = 1) -> list[str]:
-    walk = LatestScan(state, pattern)
+    scan = LatestScan(state, pattern)
     found: list[str] = []
-    while walk.next_key is not None:
-        found += walk.slice(most)
+    while scan.next_key is not None:
+        found += scan.slice(most)
     return found
 
 
@@ -150,10 +150,10 @@ def test_a_walk_leaves_out_what_cannot_match() -> None:
     state = Memory()
     names = [f"a/{number:02}/{leaf}" for number in range(50) for leaf in "pqstuvx"]
     state.put([StateChange("latest", name.encode(), b"v") for name in names], None)
-    walk = LatestScan(state, "a/+/q")
+    scan = LatestScan(state, "a/+/q")
     turns = 0
-    while walk.next_key is not None:
-        walk.slice(2)
+    while scan.next_key is not None:
+        scan.slice(2)
         turns += 1
     assert turns <= 101, "of 175"
 
