@@ -1,4 +1,4 @@
-"""Who sends a request (RocketMQ's AclClientRPCHook, AclUtils), and codes 3001 to 3010: users and policies.
+"""Authentication of requests (RocketMQ's AclClientRPCHook, AclUtils); request codes 3001 to 3010: users and policies.
 
 Signature = Base64(HMAC-SHA1(password, values of the ext fields in the order of their names, without Signature | body))
 """
@@ -53,14 +53,17 @@ ENABLED: Final = "enable"
 DISABLED: Final = "disable"
 SUBJECT: Final = "User:"
 UNSIGNED_UNTIL: Final = 399
-"""Clients up to V4_9_3 do not sign the mark of a query by unique id."""
+"""MQVersion ordinal of V4_9_3: clients up to it leave the ext field `_UNIQUE_KEY_QUERY` out of the signature."""
 
 UNCHECKED: Final = frozenset({codes.CHECK_CLIENT})
-"""Answered without a command, and about nothing that is anybody's."""
+"""Request codes that are answered without a command and without a check of rights: the reply has no data of the node."""
 
 
 def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Failure:
-    """Who has signed `frame`; without AccessKey, whoever the connection belongs to."""
+    """The principal that signed `frame`; without ext field AccessKey, the principal of the connection.
+
+    Returns a Failure when the signature is wrong or the ext fields are malformed.
+    """
     if frame.ext:
         if ACCESS_KEY not in frame.ext:
             return authority.authenticate(None, peer.host, peer.principal)
@@ -85,12 +88,12 @@ def identify(authority: Authority, frame: Frame, peer: Peer) -> Principal | Fail
 
 
 def checked_reply(frame: Frame, reply: bytes) -> Sequence[CheckAccess]:
-    """A reply that needs no command, once it is allowed: what a broker says of itself is the cluster's."""
+    """CheckAccess for a reply that needs no command: the reply is sent when the client has right GET on the cluster."""
     return (CheckAccess(Ticket(frame, lambda *_: reply), (Need(CLUSTER, EVERY, (GET,)),)),)
 
 
 def create_user(_client: Client, frame: Frame) -> Outcome:
-    """3001 -> CreateUser."""
+    """Request code 3001 -> CreateUser."""
     found = _body(frame)
     name = Arguments(frame).text("username", "") or bean.text(found, "username")
     user = User(
@@ -103,7 +106,7 @@ def create_user(_client: Client, frame: Frame) -> Outcome:
 
 
 def update_user(_client: Client, frame: Frame) -> Outcome:
-    """3002 -> UpdateUser: what the body leaves out stays."""
+    """Request code 3002 -> UpdateUser. Attributes that the body does not have stay as they are."""
     found = _body(frame)
     name = Arguments(frame).text("username", "") or bean.text(found, "username")
     kind, status = bean.text(found, "userType"), bean.text(found, "userStatus")
@@ -119,17 +122,17 @@ def update_user(_client: Client, frame: Frame) -> Outcome:
 
 
 def delete_user(_client: Client, frame: Frame) -> Outcome:
-    """3003 -> DeleteUser."""
+    """Request code 3003 -> DeleteUser."""
     return (DeleteUser(Ticket(frame, success), Arguments(frame).text("username")),)
 
 
 def get_user(_client: Client, frame: Frame) -> Outcome:
-    """3004 -> ListUsers; no body for one that is not there."""
+    """Request code 3004 -> ListUsers. The reply has no body when the user does not exist."""
     return (ListUsers(Ticket(frame, _user), name=_not_blank("username", Arguments(frame).text("username", ""))),)
 
 
 def list_users(_client: Client, frame: Frame) -> Outcome:
-    """3005 -> ListUsers."""
+    """Request code 3005 -> ListUsers."""
     return (ListUsers(Ticket(frame, _users), part=Arguments(frame).text("filter", "")),)
 
 
@@ -144,7 +147,7 @@ def _users(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _info(user: User) -> Bean:
-    """UserInfo; a password that the asker may not see is left out."""
+    """UserInfo. It has a password only when the event has one."""
     found: Bean = {
         "userStatus": ENABLED if user.enabled else DISABLED,
         "userType": SUPER if user.privileged else NORMAL,
@@ -156,29 +159,29 @@ def _info(user: User) -> Bean:
 
 
 def create_policies(_client: Client, frame: Frame) -> Outcome:
-    """3006 -> PutPolicies."""
+    """Request code 3006 -> PutPolicies."""
     return (PutPolicies(Ticket(frame, success), _grant(frame)),)
 
 
 def update_policies(_client: Client, frame: Frame) -> Outcome:
-    """3007 -> PutPolicies of a user that has some."""
+    """Request code 3007 -> PutPolicies; the user must have policies already."""
     return (PutPolicies(Ticket(frame, success), _grant(frame), create=False),)
 
 
 def delete_policies(_client: Client, frame: Frame) -> Outcome:
-    """3008 -> DeletePolicies."""
+    """Request code 3008 -> DeletePolicies."""
     args = Arguments(frame)
     default = args.text("policyType", CUSTOM).lower() == DEFAULT.lower()
     return (DeletePolicies(Ticket(frame, success), _subject(args.text("subject")), args.text("resource", ""), default),)
 
 
 def get_policies(_client: Client, frame: Frame) -> Outcome:
-    """3009 -> ListPolicies; no body for a subject that has none."""
+    """Request code 3009 -> ListPolicies. The reply has no body when the subject has no policies."""
     return (ListPolicies(Ticket(frame, _acl), user=_subject(Arguments(frame).text("subject"))),)
 
 
 def list_policies(_client: Client, frame: Frame) -> Outcome:
-    """3010 -> ListPolicies."""
+    """Request code 3010 -> ListPolicies."""
     args = Arguments(frame)
     part = args.text("subjectFilter", "").removeprefix(SUBJECT)
     return (ListPolicies(Ticket(frame, _acls), part, args.text("resourceFilter", "")),)
@@ -196,7 +199,7 @@ def _acls(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _acl_info(grant: Grant) -> Bean:
-    """AclInfo: entries gathered by the type of their policy."""
+    """AclInfo: the policies of a user, grouped by policy type."""
     policies: list[Bean] = []
     for default, kind in ((False, CUSTOM), (True, DEFAULT)):
         entries = [

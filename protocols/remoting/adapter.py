@@ -1,4 +1,4 @@
-"""RocketMQ remoting as the gateway knows it: a stream protocol."""
+"""The adapter of RocketMQ remoting, a stream protocol, and its declaration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from protocols.remoting.send import HeaderCache
 
 @final
 class RemotingAdapter:
-    """The protocol, for any number of connections."""
+    """The adapter for all connections of a node.
+
+    name  name of the protocol
+    """
 
     def __init__(self, setting: Setting, config: RemotingConfig) -> None:
         self.name = "remoting"
@@ -24,7 +27,7 @@ class RemotingAdapter:
         self._header_cache = HeaderCache()
 
     def connect(self, peer: Peer, now: int) -> RemotingConnection:
-        """A new connection. There is no handshake: the first frame says whether it is one of ours."""
+        """The state of a new connection. The protocol has no handshake."""
         return RemotingConnection(self._node, peer, self._header_cache, now)
 
 

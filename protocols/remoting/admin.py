@@ -1,4 +1,4 @@
-"""Topics and groups as tools see them: codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313 and 351 to 353.
+"""Administration of topics and groups: request codes 17, 18, 21, 200, 201, 207, 215, 225, 305, 311 to 313 and 351 to 353.
 
 RocketMQ's CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicSysFlag.
 """
@@ -29,11 +29,11 @@ UNIT_FLAGS: Final[Mapping[int, tuple[int, int]]] = {
     codes.GET_UNIT_SUBSCRIBED: (UNIT_SUBSCRIBED, UNIT_SUBSCRIBED),
     codes.GET_UNIT_SUBSCRIBED_ALONE: (UNIT | UNIT_SUBSCRIBED, UNIT_SUBSCRIBED),
 }
-"""Which bits of a topic's sysFlag a code looks at, and how they must stand."""
+"""Request code -> (mask, value): the reply lists the topics of which `sysFlag & mask` is `value`."""
 
 
 def put_topic(_client: Client, frame: Frame) -> Outcome:
-    """17 -> ChangeTopic."""
+    """Request code 17 -> ChangeTopic."""
     args = Arguments(frame)
     change = TopicChange(
         args.text("topic"),
@@ -48,7 +48,7 @@ def put_topic(_client: Client, frame: Frame) -> Outcome:
 
 
 def _attributes(text: str) -> tuple[dict[str, str], list[str]]:
-    """`+key=value,-key2` -> (set, removed). Raises RequestError."""
+    """`+key=value,-key2` -> (attributes to set, attributes to remove). Raises RequestError."""
     put: dict[str, str] = {}
     drop: list[str] = []
     for piece in text.split(","):
@@ -68,7 +68,7 @@ def _attributes(text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def put_topics(_client: Client, frame: Frame) -> Outcome:
-    """18 -> one ChangeTopic each; the first refusal is the answer."""
+    """Request code 18 -> a ChangeTopic for each topic of the list. The reply is SUCCESS or the first refusal."""
     found = bean.beans(bean.read(frame.body), "topicConfigList")
     changes = [_change(each) for each in found]
     multi = MultiTicket(Ticket(frame, success), _counted(changes), _first_refusal)
@@ -82,7 +82,7 @@ def _counted(listed: Sequence[object]) -> int:
 
 
 def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes:
-    """Success, or the first refusal there is."""
+    """The reply: the first refusal among the events, or SUCCESS."""
     for event in events:
         if isinstance(event, Refused):
             return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)
@@ -105,12 +105,12 @@ def _change(config: Bean) -> TopicChange:
 
 
 def delete_topic(_client: Client, frame: Frame) -> Outcome:
-    """215 -> DeleteTopic."""
+    """Request code 215 -> DeleteTopic."""
     return (DeleteTopic(Ticket(frame, success), Arguments(frame).text("topic")),)
 
 
 def topic(_client: Client, frame: Frame) -> Outcome:
-    """351 -> QueryTopic."""
+    """Request code 351 -> QueryTopic."""
     return (QueryTopic(Ticket(frame, _topic), Arguments(frame).text("topic")),)
 
 
@@ -135,7 +135,7 @@ def _topic_config(topic: Topic) -> Mapping[str, object]:
 
 
 def topics(_client: Client, frame: Frame) -> Outcome:
-    """21 -> ListTopics."""
+    """Request code 21 -> ListTopics."""
     return (ListTopics(Ticket(frame, _topics)),)
 
 
@@ -156,7 +156,7 @@ def _version(timestamp_ms: int) -> Mapping[str, int]:
 
 
 def system_topics(_client: Client, frame: Frame) -> Outcome:
-    """305 -> ListTopics, of which the system's own are named."""
+    """Request code 305 -> ListTopics. The reply has the system topics."""
     return (ListTopics(Ticket(frame, _system)),)
 
 
@@ -168,7 +168,7 @@ def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def unit_topics(_client: Client, frame: Frame) -> Outcome:
-    """311, 312, 313 -> ListTopics, of which those with certain bits in their sysFlag are named."""
+    """Request codes 311, 312, 313 -> ListTopics. The reply has the topics whose sysFlag matches UNIT_FLAGS."""
     return (ListTopics(Ticket(frame, _unit)),)
 
 
@@ -180,12 +180,12 @@ def _unit(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def put_group(_client: Client, frame: Frame) -> Outcome:
-    """200 -> PutGroup."""
+    """Request code 200 -> PutGroup."""
     return (PutGroup(Ticket(frame, success), _group(bean.read(frame.body))),)
 
 
 def put_groups(_client: Client, frame: Frame) -> Outcome:
-    """225 -> one PutGroup each; the first refusal is the answer."""
+    """Request code 225 -> a PutGroup for each group of the list. The reply is SUCCESS or the first refusal."""
     groups = [_group(each) for each in bean.beans(bean.read(frame.body), "groupConfigList")]
     multi = MultiTicket(Ticket(frame, success), _counted(groups), _first_refusal)
     return [PutGroup(multi.part(at), group) for at, group in enumerate(groups)]
@@ -210,7 +210,7 @@ def _group(config: Bean) -> Group:
 
 
 def group(_client: Client, frame: Frame) -> Outcome:
-    """352 -> QueryGroup."""
+    """Request code 352 -> QueryGroup."""
     return (QueryGroup(Ticket(frame, _found), Arguments(frame).text("group")),)
 
 
@@ -239,7 +239,7 @@ def _group_config(group: Group) -> Mapping[str, object]:
 
 
 def groups(_client: Client, frame: Frame) -> Outcome:
-    """201 -> ListGroups."""
+    """Request code 201 -> ListGroups."""
     return (ListGroups(Ticket(frame, _groups)),)
 
 
@@ -254,12 +254,12 @@ def _groups(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def delete_group(_client: Client, frame: Frame) -> Outcome:
-    """207 -> DeleteGroup."""
+    """Request code 207 -> DeleteGroup."""
     return (DeleteGroup(Ticket(frame, success), Arguments(frame).text("groupName")),)
 
 
 def set_readable(_client: Client, frame: Frame) -> Outcome:
-    """353 -> SetReadable (UpdateGroupForbiddenRequestHeader); without `readable` it is looked at alone."""
+    """Request code 353 -> SetReadable (UpdateGroupForbiddenRequestHeader); without field `readable` nothing is changed."""
     args = Arguments(frame)
     name, group_name = args.text("topic"), args.text("group")
     wanted = args.flag("readable") if args.has("readable") else None

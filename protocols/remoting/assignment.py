@@ -1,7 +1,7 @@
-"""Who consumes which queues, when the server decides (RocketMQ's QueryAssignmentProcessor, AllocateMessageQueueAveragely).
+"""Assignment of queues to members by the server (RocketMQ's QueryAssignmentProcessor, AllocateMessageQueueAveragely).
 
-The queues are those of the topic's whole route, in the order of RocketMQ's MessageQueue: by broker, then by number. So every
-broker of the topic that knows the same members and the same route answers alike.
+The queues are those of the topic's whole route, in the order of RocketMQ's MessageQueue: by broker, then by queue id. So all
+brokers of the topic that know the same members and the same route give the same assignment.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ from domain.topic import PERM_READ
 
 ANY_QUEUE: Final = -1
 QUEUES_MAX: Final = QUEUES_PER_TOPIC_MAX
-"""Queues of one route that are shared out: a longer answer would be no frame any more."""
+"""Queues of one route that are assigned: the reply for more queues would be longer than a frame may be."""
 
 Queue = tuple[str, int]
-"""Broker and number, ANY_QUEUE for all of the broker's."""
+"""(broker name, queue id); ANY_QUEUE stands for all queues of the broker. Also (broker name, number of its queues)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentRequest:
-    """What a client asks: its id, the topic, the strategy by name, and whether it broadcasts."""
+    """A client's request for its queues.
+
+    client_id     client id
+    topic         topic name
+    strategy      name of the strategy: AVG or AVG_BY_CIRCLE
+    broadcasting  True: the client reads all queues
+    """
 
     client_id: str
     topic: str
@@ -35,22 +41,24 @@ class AssignmentRequest:
 
 
 def readable(route: Sequence[TopicQueues]) -> list[Queue]:
-    """Brokers that a topic can be read from and how many queues each has, by broker."""
+    """(broker name, number of read queues) of each broker that the topic can be read from, sorted by broker name."""
     return sorted((each.broker, each.read_queues) for each in route if each.perm & PERM_READ and each.read_queues > 0)
 
 
 def size(brokers: Sequence[Queue]) -> int:
-    """Queues of all brokers together."""
+    """The number of queues of all brokers."""
     return sum(queues for _, queues in brokers)
 
 
 def assign(
     asked: AssignmentRequest, mode: str, shared: int, members: Sequence[str], brokers: Sequence[Queue]
 ) -> list[Queue] | None:
-    """Queues for the client; None when nothing can be said and it should keep what it has (it is no member).
+    """The queues of the client; None when the client is not in `members`: it keeps the queues that it has.
 
-    `brokers` as readable() has them, QUEUES_MAX queues at most. POP: any queue (-1) of each broker for everybody, or with
-    `shared` neighbours the client's own share and theirs; where members outnumber queues, one each.
+    mode     PULL: each queue has one member. POP: each member gets ANY_QUEUE of each broker, or, when `shared` is greater
+             than 0 and less than the number of other members, its own queues and those of the next `shared` members;
+             with more members than queues, one queue each
+    brokers  the result of readable(), at most QUEUES_MAX queues
     """
     total = size(brokers)
     if asked.broadcasting:
@@ -66,13 +74,13 @@ def assign(
         return _places(brokers, share(total, len(ids), at, circle=circle))
     if len(ids) > total:
         return _places(brokers, [at % total] if total else [])
-    # With `shared` below the number of members these are different ones, and no queue has two.
+    # `shared` is less than the number of other members, so the takers differ and no queue is listed twice.
     takers = [(at + step) % len(ids) for step in range(shared + 1)]
     return _places(brokers, [queue for taker in takers for queue in share(total, len(ids), taker, circle=circle)])
 
 
 def _places(brokers: Sequence[Queue], numbers: Sequence[int]) -> list[Queue]:
-    """Queues by their number in the whole route."""
+    """Indexes into all queues of the route -> (broker name, queue id)."""
     ends = list(accumulate(queues for _, queues in brokers))
     out: list[Queue] = []
     for number in numbers:
@@ -83,7 +91,7 @@ def _places(brokers: Sequence[Queue], numbers: Sequence[int]) -> list[Queue]:
 
 
 def share(queues: int, members: int, at: int, *, circle: bool) -> Sequence[int]:
-    """The part of member `at`: a run of neighbouring queues, or every members-th one."""
+    """Queue indexes of the member at index `at`: a contiguous range, or with `circle` every `members`-th queue."""
     if circle:
         return range(at, queues, members)
     rest = queues % members

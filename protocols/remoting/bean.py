@@ -1,4 +1,4 @@
-"""Reading the beans in request bodies: JSON of unknown quality into values of known type."""
+"""Reading JSON request bodies (Java beans): the values of an object by type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bean = dict[str, object]
 
 
 def read(body: bytes) -> Bean:
-    """A body -> its top-level object. Raises RequestError."""
+    """A body -> its JSON object. Raises RequestError with code 29 when the body is not a JSON object."""
     try:
         found = fastjson.loads(body)
     except fastjson.DialectError as error:
@@ -25,7 +25,7 @@ def read(body: bytes) -> Bean:
 
 
 def text(bean: Bean, name: str, absent: str = "") -> str:
-    """A string; numbers and enums by ordinal come as their text."""
+    """A string; an integer (also the ordinal of an enum) becomes decimal text. `absent` for any other type."""
     value = bean.get(name)
     if isinstance(value, str):
         return value
@@ -33,7 +33,7 @@ def text(bean: Bean, name: str, absent: str = "") -> str:
 
 
 def number(bean: Bean, name: str, absent: int = 0) -> int:
-    """An integer of 64 bits, also when it is quoted."""
+    """A signed integer of 64 bits, or a string with one. `absent` for anything else."""
     value = bean.get(name)
     if isinstance(value, str) and value.lstrip("-").isdigit() and value.isascii() and len(value) <= 20:
         value = int(value)
@@ -43,23 +43,23 @@ def number(bean: Bean, name: str, absent: int = 0) -> int:
 
 
 def flag(bean: Bean, name: str, absent: bool = False) -> bool:
-    """true or false."""
+    """A boolean; `absent` for any other type."""
     value = bean.get(name)
     return value if isinstance(value, bool) else absent
 
 
 def beans(bean: Bean, name: str) -> list[Bean]:
-    """A list of objects; what is not an object in it is skipped. Raises RequestError when it is too long."""
+    """The objects of a list; other elements are skipped. Raises RequestError for more than ITEMS_MAX elements."""
     return [each for each in _items(bean, name) if isinstance(each, dict)]
 
 
 def texts(bean: Bean, name: str) -> list[str]:
-    """A list of strings; what is not a string in it is skipped."""
+    """The strings of a list; other elements are skipped. Raises RequestError for more than ITEMS_MAX elements."""
     return [each for each in _items(bean, name) if isinstance(each, str)]
 
 
 def table(bean: Bean, name: str) -> Bean:
-    """An object, empty when absent."""
+    """An object; an empty one when the value is absent or of another type."""
     value = bean.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Requests of ours to a client, over its own connection: codes 220, 221, 307, 309 and 326, and what comes back.
+"""Requests that the node sends to a client over the client's connection: codes 220, 221, 307, 309 and 326; and the replies.
 
 RocketMQ's Broker2Client, ClientRemotingProcessor, ResetOffsetBody, ReplyMessageRequestHeader.
 """
@@ -28,11 +28,11 @@ from protocols.remoting.pull import without_origin
 from protocols.remoting.ticket import RequestError
 
 CPP: Final = LANGUAGES.index("CPP")
-"""Clients in C++ cannot read a map whose keys are objects: they get lists."""
+"""Language of the C++ client, which cannot read a JSON map whose keys are objects: it gets a list instead."""
 
 
 def inquiry_request(node: NodeInfo, opaque: int, inquiry: Inquiry) -> bytes:
-    """A question as a request frame."""
+    """The request frame of an inquiry: code 307 for running info, 221 for positions, 309 for a message, 326 for a reply."""
     about = inquiry.about
     if isinstance(about, RunningInfoRequest):
         fields = {
@@ -84,7 +84,7 @@ def _reply_request(node: NodeInfo, opaque: int, about: ReplyDelivery) -> bytes:
 
 
 def client_answered(inquiry: Inquiry, frame: Frame) -> ClientAnswered:
-    """A client's reply frame to `inquiry`."""
+    """The client's reply to `inquiry` -> ClientAnswered, with a Failure when the client refused or the body is malformed."""
     if frame.code != codes.SUCCESS:
         text = f"the client <{inquiry.client_id}> says: {frame.remark or f'code {frame.code}'}"
         offline = isinstance(inquiry.about, RunningInfoRequest | ConsumptionRequest)
@@ -105,14 +105,14 @@ def _place(key: str, offset: object) -> tuple[str, str, int, int]:
 
 
 def positions_moved(node: NodeInfo, opaque: int, language: int, event: PositionsMoved) -> bytes:
-    """220, oneway: positions have been set, go on from them."""
+    """Request code 220, oneway: the positions of the group were reset, the client continues from them."""
     fields = {"topic": event.topic, "group": event.group, "timestamp": str(event.timestamp_ms), "isForce": "true"}
     body = reset_body(node, event.topic, event.offsets, listed=language == CPP)
     return encode(codes.RESET_CLIENT_OFFSET, opaque, fields=fields, body=body, flag=FLAG_ONEWAY)
 
 
 def reset_body(node: NodeInfo, topic: str, offsets: Sequence[tuple[int, int]], *, listed: bool) -> bytes:
-    """A ResetOffsetBody; `listed` as C++ clients read it. Compact, for Go takes it apart as text."""
+    """A ResetOffsetBody, without blanks: the Go client splits it as text. `listed`: a list of queues, for the C++ client."""
     queues: list[tuple[Mapping[str, object], int]] = [
         (fastjson.queue(node.broker, topic, queue_id), offset) for queue_id, offset in offsets
     ]

@@ -1,4 +1,4 @@
-"""The node and the client as one connection sees them."""
+"""The node, the client of one connection, and the consumer groups that this client is a member of."""
 
 from __future__ import annotations
 
@@ -14,12 +14,27 @@ from protocols.remoting.config import RemotingConfig
 REGION: Final = "DefaultRegion"
 MASTER_ID: Final = 0
 GROUPS_PER_CONNECTION_MAX: Final = 1_024
-"""Consumer groups that one connection may speak for."""
+"""Consumer groups that the client of one connection can be a member of; memberships beyond are ignored."""
 
 
 @final
 class NodeInfo:
-    """What every reply needs to know of the node, in wire form, made once an adapter."""
+    """The node, as replies describe it. One object for all connections of an adapter.
+
+    authority    checks the credentials of clients; None: access is not controlled
+    refused      counts a refusal of this adapter, by protocol and reason
+    cluster      cluster name in routes
+    broker       broker name in routes
+    host         host that clients connect to
+    port         port of the broker
+    address      host:port of the broker; IPv6 hosts in brackets
+    namesrv      host:port of the name server; IPv6 hosts in brackets
+    store_host   host and port of the broker as a record has them
+    host_hex     `store_host` in upper-case hexadecimal digits: the first part of an offset message id
+    wall_ms      the node's wall clock, epoch milliseconds
+    config       settings of this adapter
+    expressions  compiled filter expressions
+    """
 
     __slots__ = (
         "address", "authority", "broker", "cluster", "config", "expressions", "host", "host_hex", "namesrv", "port",
@@ -45,7 +60,12 @@ class NodeInfo:
 
 @dataclass(slots=True)
 class GroupMember:
-    """The client's part in one consumer group, as its last heartbeat said it."""
+    """The client as a member of one consumer group, from its last heartbeat.
+
+    client_id      client id of the heartbeat
+    membership     consumer group, consume type, message model and subscriptions of the heartbeat
+    subscriptions  the subscriptions by topic
+    """
 
     client_id: str
     membership: Membership
@@ -54,7 +74,12 @@ class GroupMember:
 
 @final
 class Client:
-    """One connection's client: its peer, and its members in consumer groups."""
+    """The client of one connection.
+
+    node     the node that the client is connected to
+    peer     address and certificate name of the client
+    members  consumer group -> the client as a member of it
+    """
 
     __slots__ = ("members", "node", "peer")
 
@@ -64,7 +89,7 @@ class Client:
         self.members: dict[str, GroupMember] = {}
 
     def join_group(self, client_id: str, membership: Membership, keep: bool) -> None:
-        """Take or renew a member. `keep`: a heartbeat without subscriptions leaves the known ones."""
+        """Store a membership of a heartbeat. `keep`: a membership without subscriptions keeps those of the heartbeat before."""
         known = self.members.get(membership.group)
         if keep and known is not None and not membership.subscriptions:
             known.client_id = client_id
@@ -76,23 +101,23 @@ class Client:
         )
 
     def leave_group(self, group: str) -> None:
-        """Give up a member; "" all of them."""
+        """Remove the membership of `group`; "" removes all memberships."""
         if group:
             self.members.pop(group, None)
         else:
             self.members.clear()
 
     def clustering_client_id(self, group: str) -> str:
-        """The client id when this connection speaks for a clustering member of `group`, else ""."""
+        """The client id when the client is a member of `group` with message model CLUSTERING, else ""."""
         member = self.members.get(group)
         return member.client_id if member is not None and member.membership.model == "CLUSTERING" else ""
 
     def is_broadcasting(self, group: str) -> bool:
-        """Whether the client's heartbeat says that it reads everything of its group's topics."""
+        """True when the client is a member of `group` with message model BROADCASTING: it reads all messages of its topics."""
         member = self.members.get(group)
         return member is not None and member.membership.model == "BROADCASTING"
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
-        """What the client's heartbeat said of a topic."""
+        """The subscription to `topic` in the last heartbeat; None when there is none."""
         member = self.members.get(group)
         return member.subscriptions.get(topic) if member is not None else None

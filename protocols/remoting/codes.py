@@ -1,4 +1,4 @@
-"""Request and response codes (RocketMQ's RequestCode, ResponseCode, RemotingSysResponseCode): those that we know by name."""
+"""Request and response codes (RocketMQ's RequestCode, ResponseCode, RemotingSysResponseCode) in use here."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ Count = Annotated[int, Meta(ge=1)]
 class RemotingConfig:
     """Bounds of one connection.
 
-    frame_bytes_max     a longer frame closes the connection; at most 16 MiB
-    frame_seconds       a frame that has begun has to be complete after this long
-    idle_seconds        a connection without any traffic is closed after this long
-    requests_max        unanswered requests, held polls included, before we stop reading
-    pull_bytes_default  bytes of records in a pull reply when the client names no bound
+    frame_bytes_max     longest frame in bytes; a longer one closes the connection
+    frame_seconds       time for a frame to arrive, from its first byte; a slower one closes the connection
+    idle_seconds        a connection without bytes in either direction is closed after this time
+    requests_max        unanswered requests of one connection, long polls included; beyond, its socket is not read
+    pull_bytes_default  bytes of records in a pull reply when the request has no `maxMsgBytes`
     """
 
     frame_bytes_max: Annotated[int, Meta(ge=1, le=REMOTING_FRAME_BYTES_MAX)] = REMOTING_FRAME_BYTES_MAX

@@ -1,4 +1,4 @@
-"""One remoting connection: frames in order of time. Requests become commands; events become replies by their tickets."""
+"""One remoting connection: requests become commands, events become replies by their tickets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from protocols.remoting.status import REFUSALS, response_code
 from protocols.remoting.ticket import MultiTicket, PartTicket, RequestError, Ticket, success
 
 INQUIRIES_MAX: Final = 4_096
-"""Questions of ours that a client may leave without an answer before the oldest is forgotten."""
+"""Requests of the node to one client that wait for a reply; beyond, the oldest is forgotten."""
 
 SENDS: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH})
 
@@ -33,12 +33,30 @@ END_OF_STREAM: Final = "end-of-stream"
 IDLE: Final = "idle"
 FRAME_TIMEOUT: Final = "frame-timeout"
 REASONS_CLOSED: Final = (END_OF_STREAM, IDLE, FRAME_TIMEOUT, "frame-length", "frame-header")
-"""Every reason that a Disconnected of this protocol can have."""
+"""All values of Disconnected.reason in this protocol."""
 
 
 @final
 class RemotingConnection:
-    """A client of the name server, of the broker, or of both at once: the codes of the two do not collide."""
+    """The connection of a client of the name server, of the broker, or of both: their request codes do not collide.
+
+    reading             False: stop reading the socket, `requests_max` requests are unanswered
+    closed              True: the connection ends
+    _inquiries          requests of the node that wait for the client's reply, by opaque
+    _frame_began_ns     when the incomplete frame began
+    _active_ns          when a frame was last received or sent
+    _client             the client of this connection
+    _decoder            decoder of received bytes
+    _header_cache       headers of sends that all connections have seen
+    _language           language of the client, from its heartbeat
+    _lease_returns      commands that end leases whose messages were not sent
+    _namespace_checked  True: a request was searched for a namespace
+    _namespaces         renames topics and groups; None: no request had a namespace
+    _opaque             opaque of the node's last request
+    _out                encoded frames that are not written yet
+    _unanswered         requests that wait for their reply
+    _unwritten          bytes in `_out` that count towards UNREAD_BYTES_MAX
+    """
 
     __slots__ = (
         "_active_ns",
@@ -80,7 +98,7 @@ class RemotingConnection:
         self.closed = False
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Frames -> commands. Requests that cannot become one are answered here."""
+        """Frames -> commands. A request that cannot become a command is answered at once."""
         if self.closed:
             return ()
         if not data:
@@ -138,7 +156,11 @@ class RemotingConnection:
             self._out.append(outcome)
 
     def _in_namespace(self, frame: Frame) -> Frame:
-        """A request in the namespace that it is of. Sends are looked at when one of the requests before had a namespace."""
+        """The request with its names in its namespace.
+
+        The namespace of the first request is looked at, then that of all requests except sends; once a request had a
+        namespace, that of all requests.
+        """
         self._namespace_checked = True
         if self._namespaces is None:
             if not namespace.namespace_of(frame):
@@ -147,7 +169,7 @@ class RemotingConnection:
         return self._namespaces.to_stored(frame)
 
     def answer(self, event: Event, now: int) -> None:
-        """One reply, unless its request was oneway or waits for more events; or a notice of ours."""
+        """Queue a reply, unless the request is oneway or waits for more events; or a request of the node (no ticket)."""
         if self.closed:
             return
         ticket = getattr(event, "ticket", None)
@@ -169,7 +191,7 @@ class RemotingConnection:
             self._notify(event, now)
 
     def _notify(self, event: Event, now: int) -> None:
-        """A notice or a question of ours, with an opaque of ours."""
+        """Queue a request of the node to the client, with the node's next opaque."""
         opaque = self._opaque = (self._opaque + 1) & 0x7FFFFFFF
         if type(event) is MembersChanged:
             self._out.append(member.members_changed(opaque, event))
@@ -194,10 +216,10 @@ class RemotingConnection:
             self._reply(multi.ticket, multi.render(self._client, multi.ticket, multi.events))
 
     def _reply(self, ticket: Ticket, data: bytes) -> bool:
-        """Queue a reply. One that is large has to wait for its turn when much is queued: the client is told to ask again.
+        """Queue a reply. False: FLOW_CONTROL was queued instead, because the client does not read its replies.
 
-        A client can ask in a few bytes for what takes megabytes, thousands of times before anything of it has been written.
-        False: that is what it was told.
+        Replies of more than SMALL_ANSWER_BYTES are refused while more than UNREAD_BYTES_MAX are queued: a client can request
+        megabytes in a few bytes, thousands of times, before any reply is written.
         """
         sent = len(data) <= SMALL_ANSWER_BYTES or self._unwritten <= UNREAD_BYTES_MAX
         if not sent:
@@ -221,7 +243,7 @@ class RemotingConnection:
         return ticket.reply(response_code(failure, ticket.code), remark=failure.text or failure.code.value)
 
     def outgoing(self) -> Sequence[bytes]:
-        """Reply frames, in the order of the answers."""
+        """Encoded frames in the order of the answers."""
         out = self._out
         if out:
             self._out = []
@@ -229,7 +251,7 @@ class RemotingConnection:
         return out if self._namespaces is None else [self._namespaces.to_client(each) for each in out]
 
     def deadline(self) -> int | None:
-        """When the frame that has begun must be complete, or when silence ends the connection; at once when leases go back."""
+        """When an incomplete frame or an idle connection times out, monotonic ns; 0 when leases must be returned."""
         if self.closed:
             return None
         if self._lease_returns:
@@ -240,7 +262,7 @@ class RemotingConnection:
         return idle
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Leases that go back; a close when a deadline has passed."""
+        """Commands that return leases; Disconnected when a deadline has passed."""
         due = self.deadline()
         if due is None or now < due:
             return ()

@@ -1,4 +1,4 @@
-"""Which request code is read by what. Codes that are not here are answered 3, with a reason."""
+"""Request code -> reader. Other request codes are answered with response code 3 and a reason in the remark."""
 
 from __future__ import annotations
 
@@ -163,4 +163,4 @@ REASONS: Final[Mapping[int, str]] = {
     5001: "there is one timer engine, and it is on",
     200056: "leases are kept in the log: there is no other store of them to go back to",
 }
-"""Why a code is answered 3."""
+"""Request code -> why it is answered with response code 3: the remark of the reply."""

@@ -1,7 +1,7 @@
 """The JSON dialect of RocketMQ bodies, as Java's fastjson writes it.
 
-It differs from RFC 8259 in what a reader has to bear: unquoted integer keys, objects as keys, single quotes and
-trailing commas. Writing is strict JSON, except that a map keyed by message queues is written with the raw object as its key.
+Reading accepts, beyond RFC 8259, unquoted keys, objects as keys, single quotes and trailing commas. Writing is strict JSON,
+except that a map whose keys are message queues has JSON objects as keys.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 
 DEPTH_MAX: Final = 32
+"""Nested objects and lists of one text."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,3})?")
@@ -25,11 +26,14 @@ _ESCAPES: Final[dict[str, str]] = {
 
 
 class DialectError(ValueError):
-    """The text is not of the dialect."""
+    """The text is not valid in this dialect."""
 
 
 def loads(data: bytes) -> object:
-    """Bytes -> dict, list, str, int, float, bool or None. Object keys become their own JSON text. Raises DialectError."""
+    """JSON text -> dict, list, str, int, float, bool or None. A key that is an object becomes its JSON text.
+
+    Raises DialectError for other text, for text that is not UTF-8, and beyond DEPTH_MAX.
+    """
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -46,7 +50,7 @@ def loads(data: bytes) -> object:
 
 
 def dumps(value: object) -> bytes:
-    """Strict, compact JSON, bean keys in ASCII order. Integer keys are quoted."""
+    """Encode a value as strict JSON without blanks, keys in ASCII order. Integer keys are quoted."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
 
 
@@ -56,12 +60,12 @@ def queue(broker: str, topic: str, queue_id: int) -> dict[str, object]:
 
 
 def keyed(pairs: Iterable[tuple[Mapping[str, object], object]]) -> bytes:
-    """A map whose keys are beans: `{{"brokerName":…}:{…},…}`."""
+    """Encode a map whose keys are objects: `{{"brokerName":…}:{…},…}`."""
     return b"{" + b",".join(dumps(key) + b":" + dumps(value) for key, value in pairs) + b"}"
 
 
 class _Reader:
-    """A recursive reader over text, at most DEPTH_MAX deep."""
+    """A recursive-descent reader, at most DEPTH_MAX levels deep."""
 
     __slots__ = ("_at", "_text")
 
@@ -70,14 +74,14 @@ class _Reader:
         self._at = 0
 
     def peek(self) -> str:
-        """The next character that is not blank, "" at the end."""
+        """The next non-blank character, "" at the end. Blanks before it are skipped."""
         space = _SPACE.match(self._text, self._at)
         if space is not None:
             self._at = space.end()
         return self._text[self._at : self._at + 1]
 
     def value(self, depth: int) -> object:
-        """Any value."""
+        """Read a value of any type at nesting level `depth`. Raises DialectError."""
         if depth > DEPTH_MAX:
             raise DialectError("nested too deep")
         sign = self.peek()

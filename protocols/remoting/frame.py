@@ -1,6 +1,6 @@
 """Remoting frames: length 4 | serialize type 1 and header length 3 | header | body (RocketMQ's RemotingCommand, NettyDecoder).
 
-Reading keeps no opinion about codes: a frame is a request or a reply, of a client or of a server.
+Codes are not checked here: a frame is a request or a reply, of a client or of a server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PREFIX = struct.Struct(">II")
 
 @final
 class Frame(Header):
-    """One frame: a header and its body, b"" when there is none."""
+    """One frame: a header and its body; b"" without body."""
 
     __slots__ = ("body",)
 
@@ -42,10 +42,14 @@ class Frame(Header):
 
 @final
 class FrameDecoder:
-    """Bytes in, frames out, in any split.
+    """Decoder of a stream of frames, split into chunks in any way.
 
-    `fault` is "" until the peer breaks the format: then it names how, the frames before it have been returned, and nothing
-    more comes out. The stream cannot be read on; the connection has to be closed.
+    fault   "" while the stream is well-formed, else FAULT_LENGTH or FAULT_HEADER: all frames before the malformed one have
+            been returned, `feed` returns nothing more, and the connection has to be closed
+    _limit  longest frame in bytes, its 4 length bytes included; a longer one is FAULT_LENGTH
+    _parts  chunks of an incomplete frame
+    _held   bytes in `_parts`
+    _need   bytes that `_parts` must have before decoding continues
     """
 
     __slots__ = ("_held", "_limit", "_need", "_parts", "fault")
@@ -59,11 +63,11 @@ class FrameDecoder:
 
     @property
     def held(self) -> int:
-        """Bytes of a frame that has begun and is not complete."""
+        """Bytes received of an incomplete frame; 0 when there is none."""
         return self._held
 
     def feed(self, data: bytes) -> list[Frame]:
-        """All frames that `data` completes."""
+        """Decode a chunk. Returns the frames that it completes, possibly none."""
         if self.fault:
             return []
         if self._held:
@@ -95,7 +99,7 @@ class FrameDecoder:
         return out
 
     def _whole(self, data: bytes, at: int, size: int) -> int:
-        """Bytes that the frame at `at` has in all, or must have before that can be told; -1 and `fault` when it is none."""
+        """Size of the frame at `at` in bytes, or the bytes needed to compute it; -1 with `fault` set for a malformed frame."""
         there = size - at
         if data[at] != 0:
             self.fault = FAULT_LENGTH
@@ -135,7 +139,7 @@ def head(
     language: int = LANGUAGE_JAVA,
     version: int = VERSION,
 ) -> bytes:
-    """All of a frame that precedes its body of `body_size` bytes."""
+    """The part of a frame before its body of `body_size` bytes: lengths and header."""
     if serialize == BINARY:
         header = encode_binary(code, language, version, opaque, flag, remark, encode_ext(fields or {}))
     else:
@@ -156,5 +160,5 @@ def encode(
     language: int = LANGUAGE_JAVA,
     version: int = VERSION,
 ) -> bytes:
-    """One frame. `flag` FLAG_ONEWAY: no reply wanted; FLAG_RESPONSE: it is one."""
+    """Encode one frame. `flag`: FLAG_ONEWAY for a request without reply, FLAG_RESPONSE for a reply, 0 for a request."""
     return head(code, opaque, len(body), fields, flag, remark, serialize, language, version) + body

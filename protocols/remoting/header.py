@@ -1,11 +1,11 @@
-"""Remoting headers, in both encodings (RocketMQ's RemotingSerializable and RocketMQSerializable).
+"""Remoting headers in both encodings (RocketMQ's RemotingSerializable and RocketMQSerializable).
 
 JSON     {"code":105,"extFields":{"topic":"T"},"flag":0,"language":"JAVA","opaque":7,"version":479}
 binary   code 2 | language 1 | version 2 | opaque 4 | flag 4 | remark 4 + n | ext 4 + n
          ext is entries of: key 2 + n | value 4 + n, all UTF-8
 
 The code of a binary header has 16 bits: POP codes arrive truncated (200050 as 3442) and are widened again here.
-A binary header's ext stays bytes until somebody asks for `fields()`; the send path never does.
+The ext section of a binary header is decoded at the first call of `fields()`; sends do not call it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LANGUAGE_JAVA: Final = 0
 LANGUAGE_PYTHON: Final = 3
 LANGUAGE_OTHER: Final = 7
 VERSION: Final = 479
-"""The MQVersion ordinal that we speak: V5_3_3."""
+"""MQVersion ordinal in our headers: V5_3_3."""
 
 BINARY_BYTES_MIN: Final = 21
 
@@ -42,15 +42,17 @@ _WIDENED: Final[dict[int, int]] = {code & 0xFFFF: code for code in (*range(20005
 
 
 class Header:
-    """What precedes a body.
+    """The header of a frame.
 
     code        request code, or response code when `flag` has FLAG_RESPONSE
     language    index into LANGUAGES, LANGUAGE_OTHER when unknown
     version     MQVersion ordinal of the sender
     opaque      the sender's request id, signed 32 bits, echoed in the reply
-    remark      human text, "" when absent
-    serialize   JSON or BINARY; a reply uses its request's
-    ext         the binary encoding's ext section as it came, b"" for JSON
+    flag        FLAG_RESPONSE and FLAG_ONEWAY
+    remark      text for people, "" when absent
+    serialize   encoding: JSON or BINARY; a reply has the encoding of its request
+    ext         encoded ext section of a binary header, b"" for JSON
+    _fields     decoded ext fields; None: not decoded yet
     """
 
     __slots__ = ("_fields", "code", "ext", "flag", "language", "opaque", "remark", "serialize", "version")
@@ -68,7 +70,7 @@ class Header:
 
     @property
     def oneway(self) -> bool:
-        """True when no reply is wanted."""
+        """True for a request without reply."""
         return self.flag & 2 != 0
 
     @property
@@ -77,7 +79,7 @@ class Header:
         return self.flag & 1 != 0
 
     def fields(self) -> dict[str, str] | None:
-        """The ext fields, decoded on first use; None when the binary section is malformed (the peer's fault)."""
+        """The ext fields, decoded at the first call; None when the ext section of a binary header is malformed."""
         if self._fields is None:
             found = split(self.ext)
             if found is None:
@@ -86,12 +88,12 @@ class Header:
         return self._fields
 
     def set_fields(self, fields: dict[str, str]) -> None:
-        """Replace the ext fields (what the JSON reader does)."""
+        """Replace the ext fields."""
         self._fields = fields
 
 
 def split(ext: bytes) -> dict[bytes, bytes] | None:
-    """A binary ext section -> its pairs; None when lengths lie. Pairs with an empty key are skipped, as Java reads them."""
+    """A binary ext section -> its fields; None when its lengths do not add up. Empty keys are skipped, as Java does."""
     out: dict[bytes, bytes] = {}
     at = 0
     end = len(ext)
@@ -112,7 +114,7 @@ def split(ext: bytes) -> dict[bytes, bytes] | None:
 
 
 def read_binary(into: Header, data: bytes, at: int, size: int) -> bool:
-    """Fill `into` from the `size` bytes at `at`; False when they are no header. The ext section is checked when it is read."""
+    """Decode the binary header of `size` bytes at `at`; False when it is malformed. Leaves the ext section encoded."""
     if size < 21:
         return False
     code, language, version, opaque, flag, remark = _FIXED.unpack_from(data, at)
@@ -136,7 +138,7 @@ def read_binary(into: Header, data: bytes, at: int, size: int) -> bool:
 
 
 def read_json(into: Header, data: bytes) -> bool:
-    """Fill `into` from JSON text; False when it is no header. Ext values of other types become strings, as Java reads them."""
+    """Decode a JSON header into `into`; False when it is malformed. Ext numbers and booleans become strings, as in Java."""
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -197,7 +199,7 @@ def _number(value: object) -> int | None:
 
 
 def encode_ext(fields: Mapping[str, str]) -> bytes:
-    """Pairs -> a binary ext section. Empty keys and empty values are left out: they do not exist on the wire."""
+    """Ext fields -> a binary ext section. Empty keys and empty values are left out, as Java does."""
     out: list[bytes] = []
     for name, text in fields.items():
         key = name.encode()
@@ -211,7 +213,7 @@ def encode_ext(fields: Mapping[str, str]) -> bytes:
 
 
 def encode_binary(code: int, language: int, version: int, opaque: int, flag: int, remark: str, ext: bytes) -> bytes:
-    """A binary header; `code` must fit 16 signed bits unless it is a POP code, which travels truncated."""
+    """Encode a binary header. `code` is truncated to 16 bits, as it is for POP codes; other codes must fit 16 signed bits."""
     narrow = code & 0xFFFF
     if narrow > 0x7FFF:
         narrow -= 0x10000
@@ -226,7 +228,7 @@ def encode_binary(code: int, language: int, version: int, opaque: int, flag: int
 def encode_json(
     code: int, language: int, version: int, opaque: int, flag: int, remark: str, fields: Mapping[str, str] | None
 ) -> bytes:
-    """A JSON header, keys in Java's order; values of ext are strings (Go's reader takes nothing else)."""
+    """Encode a JSON header, keys in Java's order. Ext values are strings: the Go client reads no other type."""
     out: dict[str, object] = {"code": code}
     if fields is not None:
         out["extFields"] = fields

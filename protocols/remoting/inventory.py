@@ -1,4 +1,4 @@
-"""All of a kind at once: codes 43, 308, 402, 907, 2003 and 200055.
+"""Positions, request modes and waiting receives of all groups, replication state: codes 43, 308, 402, 907, 2003 and 200055.
 
 RocketMQ's ConsumerOffsetSerializeWrapper, QueryCorrectionOffsetBody, MessageRequestModeSerializeWrapper, HARuntimeInfo,
 ColdDataCgCtrService, PollingInfoResponseHeader.
@@ -18,11 +18,11 @@ from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, Ticket, success
 
 NO_CORRECTION: Final = 0x7FFFFFFFFFFFFFFF
-"""The correction of a queue in which the group is behind the others: none is needed."""
+"""The correction of a queue in which the compared group is behind the other groups: no correction."""
 
 
 def positions(_client: Client, frame: Frame) -> Outcome:
-    """43 -> QueryBacklog."""
+    """Request code 43 -> QueryBacklog."""
     return (QueryBacklog(Ticket(frame, _positions)),)
 
 
@@ -36,7 +36,7 @@ def _positions(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def corrections(_client: Client, frame: Frame) -> Outcome:
-    """308 -> QueryBacklog: for every queue the least position of the groups, less those that are to be left out."""
+    """Request code 308 -> QueryBacklog. The reply has the least position of all groups but `filterGroups`, by queue."""
     args = Arguments(frame)
     excluded = frozenset(each for each in args.text("filterGroups", "").split(",") if each)
     asked = (args.text("topic"), args.text("compareGroup"), excluded)
@@ -71,7 +71,7 @@ def _each(event: Backlog) -> list[tuple[str, str, int, int]]:
 
 
 def modes(_client: Client, frame: Frame) -> Outcome:
-    """402 -> ListRequestModes."""
+    """Request code 402 -> ListRequestModes."""
     return (ListRequestModes(Ticket(frame, _modes)),)
 
 
@@ -85,7 +85,7 @@ def _modes(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def waiting(_client: Client, frame: Frame) -> Outcome:
-    """200055 -> CountWaiting."""
+    """Request code 200055 -> CountWaitingMessages."""
     args = Arguments(frame)
     command = CountWaitingMessages(
         Ticket(frame, _waiting), args.text("consumerGroup"), args.text("topic"), max(-1, args.number("queueId"))
@@ -99,7 +99,7 @@ def _waiting(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def replicas(_client: Client, frame: Frame) -> Outcome:
-    """907 -> QueryFigures: a master, which nobody follows."""
+    """Request code 907 -> QueryNodeCounters. The reply describes a master without slaves."""
     return (QueryNodeCounters(Ticket(frame, _replicas)),)
 
 
@@ -116,6 +116,6 @@ def _replicas(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def cold_reads(_client: Client, frame: Frame) -> Outcome:
-    """2003: no group is held back for reading what is cold, and none is counted."""
+    """Request code 2003: the reply is constant, reads of cold data are neither throttled nor counted."""
     body = {"coldDataFlowControlEnable": "false", "configTable": {}, "globalAcc": "0", "runtimeTable": {}}
     return Ticket(frame, success).reply(codes.SUCCESS, body=fastjson.dumps(body))

@@ -1,4 +1,4 @@
-"""Lite topics: codes 200070 to 200072 and the tools' questions 200074 to 200079; 200073 is a notice of ours.
+"""Lite topics: request codes 200070 to 200072 of clients, 200074 to 200079 of tools, and 200073 to clients.
 
 RocketMQ's PopLiteMessageRequestHeader, LiteSubscriptionCtlRequestBody, NotifyUnsubscribeLiteRequestHeader, Get…Lite…Info.
 """
@@ -38,12 +38,12 @@ from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 SUBSCRIPTIONS_MAX: Final = 1_024
-"""Subscriptions that one request may change."""
+"""Subscriptions that one request can change."""
 _POLICIES: Final[Mapping[int, OffsetOptionType]] = {0: OffsetOptionType.LAST, 1: OffsetOptionType.MIN, 2: OffsetOptionType.MAX}
 
 
 def pop(_client: Client, frame: Frame) -> Outcome:
-    """200070 -> ReceiveLite."""
+    """Request code 200070 -> ReceiveLite."""
     args = Arguments(frame)
     limit = args.number("maxMsgNum")
     if not 0 < limit <= RECEIVE_MESSAGES_MAX:
@@ -72,14 +72,14 @@ def _popped(_client: Client, ticket: Ticket, event: Event) -> bytes:
     }
     if not event.messages:
         return ticket.reply(codes.POLLING_TIMEOUT, fields, remark="no message before the time was up")
-    # Deliveries before this one, a number a message; the offsets are in the messages (INNER_MULTI_QUEUE_OFFSET).
+    # Number of earlier deliveries of each message; the offsets are in the messages (INNER_MULTI_QUEUE_OFFSET).
     fields["orderCountInfo"] = ";".join([str(message.attempt - 1) for message in event.messages])
     body = b"".join([without_origin(message.record) for message in event.messages])
     return ticket.reply(codes.SUCCESS, fields, body, "FOUND")
 
 
 def subscribe(_client: Client, frame: Frame) -> Outcome:
-    """200071 -> one SyncSubscription each; the first refusal is the answer."""
+    """Request code 200071 -> a SyncSubscription for each subscription. The reply is SUCCESS or the first refusal."""
     found = bean.beans(bean.read(frame.body), "subscriptionSet") if frame.body else []
     if not 0 < len(found) <= SUBSCRIPTIONS_MAX:
         raise RequestError(codes.ILLEGAL_OPERATION, f"{len(found)} subscriptions, 1 to {SUBSCRIPTIONS_MAX} are allowed")
@@ -124,24 +124,24 @@ def _first_refusal(_client: Client, ticket: Ticket, events: Sequence[Event]) -> 
 
 
 def notify_unsubscribe(opaque: int, event: LiteTaken) -> bytes:
-    """200073, oneway: the client has lost a lite topic to another."""
+    """Request code 200073, oneway: another client has taken the lite topic over."""
     fields = {"liteTopic": event.lite, "consumerGroup": event.group, "clientId": event.client_id}
     return encode(codes.NOTIFY_UNSUBSCRIBE_LITE, opaque, fields=fields, flag=FLAG_ONEWAY)
 
 
 def queue_of(args: Arguments, topic: str) -> str:
-    """The queue that an acknowledgement or a change speaks of: the topic's own where it names no lite topic."""
+    """The queue of an acknowledgement or of a changed lease: the lite queue of field liteTopic, else the topic."""
     name = args.text("liteTopic", "")
     return lite.queue_name(topic, name) if name else topic
 
 
 def leased_queue(topic: str, leased: Leased) -> str:
-    """The queue that a message was leased from."""
+    """The lite queue that a message was leased from."""
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
 def node(_client: Client, frame: Frame) -> Outcome:
-    """200074 -> QueryLiteNode."""
+    """Request code 200074 -> QueryLiteNode."""
     return (QueryLiteNode(Ticket(frame, _node)),)
 
 
@@ -163,7 +163,7 @@ def _node(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def parent(_client: Client, frame: Frame) -> Outcome:
-    """200075 -> QueryLiteParent."""
+    """Request code 200075 -> QueryLiteParent."""
     return (QueryLiteParent(Ticket(frame, _parent), Arguments(frame).text("topic")),)
 
 
@@ -180,7 +180,7 @@ def _parent(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def topic(_client: Client, frame: Frame) -> Outcome:
-    """200076 -> QueryLiteTopic."""
+    """Request code 200076 -> QueryLiteTopic."""
     args = Arguments(frame)
     return (QueryLiteTopic(Ticket(frame, _topic), args.text("parentTopic"), args.text("liteTopic")),)
 
@@ -198,7 +198,7 @@ def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def client(_client: Client, frame: Frame) -> Outcome:
-    """200077 -> QueryLiteClient."""
+    """Request code 200077 -> QueryLiteClient."""
     args = Arguments(frame)
     command = QueryLiteClient(
         Ticket(frame, _of_client),
@@ -225,7 +225,7 @@ def _of_client(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def group(_client: Client, frame: Frame) -> Outcome:
-    """200078 -> QueryLiteGroup."""
+    """Request code 200078 -> QueryLiteGroup."""
     args = Arguments(frame)
     return (QueryLiteGroup(Ticket(frame, _group), args.text("group"), args.text("liteTopic", ""), args.number("topK", 20)),)
 
@@ -257,6 +257,6 @@ def _lag(each: LiteLag) -> Mapping[str, object]:
 
 
 def dispatch(_client: Client, frame: Frame) -> Outcome:
-    """200079 -> DispatchLite."""
+    """Request code 200079 -> DispatchLite."""
     args = Arguments(frame)
     return (DispatchLite(Ticket(frame, success), args.text("group"), args.text("clientId", "")),)

@@ -1,4 +1,4 @@
-"""Clients and consumer groups at work: codes 34, 35, 38, 40 to 42, 46, 400 and 401."""
+"""Members of consumer groups: heartbeats, queue locks, assignments; codes 34, 35, 38, 40 to 42, 46, 400 and 401."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 SUBSCRIPTIONS_MAX: Final = 4_096
-"""Topics that one heartbeat may name."""
+"""Subscriptions of one heartbeat."""
 
 _CONSUME_TYPES: Final = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")
 _MODELS: Final = ("BROADCASTING", "CLUSTERING")
 
 
 def heartbeat(client: Client, frame: Frame) -> Outcome:
-    """34: who the client is, and in which groups."""
+    """Request code 34 -> Heartbeat: the client and the groups that it is a member of."""
     found = bean.read(frame.body)
     client_id = bean.text(found, "clientID")
     if not client_id:
@@ -96,7 +96,7 @@ def _alive(_client: Client, ticket: Ticket, _event: Event) -> bytes:
 
 
 def leave(client: Client, frame: Frame) -> Outcome:
-    """35: the client leaves its groups."""
+    """Request code 35 -> Leave: the client leaves a group, or all groups."""
     args = Arguments(frame)
     group = args.text("consumerGroup", "")
     producer = args.text("producerGroup", "")
@@ -106,7 +106,7 @@ def leave(client: Client, frame: Frame) -> Outcome:
 
 
 def members(_client: Client, frame: Frame) -> Outcome:
-    """38: client ids of a group, what clients balance queues by."""
+    """Request code 38 -> QueryMembers: the client ids of a group, by which clients assign queues themselves."""
     return (QueryMembers(Ticket(frame, _members), Arguments(frame).text("consumerGroup")),)
 
 
@@ -116,17 +116,17 @@ def _members(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def members_changed(opaque: int, event: MembersChanged) -> bytes:
-    """40, oneway and ours to begin: the members of a group have changed."""
+    """Request code 40, oneway, sent by the node: the members of a group have changed."""
     return encode(codes.MEMBERS_CHANGED, opaque, fields={"consumerGroup": event.group}, flag=FLAG_ONEWAY)
 
 
 def lock(_client: Client, frame: Frame) -> Outcome:
-    """41: lock queues for an orderly consumer."""
+    """Request code 41 -> LockQueues: locks queues for an orderly consumer."""
     return _locking(frame, unlock=False)
 
 
 def unlock(_client: Client, frame: Frame) -> Outcome:
-    """42: give them back."""
+    """Request code 42 -> LockQueues: unlocks queues of an orderly consumer."""
     return _locking(frame, unlock=True)
 
 
@@ -151,14 +151,14 @@ def _locked(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def check(client: Client, frame: Frame) -> Outcome:
-    """46: can the broker filter as the client wants?"""
+    """Request code 46: SUCCESS when the filter expression compiles, else SUBSCRIPTION_PARSE_FAILED."""
     asked = bean.table(bean.read(frame.body), "subscriptionData")
     compiled(client, bean.text(asked, "subString", "*"), bean.text(asked, "expressionType", TAG))
     return Ticket(frame, success).reply(codes.SUCCESS)
 
 
 def set_mode(_client: Client, frame: Frame) -> Outcome:
-    """401: a group consumes a topic by PULL or by POP."""
+    """Request code 401 -> SetRequestMode: whether a group consumes a topic by PULL or by POP."""
     found = bean.read(frame.body)
     command = SetRequestMode(
         Ticket(frame, success),
@@ -171,7 +171,7 @@ def set_mode(_client: Client, frame: Frame) -> Outcome:
 
 
 def assign(_client: Client, frame: Frame) -> Outcome:
-    """400: which queues of a topic the client consumes, and how. Needs the mode, the members and the route."""
+    """Request code 400 -> QueryRequestMode, QueryMembers and QueryRoute: the queues of the client and its request mode."""
     found = bean.read(frame.body)
     group = bean.text(found, "consumerGroup")
     topic = bean.text(found, "topic")
@@ -196,7 +196,7 @@ def _assigned(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes
     for each in (route, mode):
         if isinstance(each, Refused):
             if each.failure.code is ErrorCode.TOPIC_NOT_FOUND:
-                # An error would have the client share out by itself from now on, whatever the mode.
+                # After an error, the client would assign queues itself from now on, in both modes.
                 return ticket.reply(codes.SUCCESS, body=b"{}")
             return ticket.reply(response_code(each.failure, ticket.code), remark=each.failure.text)
     assert isinstance(route, RouteFound)

@@ -1,12 +1,13 @@
-"""Clients inside a namespace that leave it to the server (`setNamespaceV2`: ext fields `nsd` and `ns`, NamespaceRpcHook).
+"""Namespaces that the server adds for a client (`setNamespaceV2`: ext fields `nsd` and `ns`, NamespaceRpcHook).
 
-Their frames are rewritten on their way in, names to `namespace%name`, and what they get is rewritten on its way out; nobody
-behind this module knows of it. Clients with `setNamespace` write these names themselves and need nothing of this.
+In received frames, names become `namespace%name`; in sent frames, `namespace%` is removed again. All other modules see stored
+names only. Clients with `setNamespace` write stored names themselves and do not need this module.
 
-    ext fields    topics and groups, by the names of the fields
-    bodies        JSON, by the names of the keys; records, by their topic and by the properties that name topics and groups
+    ext fields    those that hold topics and groups are renamed
+    JSON bodies   values of keys that hold topics and groups are renamed
+    records       the topic, and properties that hold topics and groups, are renamed
 
-Connections without namespaces have no object of this class, and cost nothing.
+A connection without namespaces has no Namespaces object, and its frames are not touched.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, encode_ext
 
 FIELD_BYTES: Final = b"\x00\x02ns\x00"
-"""The field `ns` in a binary ext section, as far as its length."""
+"""Key of the field `ns` in a binary ext section, with the first byte of its value's length."""
 FIELD_NAME: Final = "ns"
 WAITING_MAX: Final = 65_536
-"""Requests of a connection whose answers are to be rewritten; the oldest are forgotten."""
+"""Requests of one connection whose replies are renamed; beyond, the oldest is forgotten."""
 
 _GROUPS: Final = ("consumerGroup", "producerGroup", "group", "groupName", "srcGroup", "destGroup", "compareGroup")
 _TOPICS: Final = ("topic", "originTopic", "parentTopic")
 _SHORT: Final = frozenset({codes.SEND_V2, codes.SEND_BATCH, codes.SEND_REPLY_V2})
-"""Requests whose fields have names of one letter: a is the group, b the topic, i the properties."""
+"""Requests whose ext fields have names of one letter: a is the group, b the topic, i the properties."""
 _MESSAGES: Final = frozenset({codes.SEND, codes.SEND_V2, codes.SEND_BATCH, codes.SEND_REPLY, codes.SEND_REPLY_V2})
-"""Requests whose bodies are what an application sends."""
+"""Requests whose body is the body of a message: it is not renamed."""
 _RECORDS: Final = frozenset(
     {codes.PULL, codes.LITE_PULL, codes.POP, codes.POP_LITE, codes.PEEK, codes.QUERY_MESSAGE, codes.VIEW_MESSAGE}
 )  # fmt: skip
-"""Requests that are answered with records."""
+"""Requests whose replies have records as body."""
 _REQUESTS_WITH_RECORD: Final = frozenset({codes.CHECK_TRANSACTION, codes.CONSUME_DIRECTLY})
-"""Requests of ours that carry one."""
+"""Requests of the node whose body is a record."""
 _LITE: Final = frozenset(
     {codes.GET_LITE_NODE, codes.GET_LITE_PARENT, codes.GET_LITE_TOPIC, codes.GET_LITE_CLIENT, codes.GET_LITE_GROUP}
 )  # fmt: skip
-"""Questions whose answers have names in lists, as keys, and in the names of lite queues."""
+"""Requests whose replies have names as list elements, as keys, and in names of lite queues."""
 _JSON: Final = re.compile(rb'"(?:topic|topicName|parentTopic|group|groupName|consumerGroup)"\s*:\s*"([^"\\]*)"')
 _ANY: Final = re.compile(rb'"(?:%LMQ%\$)?([^"\\$]*)')
 _BATCH_ACK: Final = re.compile(rb'"[ct]"\s*:\s*"([^"\\]*)"')
@@ -68,7 +69,12 @@ def namespace_of(frame: Frame) -> str:
 
 @final
 class Namespaces:
-    """What one connection of such clients needs: which of its requests wait for answers, and the namespace for what we ask."""
+    """The namespaces of one connection.
+
+    _space    namespace of the last request: that of requests which the node sends
+    _waiting  opaque -> (request code, namespace) of each request that is not answered
+    _decoder  decoder of the frames to be sent
+    """
 
     __slots__ = ("_decoder", "_space", "_waiting")
 
@@ -78,7 +84,7 @@ class Namespaces:
         self._decoder = FrameDecoder()
 
     def to_stored(self, frame: Frame) -> Frame:
-        """A request with the names that are stored; one without a namespace as it is. Illegal namespaces make illegal names."""
+        """The request with stored names, unchanged without a namespace. An illegal namespace yields illegal names."""
         space = namespace_of(frame)
         fields = frame.fields()
         if not space or fields is None:
@@ -97,12 +103,12 @@ class Namespaces:
         return _copy(frame, _fields(frame.code, fields, wrap), body)
 
     def reply_to_stored(self, frame: Frame) -> Frame:
-        """A client's reply to a question of ours: the topics in it are of its namespace."""
+        """The client's reply to a request of the node, with stored names."""
         space = self._space
         return _copy(frame, frame.fields() or {}, _substituted(_JSON, frame.body, lambda name: in_namespace(space, name)))
 
     def to_client(self, data: bytes) -> bytes:
-        """Whole frames of ours with the names that the client knows."""
+        """Encoded frames (whole ones) with the names that the client uses."""
         return b"".join(self._frame_to_client(frame) for frame in self._decoder.feed(data))
 
     def _frame_to_client(self, frame: Frame) -> bytes:
@@ -130,7 +136,7 @@ class Namespaces:
 
 
 def _fields(code: int, fields: dict[str, str], rename: Rename) -> dict[str, str]:
-    """Ext fields renamed. The topic of a POP retry names group and topic: each of them is renamed."""
+    """The ext fields with names renamed. In the topic `%RETRY%group_topic` of POP, group and topic are renamed each."""
     found = dict(fields)
     short = code in _SHORT
     group = fields.get("consumerGroup", "")
@@ -150,7 +156,7 @@ def _fields(code: int, fields: dict[str, str], rename: Rename) -> dict[str, str]
 
 
 def _substituted(pattern: re.Pattern[bytes], body: bytes, rename: Rename) -> bytes:
-    """A body with every name that `pattern` finds renamed: its group is the name. Quotes in JSON texts are escaped."""
+    """The body with every name renamed that group 1 of `pattern` matches. A quote in a JSON string is escaped: no match."""
     if not body:
         return body
 
@@ -167,7 +173,7 @@ def _renamed_properties(stored: bytes, rename: Rename) -> bytes:
 
 
 def _records(body: bytes, rename: Rename) -> bytes:
-    """Records under the names that the client knows; those that are of no matter to its namespace are left out."""
+    """The records with the names that the client uses; records of other namespaces are left out."""
     out: list[bytes] = []
     at = 0
     while at + 4 <= len(body):
@@ -184,7 +190,7 @@ def _records(body: bytes, rename: Rename) -> bytes:
 
 
 def _copy(frame: Frame, fields: dict[str, str], body: bytes) -> Frame:
-    """The frame with other ext fields and another body."""
+    """A copy of the frame with other ext fields and another body."""
     copy = Frame(frame.serialize, body)
     copy.code, copy.language, copy.version = frame.code, frame.language, frame.version
     copy.opaque, copy.flag, copy.remark = frame.opaque, frame.flag, frame.remark

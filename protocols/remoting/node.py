@@ -1,4 +1,4 @@
-"""The broker about itself, and the little of it that can be changed: codes 25, 26, 28, 306, 316 and 329."""
+"""Configuration, counters and cleaning of the broker: codes 25, 26, 28, 306, 316 and 329."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANGEABLE: Final[Mapping[str, str]] = {
     "transactionCheckInterval": "transaction_check_ms",
     "transactionCheckMax": "transaction_checks_max",
 }
-"""Names of Apache's BrokerConfig, and one of our own, -> our policy's."""
+"""Name in Apache's BrokerConfig (`shareStrategy` is our own) -> name in the node's policy."""
 FIXED: Final[Mapping[str, str]] = {
     "maxMessageSize": str(BODY_BYTES_MAX),
     "messageDelayLevel": "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
@@ -53,8 +53,9 @@ FIXED: Final[Mapping[str, str]] = {
     "coldDataFlowControlEnable": "false",
     "regionId": REGION,
 }
-"""What is so on every node, under the names that tools look for (ExportConfigsCommand, BrokerConfig, MessageStoreConfig)."""
+"""Settings with the same value on every node, by the names that tools read (BrokerConfig, MessageStoreConfig)."""
 CHANGES_BYTES_MAX: Final = 65_536
+"""Bytes of the properties in one request."""
 _CONTINUED: Final = re.compile(r"(?<!\\)\\\r?\n[ \t\f]*")
 _ENTRY: Final = re.compile(r"(?![#!])((?:[^\\=:\s]|\\.)+)[ \t\f]*[=:]?[ \t\f]*(.*)")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
@@ -62,7 +63,7 @@ _LETTERS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"
 
 
 def configuration(_client: Client, frame: Frame) -> Outcome:
-    """26 -> QueryNodePolicy, which is told among what is fixed, under the names that Apache's broker has for it."""
+    """Request code 26 -> QueryNodePolicy. The reply has the policy and FIXED, under the names of Apache's broker."""
     return (QueryNodePolicy(Ticket(frame, _configuration)),)
 
 
@@ -83,7 +84,7 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def configure(_client: Client, frame: Frame) -> Outcome:
-    """25 -> ChangeNodePolicy; 16 for everything that is read at start."""
+    """Request code 25 -> ChangeNodePolicy; response code 16 for settings that are read at start."""
     wanted = properties(frame.body)
     if not wanted:
         raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")
@@ -97,7 +98,8 @@ def configure(_client: Client, frame: Frame) -> Outcome:
 def properties(body: bytes) -> dict[str, str]:
     """Java properties (java.util.Properties, load): `key=value`, `key:value` or `key value`, comments after # and !.
 
-    A backslash before the end of a line goes on with the next, before another character it is that one. Raises RequestError.
+    A backslash at the end of a line continues it on the next line; before another character it escapes that character.
+    Raises RequestError beyond CHANGES_BYTES_MAX.
     """
     if len(body) > CHANGES_BYTES_MAX:
         raise RequestError(codes.INVALID_PARAMETER, f"{len(body)} bytes of properties, {CHANGES_BYTES_MAX} are allowed")
@@ -115,12 +117,12 @@ def _unescaped(text: str) -> str:
 
 
 def clean(_client: Client, frame: Frame) -> Outcome:
-    """306, 316, 329: done already. Retention deletes what has expired by itself, index and log together."""
+    """Request codes 306, 316, 329: SUCCESS at once. Retention deletes expired messages by itself, index and log together."""
     return Ticket(frame, success).reply(codes.SUCCESS, remark="nothing to do: retention deletes by itself what has expired")
 
 
 def runtime(_client: Client, frame: Frame) -> Outcome:
-    """28 -> QueryFigures."""
+    """Request code 28 -> QueryNodeCounters."""
     return (QueryNodeCounters(Ticket(frame, _runtime)),)
 
 
@@ -130,7 +132,7 @@ def _runtime(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _table(event: NodeCounters, now_ms: int) -> Mapping[str, str]:
-    """What tools read. Queues of thread pools are empty here: there are no thread pools."""
+    """The runtime counters that tools read. Thread pool queues are reported as empty: there are no thread pools."""
     values = event.values
     got = _rates(values, "got")
     table = {
@@ -176,5 +178,5 @@ def _whole(values: Mapping[str, float], name: str) -> str:
 
 
 def _rates(values: Mapping[str, float], way: str) -> str:
-    """Messages a second over 10 s, a minute and ten minutes."""
+    """Messages per second over the last 10, 60 and 600 seconds, separated by blanks."""
     return " ".join(f"{values.get(f'{way}_per_second_{seconds}s', 0.0):.2f}" for seconds in (10, 60, 600))

@@ -1,6 +1,6 @@
-"""Positions and bounds: codes 14, 15, 29 to 33.
+"""Positions of groups and bounds of queues: request codes 14, 15, 29 to 33.
 
-A queue that does not exist has nothing in it: its bounds are 0, its earliest message is of -1 (AdminBrokerProcessor).
+A queue that does not exist is reported as an empty one: bounds 0, earliest store time -1 (AdminBrokerProcessor).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_SUCH_QUEUE = (ErrorCode.TOPIC_NOT_FOUND, ErrorCode.QUEUE_ILLEGAL)
 
 
 def query(_client: Client, frame: Frame) -> Outcome:
-    """14: the group's position in one queue; 22 when it has none, never anything else for that."""
+    """Request code 14 -> QueryOffset: the position of a group in one queue. Response code 22 when it has none."""
     args = Arguments(frame)
     zero = args.text("setZeroIfNotFound", "true").lower() != "false"
     command = QueryOffset(Ticket(frame, offset), args.text("consumerGroup"), args.text("topic"), args.number("queueId"), zero)
@@ -31,28 +31,28 @@ def query(_client: Client, frame: Frame) -> Outcome:
 
 
 def update(_client: Client, frame: Frame) -> Outcome:
-    """15: set it, usually oneway."""
+    """Request code 15 -> CommitOffsets: stores the position of a group in one queue; usually oneway."""
     args = Arguments(frame)
     place = (args.text("topic"), args.number("queueId"), args.number("commitOffset"))
     return (CommitOffsets(Ticket(frame, success), args.text("consumerGroup"), [place], wait=not frame.oneway),)
 
 
 def maximum(_client: Client, frame: Frame) -> Outcome:
-    """30: the next offset to be written."""
+    """Request code 30 -> QueryBounds: the offset that the next message gets."""
     args = Arguments(frame)
     multi = MultiTicket(Ticket(frame, success, 2), 1, _bound)
     return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
 def minimum(_client: Client, frame: Frame) -> Outcome:
-    """31: the first offset that is still there."""
+    """Request code 31 -> QueryBounds: the offset of the first message that is still stored."""
     args = Arguments(frame)
     multi = MultiTicket(Ticket(frame, success, 1), 1, _bound)
     return (QueryBounds(multi.part(0), args.text("topic"), max(0, args.number("queueId"))),)
 
 
 def search(_client: Client, frame: Frame) -> Outcome:
-    """29: the offset at a time."""
+    """Request code 29 -> SearchOffset: the offset at a store time."""
     args = Arguments(frame)
     upper = args.text("boundaryType", "LOWER").upper() == "UPPER"
     multi = MultiTicket(Ticket(frame, success), 1, _found)
@@ -61,14 +61,14 @@ def search(_client: Client, frame: Frame) -> Outcome:
 
 
 def earliest(_client: Client, frame: Frame) -> Outcome:
-    """32: the store time of the first message that is still there, -1 when there is none."""
+    """Request code 32 -> QueryEarliestStoreTime: epoch milliseconds, -1 when the queue is empty."""
     args = Arguments(frame)
     multi = MultiTicket(Ticket(frame, success), 1, _earliest)
     return (QueryEarliestStoreTime(multi.part(0), args.text("topic"), args.number("queueId")),)
 
 
 def view(_client: Client, frame: Frame) -> Outcome:
-    """33: one record by its physical offset."""
+    """Request code 33 -> ViewMessage: one record by its physical offset."""
     return (ViewMessage(Ticket(frame, _viewed), Arguments(frame).number("offset")),)
 
 
@@ -102,7 +102,7 @@ def _earliest(_client: Client, ticket: Ticket, events: Sequence[Event]) -> bytes
 
 
 def _refusal_reply(ticket: Ticket, event: Refused, name: str, nothing: int) -> bytes:
-    """What is said of a queue that does not exist; any other refusal as it is."""
+    """The reply to a refusal: SUCCESS with `nothing` in field `name` when the queue does not exist, else the refusal."""
     if event.failure.code in _NO_SUCH_QUEUE:
         return ticket.reply(codes.SUCCESS, {name: str(nothing)}, remark=event.failure.text)
     return ticket.reply(response_code(event.failure, ticket.code), remark=event.failure.text)

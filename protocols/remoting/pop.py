@@ -1,6 +1,6 @@
-"""The strings of POP (RocketMQ's ExtraInfoUtil), and records of a retry topic as a client expects them.
+"""Receipts and offsets of POP as text (RocketMQ's ExtraInfoUtil), and records of a retry topic as a client expects them.
 
-    startOffsetInfo   r queueId startOffset            joined by ;   one segment a (r, queueId), or Java's reader fails
+    startOffsetInfo   r queueId startOffset            joined by ;   one segment for each (r, queueId): Java fails on two
     msgOffsetInfo     r queueId offset,offset,…        joined by ;   offsets in the order of the body
     orderCountInfo    r queueId count; r qo<queueId>%<offset> count
     POP_CK            ckOffset popTime invisibleTime reviveQid r broker queueId offset
@@ -20,7 +20,7 @@ from domain.record import Record
 
 
 def offsets(messages: Sequence[Leased]) -> tuple[str, str]:
-    """(startOffsetInfo, msgOffsetInfo) of one reply."""
+    """(startOffsetInfo, msgOffsetInfo) of the messages of one reply."""
     starts: dict[tuple[int, int], int] = {}
     listed: dict[tuple[int, int], list[str]] = {}
     for message in messages:
@@ -36,7 +36,7 @@ def offsets(messages: Sequence[Leased]) -> tuple[str, str]:
 
 
 def order_counts(messages: Sequence[Leased]) -> str:
-    """orderCountInfo of an ordered reply: deliveries before this one, an offset and a queue at a time."""
+    """orderCountInfo of an ordered reply: earlier deliveries of each message, and of the first message of each queue."""
     out: list[str] = []
     queues: dict[tuple[int, int], int] = {}
     for message in messages:
@@ -48,7 +48,7 @@ def order_counts(messages: Sequence[Leased]) -> str:
 
 
 def text(receipt: Receipt) -> str:
-    """POP_CK: the eight fields, without the physical offset."""
+    """A receipt as POP_CK: its eight fields, separated by blanks."""
     return (
         f"{receipt.start_offset} {receipt.pop_ms} {receipt.invisible_ms} {receipt.revive_queue} {receipt.retry}"
         f" {receipt.broker} {receipt.queue_id} {receipt.queue_offset}"
@@ -56,10 +56,10 @@ def text(receipt: Receipt) -> str:
 
 
 def with_receipt(record: bytes, receipt: Receipt, topic: str) -> bytes:
-    """The record under `topic`, carrying its own POP_CK.
+    """The record with topic `topic` and its receipt in property POP_CK.
 
-    For what a client cannot compute from the reply: messages of the retry topic, which it expects under the topic that it asked
-    for, and messages leased at another instant than the reply says.
+    Needed where a client cannot compute the receipt from the reply: for messages of the retry topic, which the client expects
+    under the topic of its request, and for messages leased at another time than that of the reply.
     """
     view = Record(record)
     stored = view.properties
@@ -84,7 +84,7 @@ def with_receipt(record: bytes, receipt: Receipt, topic: str) -> bytes:
 
 
 def origin_topic(topic: str, group: str, retry: int) -> str:
-    """The topic that was asked for: clients settle messages of the retry topic under its own name."""
+    """The topic of a POP request, from the topic of an acknowledgement, which may be the group's retry topic."""
     for separator in ("_", "+"):
         prefix = f"{RETRY_PREFIX}{group}{separator}"
         if retry != RETRY_NONE and topic.startswith(prefix) and len(topic) > len(prefix):

@@ -1,4 +1,4 @@
-"""Pulling: codes 11 and 361 to Pull, and Pulled to a reply (RocketMQ's PullMessageRequestHeader, PullSysFlag)."""
+"""Pull requests: request codes 11 and 361 -> Pull, Pulled -> a reply (RocketMQ's PullMessageRequestHeader, PullSysFlag)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUBSCRIPTION: Final = 4
 CLASS_FILTER: Final = 8
 
 ORIGIN_FIELD: Final = "hgOrigin"
-"""Our own ext field of a pull: "true" leaves the HG_ properties (where a message came from) in the records."""
+"""Ext field of Headgate: "true" keeps the HG_ properties (origin of a message) in the records of the reply."""
 
 _STATUS: Final[dict[str, tuple[int, str]]] = {
     "FOUND": (codes.SUCCESS, "FOUND"),
@@ -38,7 +38,7 @@ _STATUS: Final[dict[str, tuple[int, str]]] = {
 
 
 def read(client: Client, frame: Frame) -> Outcome:
-    """A pull request -> Pull. Raises RequestError."""
+    """Request codes 11, 361 -> Pull, with the filter of the request or of the last heartbeat. Raises RequestError."""
     args = Arguments(frame)
     group = args.text("consumerGroup")
     if not is_group(group):
@@ -77,13 +77,13 @@ def read(client: Client, frame: Frame) -> Outcome:
 
 
 def queue_of(args: Arguments) -> str:
-    """The topic, or its lite queue where the field liteTopic names one. Raises RequestError."""
+    """The topic, or the lite queue of field liteTopic. Raises RequestError without a topic."""
     topic, light = args.text("topic"), args.text("liteTopic", "")
     return lite.queue_name(topic, light) if light.strip() else topic
 
 
 def compiled(client: Client, expression: str, kind: str) -> Filter | None:
-    """A subscription's expression -> its filter. Raises RequestError."""
+    """A filter expression -> its filter; None for all messages. Raises RequestError with SUBSCRIPTION_PARSE_FAILED."""
     found = client.node.expressions.compile(kind, expression)
     if isinstance(found, Failure):
         raise RequestError(codes.SUBSCRIPTION_PARSE_FAILED, found.text)
@@ -91,7 +91,7 @@ def compiled(client: Client, expression: str, kind: str) -> Filter | None:
 
 
 def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
-    """Pulled -> a reply: one header, then the records as they stand in the log."""
+    """Pulled -> a reply: one header, then the stored records."""
     assert isinstance(event, Pulled)
     code, remark = _STATUS[event.status]
     fields = {
@@ -106,8 +106,8 @@ def pulled(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def without_origin(record: bytes) -> bytes:
-    """The record less its HG_ properties, which are no matter of an SDK; the same object when it has none."""
-    # Properties come last, so the search begins behind the body; with 4-byte hosts its length stands at 84.
+    """The record without HG_ properties, which clients are not sent; the same object when it has none."""
+    # Properties are last in a record, so the search begins after the body. Its length is at byte 84 when hosts have 4 bytes.
     start = 88 + int.from_bytes(record[84:88], "big") if record[39] & 0x30 == 0 else 0
     if record.find(properties.HG_BYTES, start) < 0:
         return record

@@ -1,4 +1,4 @@
-"""Messages by key, code 12 (RocketMQ's QueryMessageRequestHeader), and who consumes a topic, code 300 (GroupList)."""
+"""Messages by key: code 12 (RocketMQ's QueryMessageRequestHeader). Groups that consume a topic: code 300 (GroupList)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from protocols.remoting.ticket import Arguments, Outcome, Ticket
 
 UNIQUE: Final = "_UNIQUE_KEY_QUERY"
 UNIQUE_LIMIT: Final = 32
-"""What `maxNum` is for queries by unique id, whatever the client says (MessageStoreConfig.defaultQueryMaxNum)."""
+"""Messages of one query by unique id; `maxNum` of the request is ignored (MessageStoreConfig.defaultQueryMaxNum)."""
 
 
 def by_key(_client: Client, frame: Frame) -> Outcome:
-    """12 -> QueryMessages."""
+    """Request code 12 -> QueryMessages."""
     args = Arguments(frame)
     unique = args.flag(UNIQUE) or args.text("indexType", "") == "U"
     command = QueryMessages(
@@ -48,7 +48,7 @@ def _found(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def consumers(_client: Client, frame: Frame) -> Outcome:
-    """300 -> QueryConsumers."""
+    """Request code 300 -> QueryConsumers."""
     return (QueryConsumers(Ticket(frame, _consumed), Arguments(frame).text("topic")),)
 
 

@@ -1,4 +1,4 @@
-"""What remoting's words for refusals and ends of connections mean (domain/refusal.py)."""
+"""The reasons of remoting for refusals and closed connections, as reasons of domain/refusal.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POP: codes 200050 and 200054 to commands, and their events to replies (RocketMQ's PopMessageRequestHeader)."""
+"""POP: request codes 200050 and 200054 -> commands, their events -> replies (RocketMQ's PopMessageRequestHeader)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
 
 
 def read(client: Client, frame: Frame) -> Outcome:
-    """200050 -> Receive."""
+    """Request code 200050 -> Receive."""
     args = Arguments(frame)
     limit = args.number("maxMsgNums")
     if not 0 < limit <= RECEIVE_MESSAGES_MAX:
@@ -56,7 +56,7 @@ def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
     _, topic, ordered = ticket.request_data
     messages = event.messages
     if not messages:
-        # Clients read the header of this answer too, and log an error for each number that it lacks.
+        # Clients read these fields of an empty reply too, and log an error for each missing one.
         nothing = {"popTime": str(event.pop_ms), "invisibleTime": str(event.invisible_ms), "reviveQid": "0", "restNum": "0"}
         return ticket.reply(codes.POLLING_TIMEOUT, nothing, remark="no message before the time was up")
     start, listed = pop.offsets(messages)
@@ -76,14 +76,17 @@ def _received(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def return_leases(ticket: Ticket, event: Received) -> Sequence[Command]:
-    """What was leased for a reply, of this module or of `lite`, that is not returned: others may have the messages now."""
+    """Commands that end the leases of a reply which is not sent, so that other clients get the messages.
+
+    `ticket` is that of a POP request of this module or of `lite`.
+    """
     assert isinstance(ticket.request_data, tuple)
     group, topic, _ = ticket.request_data
     returned: dict[str, list[Receipt]] = {}
     for leased in event.messages:
         queue = lite.leased_queue(topic, leased) if ticket.code == codes.POP_LITE else topic
         returned.setdefault(queue, []).append(leased.receipt)
-    # Its client has been answered: what becomes of this is told to nobody.
+    # The client has its reply (FLOW_CONTROL): the answers to these commands are discarded.
     ticket.oneway = True
     return [Extend(ticket, group, queue, receipts, 0, untold=True) for queue, receipts in returned.items()]
 
@@ -102,7 +105,7 @@ def _record(message: Leased, event: Received, revive_queue: int, topic: str) -> 
 
 
 def notify(_client: Client, frame: Frame) -> Outcome:
-    """200054 -> AwaitMessages."""
+    """Request code 200054 -> AwaitMessages."""
     args = Arguments(frame)
     command = AwaitMessages(
         Ticket(frame, _notified),

@@ -1,4 +1,4 @@
-"""How a connection of remoting begins."""
+"""Recognition of remoting from the first bytes of a connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from domain import limits
 
 
 def begins(head: bytes) -> bool | None:
-    """A frame length of at most 16 MiB, then serialize type 0 or 1 and a header length within the frame."""
+    """Whether `head` begins a frame: length of at most 16 MiB, serialize type 0 or 1, header length within the frame.
+
+    None: more bytes are needed.
+    """
     if head[0] > 0x01:
         return False
     if len(head) >= 4:

@@ -1,4 +1,4 @@
-"""Brokers that register from outside: codes 103, 104, 322 and 904 (RocketMQ's RegisterBrokerBody)."""
+"""Registration of other brokers at the name server: codes 103, 104, 322 and 904 (RocketMQ's RegisterBrokerBody)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bytes of a compressed body after decompression."""
 TOPICS_MAX: Final = 262_144
+"""Topics of one registration; topics beyond are ignored."""
 LEASE_MS: Final = 120_000
+"""How long a registration is valid when the broker names no time."""
 LEASE_MS_MAX: Final = 3_600_000
 ADDRESS_CHARS_MAX: Final = 255
 
@@ -33,7 +36,7 @@ _INT = struct.Struct(">i")
 
 
 def register(_client: Client, frame: Frame) -> Outcome:
-    """103 -> RegisterBroker."""
+    """Request code 103 -> RegisterBroker."""
     args = Arguments(frame)
     crc = args.number("bodyCrc32", 0)
     if crc and zlib.crc32(frame.body) & 0x7FFFFFFF != crc:
@@ -64,7 +67,7 @@ def _registered(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def unregister(_client: Client, frame: Frame) -> Outcome:
-    """104 -> UnregisterBroker."""
+    """Request code 104 -> UnregisterBroker."""
     args = Arguments(frame)
     command = UnregisterBroker(
         Ticket(frame, success),
@@ -77,14 +80,14 @@ def unregister(_client: Client, frame: Frame) -> Outcome:
 
 
 def renew(_client: Client, frame: Frame) -> Outcome:
-    """904 -> RenewBroker."""
+    """Request code 904 -> RenewBroker."""
     args = Arguments(frame)
     command = RenewBroker(Ticket(frame, success), args.text("clusterName"), args.text("brokerName"), args.text("brokerAddr"))
     return (command,)
 
 
 def compare(_client: Client, frame: Frame) -> Outcome:
-    """322 -> RenewBroker with the broker's own version; the answer says whether it has to register."""
+    """Request code 322 -> RenewBroker with the broker's data version. The reply says whether the broker must register."""
     args = Arguments(frame)
     version = _version(bean.read(frame.body)) if frame.body else None
     command = RenewBroker(

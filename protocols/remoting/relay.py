@@ -1,4 +1,4 @@
-"""What tools ask clients for, and set for them, through the broker: codes 222, 223, 307, 309 and 314; replies 324 and 325.
+"""Requests of tools that the node relays to clients: codes 222, 223, 307, 309 and 314. Replies of clients: 324 and 325.
 
 RocketMQ's ResetOffsetRequestHeader, GetConsumerStatusRequestHeader, CloneGroupOffsetRequestHeader, ReplyMessageProcessor.
 """
@@ -24,7 +24,7 @@ from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, 
 
 
 def reset(_client: Client, frame: Frame) -> Outcome:
-    """222 -> ResetPositions."""
+    """Request code 222 -> ResetPositions."""
     args = Arguments(frame)
     topic = args.text("topic")
     command = ResetPositions(
@@ -47,14 +47,14 @@ def _reset(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def clone(_client: Client, frame: Frame) -> Outcome:
-    """314 -> ClonePositions."""
+    """Request code 314 -> ClonePositions."""
     args = Arguments(frame)
     topic = args.text("topic", "")
     return (ClonePositions(Ticket(frame, success), args.text("srcGroup"), args.text("destGroup"), topic),)
 
 
 def status(_client: Client, frame: Frame) -> Outcome:
-    """223 -> QueryClientPositions. `clientAddr` is a client id, whatever its name says."""
+    """Request code 223 -> QueryClientPositions. Field `clientAddr` holds a client id."""
     args = Arguments(frame)
     command = QueryClientPositions(Ticket(frame, _status), args.text("topic"), args.text("group"), args.text("clientAddr", ""))
     return (command,)
@@ -72,7 +72,7 @@ def _status(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def running_info(_client: Client, frame: Frame) -> Outcome:
-    """307 -> QueryRunningInfo."""
+    """Request code 307 -> QueryRunningInfo."""
     args = Arguments(frame)
     command = QueryRunningInfo(
         Ticket(frame, _client_text), args.text("consumerGroup"), args.text("clientId"), args.flag("jstackEnable")
@@ -81,7 +81,7 @@ def running_info(_client: Client, frame: Frame) -> Outcome:
 
 
 def consume(_client: Client, frame: Frame) -> Outcome:
-    """309 -> ConsumeDirectly, of the message that an offset message id names."""
+    """Request code 309 -> ConsumeDirectly: a client consumes the message that an offset message id names."""
     args = Arguments(frame)
     message_id = args.text("msgId")
     offset = physical_offset_of(message_id)
@@ -99,5 +99,5 @@ def _client_text(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def reply(client: Client, frame: Frame) -> Outcome:
-    """324, 325 -> SendReply."""
+    """Request codes 324, 325 -> SendReply."""
     return (SendReply(Ticket(frame, send.sent), send.read_message(client, frame), wait=not frame.oneway),)

@@ -1,4 +1,4 @@
-"""A group's retry policy as tools write it (RocketMQ's GroupRetryPolicy, CustomizedRetryPolicy, ExponentialRetryPolicy)."""
+"""The retry policy of a consumer group in JSON (RocketMQ's GroupRetryPolicy, CustomizedRetryPolicy, ExponentialRetryPolicy)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MULTIPLIER_MAX: Final = 1_000
 
 
 def read(config: Bean) -> RetryPolicy:
-    """The `groupRetryPolicy` of a SubscriptionGroupConfig; what it leaves out is as by default. Raises RequestError."""
+    """The `groupRetryPolicy` of a SubscriptionGroupConfig; absent values have their defaults. Raises RequestError."""
     kind = bean.text(config, "type", CUSTOMIZED)
     if kind == CUSTOMIZED:
         listed = bean.table(config, "customizedRetryPolicy").get("next")
@@ -43,7 +43,7 @@ def _delay(name: str, value: object) -> int:
 
 
 def to_bean(policy: RetryPolicy) -> Mapping[str, object]:
-    """The same for an answer. The default is named, not listed, as RocketMQ has it."""
+    """A retry policy -> `groupRetryPolicy`. The default policy has its type without its delays, as in RocketMQ."""
     if policy == DEFAULT:
         return {"type": CUSTOMIZED}
     if policy.kind == EXPONENTIAL:

@@ -1,4 +1,4 @@
-"""The name server's side: codes 100 to 106, 205, 206, 216, 217, 219, 224, 304, 318, 319, 322, 327 and 904."""
+"""Requests to the name server: codes 100 to 106, 205, 206, 216, 217, 219, 224, 304, 318, 319, 322, 327 and 904."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, 
 
 
 def route(_client: Client, frame: Frame) -> Outcome:
-    """105 -> QueryRoute."""
+    """Request code 105 -> QueryRoute."""
     return (QueryRoute(Ticket(frame, _routed), Arguments(frame).text("topic")),)
 
 
@@ -57,7 +57,7 @@ def _routed(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _broker(client: Client, broker: BrokerAddresses) -> Mapping[str, object]:
-    """A BrokerData bean; the empty address is this node's own."""
+    """A BrokerData bean. The address of this node is empty in the event and filled in here."""
     bean: dict[str, object] = {
         "brokerAddrs": {str(each): where or client.node.address for each, where in sorted(broker.addresses.items())},
         "brokerName": broker.broker,
@@ -70,7 +70,7 @@ def _broker(client: Client, broker: BrokerAddresses) -> Mapping[str, object]:
 
 
 def cluster(_client: Client, frame: Frame) -> Outcome:
-    """106 -> QueryCluster."""
+    """Request code 106 -> QueryCluster."""
     return (QueryCluster(Ticket(frame, _clustered)),)
 
 
@@ -84,7 +84,7 @@ def _clustered(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def members(_client: Client, frame: Frame) -> Outcome:
-    """901 -> QueryCluster, of which one broker is told."""
+    """Request code 901 -> QueryCluster. The reply has one broker."""
     args = Arguments(frame)
     asked = (args.text("clusterName"), args.text("brokerName"))
     return (QueryCluster(Ticket(frame, _member, asked)),)
@@ -99,12 +99,12 @@ def _member(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def topics(_client: Client, frame: Frame) -> Outcome:
-    """206 -> ListRoutes of all clusters."""
+    """Request code 206 -> ListRoutes of all clusters."""
     return (ListRoutes(Ticket(frame, _named)),)
 
 
 def topics_of_cluster(_client: Client, frame: Frame) -> Outcome:
-    """224 -> ListRoutes of one cluster."""
+    """Request code 224 -> ListRoutes of one cluster."""
     return (ListRoutes(Ticket(frame, _named), Arguments(frame).text("cluster")),)
 
 
@@ -114,7 +114,7 @@ def _named(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def system_topics(_client: Client, frame: Frame) -> Outcome:
-    """304: the names of clusters and brokers, which are topics too, and an address to ask for the rest."""
+    """Request code 304 -> QueryCluster. The reply has the topics named after clusters and brokers, and a broker address."""
     return (QueryCluster(Ticket(frame, _system)),)
 
 
@@ -129,25 +129,25 @@ def _system(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def drop(_client: Client, frame: Frame) -> Outcome:
-    """216 -> DropRoute. The bundled broker's own topics go with 215, which tools send first."""
+    """Request code 216 -> DropRoute. Topics of this node are deleted by code 215, which tools send first."""
     args = Arguments(frame)
     return (DropRoute(Ticket(frame, success), args.text("topic"), args.text("clusterName", "")),)
 
 
 def put_key(_client: Client, frame: Frame) -> Outcome:
-    """100 -> PutSetting."""
+    """Request code 100 -> PutSetting."""
     args = Arguments(frame)
     return (PutSetting(Ticket(frame, success), args.text("namespace"), args.text("key"), args.text("value")),)
 
 
 def delete_key(_client: Client, frame: Frame) -> Outcome:
-    """102 -> PutSetting with None."""
+    """Request code 102 -> PutSetting without value: deletes the setting."""
     args = Arguments(frame)
     return (PutSetting(Ticket(frame, success), args.text("namespace"), args.text("key"), None),)
 
 
 def get_key(_client: Client, frame: Frame) -> Outcome:
-    """101 -> QuerySettings."""
+    """Request code 101 -> QuerySettings."""
     args = Arguments(frame)
     key = args.text("key")
     return (QuerySettings(Ticket(frame, _value, key), args.text("namespace"), key),)
@@ -163,7 +163,7 @@ def _value(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def list_keys(_client: Client, frame: Frame) -> Outcome:
-    """219 -> QuerySettings of a namespace."""
+    """Request code 219 -> QuerySettings of a namespace."""
     return (QuerySettings(Ticket(frame, _values), Arguments(frame).text("namespace")),)
 
 
@@ -175,12 +175,12 @@ def _values(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def wipe_write(_client: Client, frame: Frame) -> Outcome:
-    """205 -> SetWritable off."""
+    """Request code 205 -> SetWritable(False)."""
     return (SetWritable(Ticket(frame, _changed, "wipeTopicCount"), Arguments(frame).text("brokerName"), False),)
 
 
 def add_write(_client: Client, frame: Frame) -> Outcome:
-    """327 -> SetWritable on."""
+    """Request code 327 -> SetWritable(True)."""
     return (SetWritable(Ticket(frame, _changed, "addTopicCount"), Arguments(frame).text("brokerName"), True),)
 
 
@@ -191,7 +191,7 @@ def _changed(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def configuration(_client: Client, frame: Frame) -> Outcome:
-    """319 -> QuerySettings: the name server's configuration, as far as it has any."""
+    """Request code 319 -> QuerySettings. The reply has the configuration of the name server."""
     return (QuerySettings(Ticket(frame, _configuration), OWN_NAMESPACE, ORDER_KEY),)
 
 
@@ -205,7 +205,7 @@ def _configuration(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def configure(_client: Client, frame: Frame) -> Outcome:
-    """318 -> PutSetting of the one thing that may be changed; 16 for everything else."""
+    """Request code 318 -> PutSetting of ORDER_KEY; response code 16 for any other setting."""
     wanted = properties(frame.body)
     if not wanted:
         raise RequestError(codes.INVALID_PARAMETER, "there is no key=value in it")

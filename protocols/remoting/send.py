@@ -1,8 +1,8 @@
-"""Sending: codes 10, 310 and 320 to Send, and Sent to a reply (RocketMQ's SendMessageRequestHeader, its V2, MessageDecoder).
+"""Sends: request codes 10, 310 and 320 -> Send, Sent -> a reply (RocketMQ's SendMessageRequestHeader, its V2, MessageDecoder).
 
-A V2 header in the binary encoding, as Java writes it, has its fields in the order a … n. All but the born time (g), the
-flag (h) and the properties (i) repeat from message to message, so what stands before g and after i is looked up as bytes,
-and only the first message of a kind is taken apart. Any other order or encoding takes the long way.
+A binary V2 header, as Java writes it, has its ext fields in the order a … n. All but the born time (g), the flag (h) and the
+properties (i) are the same for all messages of a producer to a queue. So the bytes before g (prefix) and after i (suffix) are
+looked up in a cache, and only headers that are not in the cache are decoded. Other orders and encodings are always decoded.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from protocols.remoting.header import BINARY, split
 from protocols.remoting.ticket import Outcome, RequestError, Ticket, int64
 
 HEADER_CACHE_MAX: Final = 4_096
+"""Prefixes, and suffixes, in a HeaderCache."""
 SYS_KEPT: Final = 0x701
-"""Of the sender's sysFlag: compressed, and how. Host families and inner batches are ours to say."""
+"""Bits of the sender's sysFlag that are stored: compression and its type. The broker sets the other bits."""
 _TRUE: Final = ("true", "1")
-"""What senders write for a batch: Java `true`, the C++ client `1`, which sends batches by code 10."""
+"""Values of the ext field `batch` of a batch: Java sends `true`, the C++ client `1` with request code 10."""
 
 _HALF_MESSAGE: Final = properties.TRAN_MSG_START + b"true"
 _MSG_REGION: Final = properties.MSG_REGION_START + REGION.encode() + b"\x02"
@@ -42,7 +43,13 @@ _REPLY = struct.Struct(">IIHBhiiii")
 
 @final
 class HeaderPrefix:
-    """What stands before the born time: the fields that a producer repeats for one queue."""
+    """The decoded prefix of a header: the ext fields that a producer repeats for one queue.
+
+    topic     topic name
+    queue_id  queue id; -1: the broker chooses the queue
+    sys_flag  sysFlag as it is stored
+    queues    defaultTopicQueueNums: number of queues of a topic that this message creates
+    """
 
     __slots__ = ("queue_id", "queues", "sys_flag", "topic")
 
@@ -55,7 +62,11 @@ class HeaderPrefix:
 
 @final
 class HeaderCache:
-    """Heads and suffixes seen before, by their bytes. Both are emptied when full: a bound, not a policy."""
+    """Prefixes and suffixes of headers that were decoded before. Each is emptied when it has HEADER_CACHE_MAX entries.
+
+    prefixes  encoded prefix -> decoded prefix
+    suffixes  encoded suffixes
+    """
 
     __slots__ = ("prefixes", "suffixes")
 
@@ -64,7 +75,7 @@ class HeaderCache:
         self.suffixes: set[bytes] = set()
 
     def add(self, prefix: bytes, made: HeaderPrefix, suffix: bytes) -> None:
-        """Remember both halves of a header that was taken apart."""
+        """Store the prefix and the suffix of a decoded header."""
         if len(self.prefixes) >= HEADER_CACHE_MAX:
             self.prefixes.clear()
         if len(self.suffixes) >= HEADER_CACHE_MAX:
@@ -74,7 +85,7 @@ class HeaderCache:
 
 
 def read(client: Client, frame: Frame, header_cache: HeaderCache) -> Outcome:
-    """A send request -> Send. Raises RequestError."""
+    """Request codes 10, 310, 320 -> Send; SendRetry when the topic is a retry topic. Raises RequestError."""
     if frame.serialize == BINARY and frame.code == codes.SEND_V2:
         cached = _read_cached(client, frame, header_cache)
         if cached is not None:
@@ -94,7 +105,7 @@ def read(client: Client, frame: Frame, header_cache: HeaderCache) -> Outcome:
 
 
 def read_message(client: Client, frame: Frame) -> Message:
-    """The message of a request that carries just one, whatever its code. Raises RequestError."""
+    """The message of a request that is not a batch, with any request code of sends or replies. Raises RequestError."""
     message, _ = _read_fields(client, frame, _fields(frame))
     _finish(client, message)
     return message
@@ -109,14 +120,14 @@ def _finish(client: Client, message: Message) -> None:
 
 
 def _with_cluster(client: Client, stored: bytes) -> bytes:
-    """A request's properties with CLUSTER, by which whoever replies finds the topic for it."""
+    """The properties of a request message with CLUSTER, from which the replying client gets the reply topic."""
     if not properties.find(stored, properties.REPLY_TO_CLIENT_START) or properties.find(stored, properties.CLUSTER_START):
         return stored
     return stored + properties.CLUSTER_START + client.node.cluster.encode() + b"\x02"
 
 
 def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Send | None:
-    """A send whose header has halves that are known; None: take the long way."""
+    """The Send of a header whose prefix and suffix are cached; None when the header has to be decoded."""
     ext = frame.ext
     at = ext.find(_BORN)
     if at < 0:
@@ -157,7 +168,7 @@ def _read_cached(client: Client, frame: Frame, header_cache: HeaderCache) -> Sen
 
 
 def _cache_header(frame: Frame, message: Message, fields: dict[str, str], header_cache: HeaderCache) -> None:
-    """Remember the halves of a plain header: flag 0, no retry, properties right after the flag."""
+    """Cache prefix and suffix of a header with flag 0, no retry, and the properties right after the flag."""
     ext = frame.ext
     at = ext.find(_BORN)
     if (
@@ -182,7 +193,7 @@ def _cache_header(frame: Frame, message: Message, fields: dict[str, str], header
 
 
 def _fields(frame: Frame) -> dict[str, str]:
-    """The ext fields by their V2 letters, whichever names the request uses."""
+    """The ext fields by their V2 letters; names of V1 are translated."""
     found = frame.fields()
     if found is None:
         raise RequestError(codes.INVALID_PARAMETER, "the ext fields of the header are malformed")
@@ -192,7 +203,7 @@ def _fields(frame: Frame) -> dict[str, str]:
 
 
 def _read_fields(client: Client, frame: Frame, fields: dict[str, str]) -> tuple[Message, bool]:
-    """The message of any header, and whether its body is a batch."""
+    """(message, True when its body is a batch) of a header in any encoding."""
     topic = fields.get("b", "")
     if not topic:
         raise RequestError(codes.INVALID_PARAMETER, "the custom field <topic> is null")
@@ -235,7 +246,7 @@ def _int(fields: dict[str, str], name: str, absent: int = 0) -> int:
 
 
 def _storable(stored: bytes) -> bytes:
-    """Properties as they may be stored: UTF-8, closed, without receipts and names that are not the sender's to set."""
+    """Properties as they are stored: UTF-8, ending with U+0002, without POP_CK and HG_ properties. Raises RequestError."""
     try:
         stored.decode()
     except UnicodeDecodeError as error:
@@ -253,12 +264,12 @@ def _storable(stored: bytes) -> bytes:
 
 
 def _with_region(stored: bytes) -> bytes:
-    """Closed properties with the region: consumers leave a trace of such messages alone (AsyncTraceDispatcher)."""
+    """The properties with MSG_REGION: consumers trace messages with a region only (AsyncTraceDispatcher)."""
     return stored if properties.MSG_REGION_START in stored else stored + _MSG_REGION
 
 
 def _batch(common: Message) -> list[Message]:
-    """A batch body -> its messages, in order (MessageDecoder.decodeMessages). Raises RequestError when lengths lie."""
+    """A batch body -> its messages in order (MessageDecoder.decodeMessages). Raises RequestError when lengths do not add up."""
     if common.topic.startswith("%"):
         raise RequestError(codes.MESSAGE_ILLEGAL, "a batch may not go to a retry topic")
     body = common.body
@@ -321,7 +332,7 @@ _OFFSET: Final = b"\x00\x0bqueueOffset"
 
 
 def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
-    """Sent -> a reply. msgId is the offset id (of a batch: all of them), queueOffset the first one's."""
+    """Sent -> a reply. msgId has the offset message ids of all messages, queueOffset is that of the first message."""
     assert isinstance(event, Sent)
     placed = event.placed[0]
     unique = placed.message_id.encode()
@@ -350,7 +361,7 @@ def sent(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _encode_sent(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
-    """The reply of a send by the long way. A timer's has the handle by which it can be recalled."""
+    """The reply of a send, in any encoding; with recallHandle when the message is a timer."""
     fields = {
         properties.MSG_REGION: REGION,
         properties.TRACE_ON: "true",
@@ -365,7 +376,7 @@ def _encode_sent(ticket: Ticket, placed: Placed, offset_id: bytes) -> bytes:
 
 
 def flush_timeout(client: Client, ticket: Ticket, remark: str) -> bytes:
-    """Stored, but the promise is not known to hold: FLUSH_DISK_TIMEOUT. Clients unbox the fields, so they are all there."""
+    """The reply FLUSH_DISK_TIMEOUT: stored, durability not confirmed. It has all fields, which clients require."""
     no_offset_id = client.node.host_hex.decode() + "0" * 16
     fields = {
         properties.MSG_REGION: REGION,

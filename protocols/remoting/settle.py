@@ -1,4 +1,4 @@
-"""What became of a message: codes 200051, 200053 and 200151 (POP), and 36, which gives one back.
+"""Acknowledgement and extension of POP leases: codes 200051, 200053 and 200151. Send-back of a pulled message: code 36.
 
 RocketMQ's AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader, BatchAckMessageRequestBody,
 ConsumerSendMsgBackRequestHeader.
@@ -23,11 +23,11 @@ from protocols.remoting.status import response_code
 from protocols.remoting.ticket import Arguments, MultiTicket, Outcome, RequestError, Ticket, success
 
 ACKS_MAX: Final = 4_096
-"""Receipts of one BATCH_ACK_MESSAGE."""
+"""Messages that one BATCH_ACK_MESSAGE can acknowledge."""
 
 
 def acknowledge(_client: Client, frame: Frame) -> Outcome:
-    """200051 -> Acknowledge."""
+    """Request code 200051 -> Acknowledge."""
     args = Arguments(frame)
     group = args.text("consumerGroup")
     receipt = _receipt(args)
@@ -51,7 +51,7 @@ def _settled(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def _outcome(ticket: Ticket, events: Sequence[Event]) -> bytes:
-    """Success, or the first failure there is."""
+    """The reply: the first failure among the events, or SUCCESS."""
     for event in events:
         failures: Sequence[Failure | None] = (event.failure,) if isinstance(event, Refused) else ()
         if isinstance(event, Settled):
@@ -63,7 +63,7 @@ def _outcome(ticket: Ticket, events: Sequence[Event]) -> bytes:
 
 
 def acknowledge_batch(client: Client, frame: Frame) -> Outcome:
-    """200151 -> one Acknowledge a (group, topic, retry flag) of the body."""
+    """Request code 200151 -> an Acknowledge for each (group, topic) of the body."""
     found = bean.read(frame.body)
     broker = bean.text(found, "brokerName", client.node.broker)
     wanted: dict[tuple[str, str], list[Receipt]] = {}
@@ -86,7 +86,7 @@ def acknowledge_batch(client: Client, frame: Frame) -> Outcome:
 
 
 def _expanded(each: bean.Bean, retry: int, broker: str, room: int) -> list[Receipt]:
-    """One BatchAck -> its receipts: bit i of the little-endian set stands for offset start + i."""
+    """A BatchAck -> its receipts: bit i of the little-endian bit set is offset `startOffset` + i. At most `room` receipts."""
     try:
         bits = binascii.a2b_base64(_either(each, "b", "bitSet"))
     except (binascii.Error, ValueError) as error:
@@ -115,7 +115,7 @@ def _either(each: bean.Bean, short: str, long: str) -> str:
 
 
 def extend(_client: Client, frame: Frame) -> Outcome:
-    """200053 -> Extend."""
+    """Request code 200053 -> Extend; SuspendLite when field `suspend` is true for a lite topic."""
     args = Arguments(frame)
     group = args.text("consumerGroup")
     receipt = _receipt(args)
@@ -142,7 +142,7 @@ def _extended(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def send_back(_client: Client, frame: Frame) -> Outcome:
-    """36 -> SendBack."""
+    """Request code 36 -> SendBack."""
     args = Arguments(frame)
     most = args.number("maxReconsumeTimes", -1)
     command = SendBack(

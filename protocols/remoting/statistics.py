@@ -1,4 +1,4 @@
-"""Who is connected and how much flows: codes 202 to 204, 208, 303, 315, 317, 321, 328, 343, 345 and 200052.
+"""Connections, progress, rates and queue rows: codes 202 to 204, 208, 303, 315, 317, 321, 328, 343, 345 and 200052.
 
 RocketMQ's ConsumerConnection, ProducerTableInfo, ConsumeStats, BrokerStatsData, QueryConsumeQueueResponseBody.
 """
@@ -28,11 +28,11 @@ from protocols.remoting.pull import without_origin
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket
 
 ROWS_MAX: Final = 256
-"""Rows of a queue that one request may look at."""
+"""Queue index rows that one request can read."""
 
 
 def topic(_client: Client, frame: Frame) -> Outcome:
-    """202 -> QueryTopicState."""
+    """Request code 202 -> QueryTopicState."""
     name = Arguments(frame).text("topic")
     return (QueryTopicState(Ticket(frame, _topic, name), name),)
 
@@ -52,7 +52,7 @@ def _topic(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def progress(_client: Client, frame: Frame) -> Outcome:
-    """208 -> QueryProgress."""
+    """Request code 208 -> QueryProgress."""
     args = Arguments(frame)
     return (QueryProgress(Ticket(frame, _progress), args.text("consumerGroup"), args.text("topic", ""), times=True),)
 
@@ -86,7 +86,7 @@ def _stats(
 
 
 def backlog(_client: Client, frame: Frame) -> Outcome:
-    """317 -> QueryBacklog."""
+    """Request code 317 -> QueryBacklog."""
     return (QueryBacklog(Ticket(frame, _backlog), Arguments(frame).flag("isOrder")),)
 
 
@@ -109,7 +109,7 @@ def _backlog(client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def spans(_client: Client, frame: Frame) -> Outcome:
-    """303 -> QueryTimeSpans."""
+    """Request code 303 -> QueryTimeSpans."""
     args = Arguments(frame)
     name = args.text("topic")
     return (QueryTimeSpans(Ticket(frame, _spans, name), name, args.text("group")),)
@@ -134,7 +134,7 @@ def _span(client: Client, name: str, span: QueueTimeSpan) -> Mapping[str, object
 
 
 def consumers(_client: Client, frame: Frame) -> Outcome:
-    """203 -> QueryConnections."""
+    """Request code 203 -> QueryConnections."""
     return (QueryConnections(Ticket(frame, _consumers), Arguments(frame).text("consumerGroup")),)
 
 
@@ -176,7 +176,7 @@ def _subscription(subscription: Subscription) -> Mapping[str, object]:
 
 
 def producers(_client: Client, frame: Frame) -> Outcome:
-    """204 -> QueryProducers of one group."""
+    """Request code 204 -> QueryProducers of one group."""
     name = Arguments(frame).text("producerGroup")
     return (QueryProducers(Ticket(frame, _producers, name), name),)
 
@@ -188,7 +188,7 @@ def _producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def all_producers(_client: Client, frame: Frame) -> Outcome:
-    """328 -> QueryProducers of all groups."""
+    """Request code 328 -> QueryProducers of all groups."""
     return (QueryProducers(Ticket(frame, _all_producers)),)
 
 
@@ -211,7 +211,7 @@ def _all_producers(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def consumed(_client: Client, frame: Frame) -> Outcome:
-    """343 -> QueryConsumedTopics."""
+    """Request code 343 -> QueryConsumedTopics."""
     return (QueryConsumedTopics(Ticket(frame, _consumed), Arguments(frame).text("group")),)
 
 
@@ -221,7 +221,7 @@ def _consumed(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def subscription(_client: Client, frame: Frame) -> Outcome:
-    """345 -> QueryConnections, of which one subscription is told."""
+    """Request code 345 -> QueryConnections. The reply has the subscription of one topic."""
     args = Arguments(frame)
     asked = (args.text("group"), args.text("topic"))
     return (QueryConnections(Ticket(frame, _subscribed, asked), asked[0]),)
@@ -239,7 +239,7 @@ def _subscribed(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 
 def rates(_client: Client, frame: Frame) -> Outcome:
-    """315 -> QueryRates."""
+    """Request code 315 -> QueryRates."""
     args = Arguments(frame)
     return (QueryRates(Ticket(frame, _rates), args.text("statsName"), args.text("statsKey")),)
 
@@ -255,7 +255,7 @@ def _rate(rate: FlowRate) -> Mapping[str, object]:
 
 
 def rows(_client: Client, frame: Frame) -> Outcome:
-    """321 -> Pull of the records that the rows stand for."""
+    """Request code 321 -> Pull. The reply has the queue index rows of the records."""
     args = Arguments(frame)
     count = args.number("count")
     if not 0 < count <= ROWS_MAX:
@@ -286,7 +286,7 @@ def _row(record: Record) -> Mapping[str, object]:
 
 
 def peek(_client: Client, frame: Frame) -> Outcome:
-    """200052 -> Peek."""
+    """Request code 200052 -> Peek."""
     args = Arguments(frame)
     limit = args.number("maxMsgNums")
     if not 0 < limit <= RECEIVE_MESSAGES_MAX:

@@ -1,4 +1,4 @@
-"""ErrorCode -> response code: one row each, no default."""
+"""ErrorCode -> response code. Every error code has a row: there is no default."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ REFUSALS: Final[dict[int, ErrorCode]] = {
     codes.ILLEGAL_OPERATION: ErrorCode.NOT_ALLOWED,
     codes.NO_PERMISSION: ErrorCode.NOT_ALLOWED,
 }
-"""What a request that is refused before it becomes a command is counted as, by the code of its reply: every one that
+"""Response code -> error code that a refused request is counted under when it became no command. Has every code that
 `ticket.RequestError` is raised with."""
 
 BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
@@ -76,11 +76,12 @@ BY_REQUEST: Final[dict[tuple[int, ErrorCode], int]] = {
     (codes.RECALL, ErrorCode.ARGUMENT_ILLEGAL): codes.ILLEGAL_OPERATION,
     (codes.RECALL, ErrorCode.MESSAGE_NOT_FOUND): codes.ILLEGAL_OPERATION,
 }
-"""Where clients expect another code of one request: what is not there is deleted already, as far as tools care."""
+"""(request code, error code) -> response code, where clients expect another one than TABLE has. Deleting a missing topic or
+group is SUCCESS for tools."""
 
 
 def response_code(failure: Failure, request: int) -> int:
-    """The response code of a refusal of `request`. DRAINING is 14, not GO_AWAY: every client retries that elsewhere."""
+    """The response code of a failure of request code `request`. DRAINING is 14, not GO_AWAY: all clients retry 14 elsewhere."""
     if failure.denied:
         return codes.NO_PERMISSION
     return BY_REQUEST.get((request, failure.code), TABLE[failure.code])

@@ -1,4 +1,4 @@
-"""What the adapter has to remember of a request until its answer comes, and how requests are read."""
+"""Tickets (what the adapter keeps of a request until its reply is written), and the ext fields of a request by type."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from protocols.remoting.header import FLAG_RESPONSE, Header
 Render = Callable[[Client, "Ticket", Event], bytes]
 RenderAll = Callable[[Client, "Ticket", Sequence[Event]], bytes]
 Outcome = Sequence[Command] | bytes
-"""What a request becomes: commands, or its reply at once."""
+"""What a request becomes: commands, or an encoded reply when no command is needed."""
 
 
 class RequestError(Exception):
-    """A request that cannot become a command: the reply's code and remark. Raised by readers, caught by the connection.
+    """A request that cannot become a command. Readers raise it; the connection catches it and replies.
 
-    `reason` is what it is counted as, None: what `status.REFUSALS` says of the code.
+    code    response code of the reply
+    remark  remark of the reply
+    reason  error code that the refusal is counted under; None: the one that `status.REFUSALS` has for `code`
     """
 
     def __init__(self, code: int, remark: str, reason: ErrorCode | None = None) -> None:
@@ -34,7 +36,15 @@ class RequestError(Exception):
 
 @final
 class Ticket:
-    """One request that waits: how to address its reply, how to write it (`render`), and what that needs (`request_data`)."""
+    """One request that is not answered yet.
+
+    code          request code
+    opaque        opaque of the request; the reply has the same
+    serialize     header encoding of the request; the reply has the same
+    oneway        True: the client expects no reply
+    render        writes the reply from the event
+    request_data  values of the request that `render` needs; None: it needs none
+    """
 
     __slots__ = ("code", "oneway", "opaque", "render", "request_data", "serialize")
 
@@ -47,7 +57,7 @@ class Ticket:
         self.request_data = request_data
 
     def reply(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = "") -> bytes:
-        """A reply frame in the request's own encoding; its ext fields are never null."""
+        """A reply frame in the header encoding of the request. Its ext fields are never null: clients require them."""
         return encode(
             code,
             self.opaque,
@@ -61,7 +71,13 @@ class Ticket:
 
 @final
 class MultiTicket:
-    """One request that needs several commands: its reply is written when all of their events are there."""
+    """The ticket of one request that becomes several commands. The reply is written when all commands are answered.
+
+    ticket   ticket of the request
+    render   writes the reply from all events
+    missing  commands that are not answered yet
+    events   events in the order of the commands
+    """
 
     __slots__ = ("events", "missing", "render", "ticket")
 
@@ -72,11 +88,11 @@ class MultiTicket:
         self.events: list[Event] = [Event()] * size
 
     def part(self, at: int) -> PartTicket:
-        """The ticket of command `at`."""
+        """The ticket of the command at index `at`."""
         return PartTicket(self, at)
 
     def put(self, at: int, event: Event) -> bool:
-        """Keep an event; True when it was the last one missing."""
+        """Store the event of the command at index `at`. True when all commands are answered."""
         self.events[at] = event
         self.missing -= 1
         return self.missing == 0
@@ -84,7 +100,11 @@ class MultiTicket:
 
 @final
 class PartTicket:
-    """The ticket of one command of a join."""
+    """The ticket of one command of a MultiTicket.
+
+    multi  the ticket of all commands of the request
+    at     index of this command
+    """
 
     __slots__ = ("at", "multi")
 
@@ -95,7 +115,7 @@ class PartTicket:
 
 @final
 class Arguments:
-    """The ext fields of a request, by type. Every method raises RequestError for a value that is missing or not of its type."""
+    """The ext fields of a request, by type. A field that is missing or not of its type raises RequestError with code 29."""
 
     __slots__ = ("_fields",)
 
@@ -106,11 +126,11 @@ class Arguments:
         self._fields = fields
 
     def has(self, name: str) -> bool:
-        """True when the field is there and not empty."""
+        """True when the field is present and not empty."""
         return bool(self._fields.get(name))
 
     def text(self, name: str, absent: str | None = None) -> str:
-        """A string; `absent` when it is missing."""
+        """A string; `absent` when the field is missing or empty."""
         value = self._fields.get(name)
         if value:
             return value
@@ -119,7 +139,7 @@ class Arguments:
         return absent
 
     def number(self, name: str, absent: int | None = None) -> int:
-        """A signed integer of 64 bits."""
+        """A signed integer of 64 bits; `absent` when the field is missing or empty."""
         value = self._fields.get(name)
         if not value:
             if absent is None:
@@ -128,13 +148,13 @@ class Arguments:
         return int64(name, value)
 
     def flag(self, name: str, absent: bool = False) -> bool:
-        """true or false, in any case."""
+        """True when the field is `true` in any letter case; `absent` when the field is missing or empty."""
         value = self._fields.get(name)
         return value.lower() == "true" if value else absent
 
 
 def int64(name: str, value: str) -> int:
-    """Decimal text -> a signed integer of 64 bits. Raises RequestError."""
+    """The decimal number in field `name` -> a signed integer of 64 bits. Raises RequestError."""
     digits = value[1:] if value[:1] == "-" else value
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
         raise RequestError(codes.INVALID_PARAMETER, f"the custom field <{name}> is no number: {value[:40]}")
@@ -145,5 +165,5 @@ def int64(name: str, value: str) -> int:
 
 
 def success(_client: Client, ticket: Ticket, _event: Event) -> bytes:
-    """Success with nothing to say."""
+    """The reply SUCCESS without ext fields or body."""
     return ticket.reply(codes.SUCCESS)

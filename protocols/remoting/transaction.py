@@ -1,4 +1,4 @@
-"""Transactions and recall: codes 37 and 370 from clients, 39 to them (RocketMQ's EndTransactionRequestHeader and others)."""
+"""Transactions and recall: codes 37, 323 and 370 of clients, 39 to clients (RocketMQ's EndTransactionRequestHeader)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from protocols.remoting.header import FLAG_ONEWAY
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
 _OUTCOMES: Final[dict[int, str]] = {8: COMMIT, 12: ROLLBACK, 0: UNKNOWN}
-"""MessageSysFlag's transaction bits."""
+"""Transaction bits of MessageSysFlag -> outcome."""
 
 
 def end(_client: Client, frame: Frame) -> Outcome:
-    """37: what became of a local transaction. Clients send it oneway; who asks for an answer gets one."""
+    """Request code 37 -> EndTransaction. SDKs send it oneway; a request that is not oneway gets a reply."""
     args = Arguments(frame)
     bits = args.number("commitOrRollback")
     outcome = _OUTCOMES.get(bits)
@@ -47,7 +47,7 @@ def end(_client: Client, frame: Frame) -> Outcome:
 
 
 def resume(_client: Client, frame: Frame) -> Outcome:
-    """323: ask again about a message that nobody decided over. `msgId` is the offset id that it was found by."""
+    """Request code 323 -> ResumeTransaction: check an undecided half message again. `msgId` is its offset message id."""
     text = Arguments(frame).text("msgId")
     position = physical_offset_of(text)
     if position < 0:
@@ -56,7 +56,7 @@ def resume(_client: Client, frame: Frame) -> Outcome:
 
 
 def check_request(client: Client, opaque: int, event: CheckTransaction) -> bytes:
-    """39, oneway and ours to begin: the client answers with a 37 that has the same offsets."""
+    """Request code 39, oneway, sent by the node: the producer answers with code 37 and the same offsets."""
     record = Record(event.record)
     fields = {
         "topic": record.topic,
@@ -71,7 +71,7 @@ def check_request(client: Client, opaque: int, event: CheckTransaction) -> bytes
 
 
 def recall(_client: Client, frame: Frame) -> Outcome:
-    """370: take a timer back."""
+    """Request code 370 -> RecallMessage: deletes a delayed message before its delivery time."""
     args = Arguments(frame)
     return (RecallMessage(Ticket(frame, _recalled), args.text("topic"), args.text("recallHandle")),)
 
