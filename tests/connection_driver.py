@@ -1,4 +1,4 @@
-"""What carries a session's answers in tests: nobody closes it, holds it back or sends it away unless the test means that."""
+"""A connection driver for tests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from domain.event import Event
 
 
 class StrictDriver:
-    """Fails a test that closes, holds back or expels what it did not mean to; what is heard is left to who inherits."""
+    """Ignores events, and fails the test when the gateway closes or throttles the connection or revokes its access."""
 
     def answer(self, event: Event) -> None:
-        """Hear nothing."""
+        """Ignore the event."""
 
     def close(self) -> None:
-        """Nobody should."""
+        """The test expects no close."""
         raise AssertionError("the gateway closed it")
 
     def throttle(self, until_ns: int) -> None:
-        """Nobody should."""
+        """The test expects no throttling."""
         raise AssertionError("the gateway held it back")
 
     def revoke_access(self, failure: Failure) -> None:
-        """Nobody should."""
+        """The test expects no revocation."""
         raise AssertionError(f"the gateway sent it away: {failure}")

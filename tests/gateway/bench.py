@@ -1,4 +1,4 @@
-"""A pump on the bench."""
+"""A pump under test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.gateway.scripted import FakeTransport, ManualClock, RecordingHandler,
 
 
 class Bench:
-    """One pump with everything around it scripted."""
+    """One pump with a scripted transport, connection and handler."""
 
     def __init__(self, connections_max: int = 10) -> None:
         self.clock = ManualClock()

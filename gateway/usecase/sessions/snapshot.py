@@ -26,11 +26,11 @@ from gateway.usecase.sessions.mqtt_session import DeliveryLease, InFlightMessage
 
 SPACE: Final = "session"
 _DEFINITION = struct.Struct(">BIqqH")
-_INTEREST = struct.Struct(">BBIq")
+_SUBSCRIPTION = struct.Struct(">BBIq")
 _WILL = struct.Struct(">BIiI")
-_FLIGHT = struct.Struct(">HBiqB")
+_IN_FLIGHT = struct.Struct(">HBiqB")
 _POSITION = struct.Struct(">iq")
-_CLAIMED = 16
+_LEASED = 16
 _FORMAT = 1
 _LONG = 0x40
 """Flag in the first byte of a will whose Message Expiry Interval exceeds 31 bits: the field is unsigned then."""
@@ -52,24 +52,24 @@ def definition(session: MqttSession) -> StateChange:
         flags = (
             subscription.level | subscription.no_local << 2 | subscription.as_published << 3 | subscription.retain_handling << 4
         )
-        out.append(_INTEREST.pack(flags, 0, subscription.identifier, subscription.since))
+        out.append(_SUBSCRIPTION.pack(flags, 0, subscription.identifier, subscription.since))
         out.append(_put_text(subscription.name))
     return StateChange(SPACE, key(session.client_id, b"d"), b"".join(out))
 
 
 def progress(session: MqttSession) -> list[StateChange]:
     """The in-flight window, and the positions in `changed_topics`. Marks the session as stored."""
-    flights: list[bytes] = []
+    window: list[bytes] = []
     for slot, flight in session.in_flight.items():
         lease = flight.lease
-        flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_CLAIMED if lease is not None else 0)
+        flags = flight.level | flight.accepted << 2 | flight.retained << 3 | (_LEASED if lease is not None else 0)
         topic, queue_id = flight.queue
-        flights.append(_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
-        flights += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]
-        flights += (_put_text(topic), _put_text(flight.path))
+        window.append(_IN_FLIGHT.pack(slot, flags, queue_id, flight.offset, len(flight.identifiers)))
+        window += [identifier.to_bytes(4, "big") for identifier in flight.identifiers]
+        window += (_put_text(topic), _put_text(flight.path))
         if lease is not None:
-            flights += (_put_text(lease.group), lease.receipt.pop_ms.to_bytes(8, "big"))
-    changes = [StateChange(SPACE, key(session.client_id, b"f"), b"".join(flights))]
+            window += (_put_text(lease.group), lease.receipt.pop_ms.to_bytes(8, "big"))
+    changes = [StateChange(SPACE, key(session.client_id, b"f"), b"".join(window))]
     for name in sorted(session.changed_topics):
         queues = [_POSITION.pack(queue[1], offset) for queue, offset in sorted(session.positions.items()) if queue[0] == name]
         changes.append(StateChange(SPACE, key(session.client_id, b"p" + name.encode()), b"".join(queues)))
@@ -102,7 +102,7 @@ def load(state: State, client_id: str) -> MqttSession | None:
     for found, value in state.scan(SPACE, key(client_id, b"")):
         kind = found[head : head + 1]
         if kind == b"f":
-            _read_flights(value, session)
+            _read_in_flight(value, session)
         elif kind == b"m":
             session.received[int.from_bytes(found[head + 1 :], "big")] = None
         elif kind == b"p":
@@ -145,7 +145,7 @@ def _read_definition(data: bytes, session: MqttSession) -> None:
     if has_will:
         session.will = Will(_message(cursor.take(size), (has_will & ~_LONG) - 1), delay_s, expiry_s)
     for _ in range(count):
-        flags, _, identifier, since = cursor.unpack(_INTEREST)
+        flags, _, identifier, since = cursor.unpack(_SUBSCRIPTION)
         name = cursor.text()
         group, pattern = "", name
         if name.startswith(SHARED):
@@ -156,15 +156,15 @@ def _read_definition(data: bytes, session: MqttSession) -> None:
         (session.shared_subscriptions if group else session.subscriptions)[name] = subscription
 
 
-def _read_flights(data: bytes, session: MqttSession) -> None:
+def _read_in_flight(data: bytes, session: MqttSession) -> None:
     cursor = Cursor(data, 0)
     while cursor.at < len(data):
-        slot, flags, queue_id, offset, count = cursor.unpack(_FLIGHT)
+        slot, flags, queue_id, offset, count = cursor.unpack(_IN_FLIGHT)
         identifiers = tuple(int.from_bytes(cursor.take(4), "big") for _ in range(count))
         topic = cursor.text()
         path = cursor.text()
         lease: DeliveryLease | None = None
-        if flags & _CLAIMED:
+        if flags & _LEASED:
             group = cursor.text()
             pop_ms = int.from_bytes(cursor.take(8), "big")
             lease = DeliveryLease(group, topic, Receipt(offset, pop_ms, 0, 0, 0, "", queue_id, offset), 0)

@@ -1,4 +1,4 @@
-"""A state in memory, and a session that remembers what it heard."""
+"""A state in memory, a connection that records events, and a handler that records commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.connection_driver import StrictDriver
 
 
 class MemoryState:
-    """`domain.ports.State` that keeps at once."""
+    """A state that writes at once."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, bytes], bytes] = {}
@@ -45,7 +45,7 @@ class MemoryState:
 
 
 class Ear(StrictDriver):
-    """A session's shell."""
+    """The driver of a connection: records events."""
 
     def __init__(self) -> None:
         self.heard: list[Event] = []
@@ -55,7 +55,7 @@ class Ear(StrictDriver):
 
 
 class Sink:
-    """A handler that keeps what gets through."""
+    """A handler that records the commands that the gate passes on."""
 
     def __init__(self) -> None:
         self.passed: list[Command] = []

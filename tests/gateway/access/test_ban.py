@@ -1,4 +1,4 @@
-"""Who is banned: the words that say it, and what none of them says."""
+"""Bans: valid entries, and entries that are refused."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Scene:
         return found
 
     def ask(self, user: str, command: Command) -> Failure | None:
-        """Hand a command in; why it was refused."""
+        """Send a command through the gate; returns why it was refused."""
         if user:
             command.principal = self.principal(user)
         passed, heard = len(self.sink.passed), len(self.ear.heard)
@@ -104,7 +104,7 @@ class Scene:
         return event.failure
 
     def carry_out(self, user: str, command: Any) -> Any:
-        """An administrative verb, by `user`; its event."""
+        """Carry out an administrative command of `user`; returns its event."""
         command.principal = self.principal(user)
         self.administration[type(command)](self.connection, command)
         return self.ear.heard[-1]

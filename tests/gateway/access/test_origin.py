@@ -1,4 +1,4 @@
-"""Where access is controlled, messages say whose they are; those of remoting clients say nothing of their origin."""
+"""Where access is controlled, messages get the user as a property; those of remoting clients get no origin properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies: the order in which they decide by table, and against a naive twin."""
+"""Policies: the order of precedence, by table and against a naive implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rights that are gone: what stands since they were granted is judged again, a bounded part of it a turn."""
+"""Waiting requests are checked again when rights change, a bounded number in each turn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = Failure(ErrorCode.NOT_ALLOWED, "no more")
 
 
 class SilentDriver:
-    """Keeps what it is told."""
+    """Records the answers."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

@@ -1,4 +1,4 @@
-"""Who loses access is sent away: users, passwords, rights, tokens and rules, without a word of the client's."""
+"""Connections end when access is lost by a change of users, passwords, rights, tokens or rules."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HOST = "10.0.0.1"
 
 
 class Client:
-    """A session and what its shell was told."""
+    """A connection that records its events."""
 
     def __init__(self, protocol: str = "mqtt", shared: bool = False) -> None:
         self.connection = ClientConnection(protocol, self, shared=shared)
         self.expelled: list[Failure] = []
 
     def answer(self, event: Event) -> None:
-        """Nobody listens."""
+        """Ignores the event."""
 
     def close(self) -> None:
         raise AssertionError("nobody closes this")
@@ -50,7 +50,7 @@ class Client:
 
 
 class Scene:
-    """A gate, users alice and bob, and a list of filters by session."""
+    """A gate, users alice and bob, and subscriptions by connection."""
 
     def __init__(self, table: dict[str, object] | None = None) -> None:
         self.clock = ManualClock()

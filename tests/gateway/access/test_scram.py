@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 (RFC 5802, RFC 7677): the published example, and everything that is no proof."""
+"""SCRAM-SHA-256 (RFC 5802, RFC 7677): the published example, and invalid proofs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNATURE = base64.b64decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
 class Dice:
-    """Entropy that repeats."""
+    """Entropy that returns the same bytes every time."""
 
     def random(self) -> float:
         return 0.5
@@ -34,7 +34,7 @@ class Dice:
 
 
 class ScramClient:
-    """The client's side, from the RFC's text and not from ours."""
+    """The client, written from the RFC and not from the implementation."""
 
     def __init__(self, user: str, password: str, nonce: str = "abc", header: str = "n,,") -> None:
         self.password = password
@@ -140,5 +140,5 @@ def test_a_changed_password_counts_at_once() -> None:
     [("I\u00adX", "IX"), ("user", "user"), ("\u00aa", "a"), ("\u2168", "IX"), ("a\u00a0b", "a b"), ("\u0007", "\u0007")],
 )
 def test_the_examples_of_saslprep(text: str, wanted: str) -> None:
-    """RFC 4013, section 3; what is prohibited stays as it is."""
+    """RFC 4013, section 3; strings with prohibited characters stay unchanged."""
     assert prepared(text) == wanted

@@ -1,4 +1,4 @@
-"""Who may decide over a half message: whoever may send to the topic that it is meant for, whatever they say of it."""
+"""Ending a transaction needs the right to publish to the topic of its half message, whatever topic the command names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["bench", "stage"]
 
 @pytest.fixture
 def scene(stage: Bench) -> Scene:
-    """alice may send to t and what begins with it, bob to nothing; one half message waits in t."""
+    """alice may publish to topics that begin with t, bob to none; one half message waits in t."""
     found = Scene()
     found.gate = Gate(found.access, found.sink, stage.store.transactions)
     prepare(stage, "one")

@@ -1,4 +1,4 @@
-"""What the pump counts, whom it turns away, and connections that rest or are expelled."""
+"""What the pump counts, refused connections, throttled connections and revoked access."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_one_connection_too_many_is_closed_and_counted() -> None:
 
 
 class Bouncer:
-    """A door that lets in so many, and knows who is inside."""
+    """An admission check that admits a number of connections and lists those that are open."""
 
     def __init__(self, most: int) -> None:
         self.most = most

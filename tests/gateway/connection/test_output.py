@@ -1,4 +1,4 @@
-"""What may wait for a peer that does not read: bounded, and ended with a reason."""
+"""Output for a peer that does not read is bounded, and the connection ends with a reason."""
 
 from __future__ import annotations
 

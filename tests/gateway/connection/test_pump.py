@@ -1,4 +1,4 @@
-"""The pump: one write a turn, one end a session, and a fault that stays where it is."""
+"""The pump: one write for each turn, one end of each connection, and a fault that ends one connection only."""
 
 from __future__ import annotations
 

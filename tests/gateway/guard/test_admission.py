@@ -1,4 +1,4 @@
-"""Who may connect, decided without a socket and without a clock."""
+"""Admission of connections and flapping detection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets: the rate holds over time, a burst is free, and memory is bounded."""
+"""Token buckets: the average rate holds, bursts are allowed, and memory is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throttle: who pays, who waits, who is told; and what it costs where there is none."""
+"""The throttle: which bucket counts, which clients wait, and which are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.gateway.scripted import ManualClock, RecordingHandler
 
 
 class Ear:
-    """A shell that remembers what it is told."""
+    """A driver that records its calls."""
 
     def __init__(self) -> None:
         self.heard: list[Event] = []
@@ -37,7 +37,7 @@ class Ear:
 
 
 class Stage:
-    """A throttle before a handler that takes everything."""
+    """A throttle before a handler that accepts everything."""
 
     def __init__(self, limits: LimitsConfig) -> None:
         self.clock = ManualClock()

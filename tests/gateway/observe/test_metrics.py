@@ -1,4 +1,4 @@
-"""The Prometheus text and what stands behind it."""
+"""The Prometheus text, and the lag of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trie against the naive matcher, and its housekeeping."""
+"""The trie against a naive matcher, and removal of empty nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lite queues: a session that was away finds its messages without reading all that there is."""
+"""The filter index: a session that reconnects finds its messages without reading the whole log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.protocols.mqtt.stage import Broker, Client, bodies
 
 
 def leave(broker: Broker, client_id: str, *patterns: str) -> None:
-    """Make a session that is away."""
+    """Make a disconnected session."""
     client = broker.client()
     client.connect(client_id, clean=False)
     for pattern in patterns:
@@ -30,7 +30,7 @@ def returned(broker: Broker, client_id: str) -> Client:
 
 
 class Meter:
-    """How many records the store has read for somebody."""
+    """Number of records that the store has read."""
 
     def __init__(self, broker: Broker) -> None:
         self.records = 0
@@ -48,7 +48,7 @@ class Meter:
 
 
 def fill(broker: Broker, count: int, every: int, first: int = 0) -> list[bytes]:
-    """Messages of many devices; those of device 0 are one in `every`."""
+    """Publish messages of many devices; one in `every` is of device 0."""
     source = broker.client()
     source.connect("source")
     found: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Progress of durable sessions is put on record in short turns, that of each once, within a fraction of a second."""
+"""Storage of progress: each durable session once within a fraction of a second, in short turns of the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start with many sessions on record: they have their turns while the node serves, and whoever comes sooner loses nothing."""
+"""Recovery of many stored sessions while the node serves: a client that connects before its session's turn loses nothing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NAMES = [f"d{number}" for number in range(8)]
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
-    """Slices of one key with a long pause, so that a start goes on while clients come."""
+    """Slices of one key with a long pause, so that the recovery is under way while clients connect."""
     monkeypatch.setattr(recovery, "KEYS_PER_SLICE", 1)
     monkeypatch.setattr(recovery, "PAUSE_NS", 40 * MILLISECOND_NS)
     return Broker()
 
 
 def kill(broker: Broker) -> None:
-    """A new process, whose recovery has only begun."""
+    """A new process, whose recovery has just started."""
     broker.kill()
     assert broker.sessions.recovering
 
@@ -37,7 +37,7 @@ def join(broker: Broker, name: str, will_delay_s: int = -1, fresh: bool = False)
 
 
 def present(broker: Broker, name: str) -> Client:
-    """Comes with its first bytes, before time goes on."""
+    """Connect before time advances."""
     client = broker.client(5)
     assert client.connect(name, clean=False, expiry_s=1_000).present
     broker.run()
@@ -85,7 +85,7 @@ def test_a_session_made_before_the_walk_reaches_it_is_met_once(broker: Broker) -
 
 @pytest.mark.parametrize("early", [False, True])
 def test_wills_of_those_who_were_there_when_the_node_was_killed(broker: Broker, early: bool) -> None:
-    """3.1.2.5: published because the connection is gone, though its client is back before its session's turn."""
+    """3.1.2.5: published because the connection has ended, although the client reconnects before its session's turn."""
     listener = join(broker, "a-listener")
     listener.subscribe("wills/#", 1)
     for name in NAMES:
@@ -115,7 +115,7 @@ def test_a_fresh_start_before_its_turn_leaves_nothing(broker: Broker) -> None:
 
 
 def test_lite_queues_that_came_one_after_another_know_all_that_came(broker: Broker) -> None:
-    """Messages come between two turns: the log is read up to where it ends when all have had theirs."""
+    """Messages arrive between two turns: the replay reads up to the end of the log after the last turn."""
     for name in NAMES:
         client = join(broker, name)
         client.subscribe(f"t/{name}", 1)

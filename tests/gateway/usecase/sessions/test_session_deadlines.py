@@ -1,4 +1,4 @@
-"""What is due of sessions that are away: one timer, one entry each, and no turn that does all of it."""
+"""Deadlines of disconnected sessions: one timer, one entry for each session, and a bounded number in each turn."""
 
 from __future__ import annotations
 

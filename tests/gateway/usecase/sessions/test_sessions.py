@@ -1,4 +1,4 @@
-"""Sessions as clients see them, over the real use cases and store: what is kept, for how long, and how often it comes."""
+"""Sessions as clients see them, over the real use cases and store: what is stored, how long, and how often it is delivered."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_filter_that_begins_with_a_wildcard_waits_too() -> None:
 
 
 def test_unacknowledged_messages_come_again_first_and_marked() -> None:
-    """4.4: in their original order, with their packet ids, DUP set."""
+    """4.4: in their original order, with their packet identifiers, DUP set."""
     broker = Broker()
     away(broker)
     sender = broker.client()
@@ -259,7 +259,7 @@ def test_expired_messages_are_not_delivered_late() -> None:
 
 
 def test_a_long_absence_is_caught_up_through_a_narrow_window() -> None:
-    """More than one read, a window smaller than a read, other topics in between, and live messages while it catches up."""
+    """Several reads, a window smaller than a read, messages of other topics, and new messages while the session catches up."""
     broker = Broker()
     away(broker, 5)
     sender = broker.client(5)

@@ -50,7 +50,7 @@ def numbers(messages: Sequence[Publish]) -> list[int]:
 
 
 class Receiver(StrictDriver):
-    """A receiver of any other protocol."""
+    """A consumer of another protocol."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker

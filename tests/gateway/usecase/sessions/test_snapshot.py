@@ -1,4 +1,4 @@
-"""A session as state records: what is written is what is read, and what goes leaves nothing behind."""
+"""Snapshots of sessions: reading returns what was written, and removal leaves no record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PATTERN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
 
 @st.composite
 def sessions(draw: st.DrawFn) -> MqttSession:
-    """Any durable session that is away."""
+    """Any durable, disconnected session."""
     out = MqttSession(draw(PATTERN))
     out.expiry_s = draw(st.integers(1, EXPIRY_NEVER))
     out.disconnected_ms = draw(st.integers(0, 1 << 50))

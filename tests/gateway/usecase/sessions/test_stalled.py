@@ -1,4 +1,4 @@
-"""Members of a group that stop reading: they are passed over, and what none can take waits in the log."""
+"""Members of a shared subscription that do not read get no messages; what no member can take stays in the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.protocols.mqtt.stage import Broker, Client, bodies
 
 
 def stall(client: Client) -> None:
-    """What the pump says when the socket's buffer is full."""
+    """Tell the connection that the write buffer is full."""
     client.stalled = client.client_connection.stalled = True
 
 

@@ -1,4 +1,4 @@
-"""Where groups begin that sessions make: at the end of topics that are there, at the first message of those that come."""
+"""Start positions of groups created by subscribing: the end of existing topics, the first message of later ones."""
 
 from __future__ import annotations
 

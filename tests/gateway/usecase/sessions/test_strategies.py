@@ -1,4 +1,4 @@
-"""Who of a group's members gets what: strategies, members that cannot take a message, and what tools see of members."""
+"""Strategies of shared subscriptions, members that cannot take a message, and members as tools see them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.protocols.mqtt.stage import PEER, Broker, Client, bodies, with_number
 
 
 def tell(broker: Broker, name: str, group: str = "g") -> None:
-    """What `updateSubGroup --attributes +share.strategy=name` does."""
+    """Set the strategy, as `updateSubGroup --attributes +share.strategy=name` does."""
     known = broker.store.metadata.group(group) or Group(group)
     attributes = {policy.STRATEGY: name}
     broker.store.metadata.put_group(replace(known, attributes=attributes), lambda _: None)
@@ -42,7 +42,7 @@ def small(broker: Broker, client_id: str, packet_bytes: int, qos: int = 1) -> Cl
 
 
 class Ear:
-    """A client of another protocol."""
+    """A consumer of another protocol."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker

@@ -1,4 +1,4 @@
-"""What the node says of itself under `$SYS/broker/`."""
+"""The values under `$SYS/broker/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer gets when it wants only some messages: filters, subscriptions of the group, expiry; over the real store."""
+"""Consumers with filters: tags, SQL92, subscriptions of the group and expiry, over the real store."""
 
 from __future__ import annotations
 
