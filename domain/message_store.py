@@ -12,47 +12,30 @@ from domain.transaction import Timers, Transactions
 
 
 class MessageStore(Protocol):
-    """An open store. A use case takes the ports that it needs; the composition and the node take the store."""
+    """An open store. A use case takes the ports that it needs; the composition and the node take the store.
 
-    @property
-    def log(self) -> MessageLog:
-        """The messages of all queues."""
+    log            messages of all queues
+    leases         messages that are received and not settled
+    positions      committed offsets
+    pulls          pulls by members of a group
+    metadata       topics and groups
+    state          small values by key
+    transactions   half messages
+    timers         delayed messages
+    lite_queues    queues of lite topics
+    outlook        what a group could lease, without leasing it
+    """
 
-    @property
-    def leases(self) -> Leases:
-        """Messages that are received and not settled."""
-
-    @property
-    def positions(self) -> GroupPositions:
-        """Committed offsets."""
-
-    @property
-    def pulls(self) -> MemberPulls:
-        """Pulls by members of a group."""
-
-    @property
-    def metadata(self) -> Metadata:
-        """Topics and groups."""
-
-    @property
-    def state(self) -> State:
-        """Small values by key."""
-
-    @property
-    def transactions(self) -> Transactions:
-        """Half messages."""
-
-    @property
-    def timers(self) -> Timers:
-        """Delayed messages."""
-
-    @property
-    def lite_queues(self) -> LiteQueues:
-        """Queues of lite topics."""
-
-    @property
-    def outlook(self) -> Outlook:
-        """What a group could lease, without leasing it."""
+    log: MessageLog
+    leases: Leases
+    positions: GroupPositions
+    pulls: MemberPulls
+    metadata: Metadata
+    state: State
+    transactions: Transactions
+    timers: Timers
+    lite_queues: LiteQueues
+    outlook: Outlook
 
     @property
     def broken(self) -> Failure | None:

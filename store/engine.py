@@ -7,9 +7,11 @@ from functools import partial
 from typing import Final, final
 
 from domain.errors import Failure
+from domain.lite import LiteQueues
 from domain.ports import Clock, Disk
 from domain.storage_engine import StorageEngine
-from domain.store_ports import StateChange
+from domain.store_ports import GroupPositions, Leases, MemberPulls, MessageLog, Metadata, Outlook, State, StateChange
+from domain.transaction import Timers, Transactions
 from store import checkpoint
 from store.append import Appender
 from store.checkpoint import Checkpointer
@@ -73,16 +75,16 @@ class LogStore:
     ) -> None:
         self.parts = parts
         self._housekeeping = housekeeping
-        self.log = log
-        self.leases = leases
-        self.positions = positions
-        self.pulls = pulls
-        self.metadata = metadata
-        self.state = parts.state
-        self.transactions = parts.open_transactions
-        self.timers = parts.recall
-        self.lite_queues = lite_queues
-        self.outlook = lease_peek
+        self.log: MessageLog = log
+        self.leases: Leases = leases
+        self.positions: GroupPositions = positions
+        self.pulls: MemberPulls = pulls
+        self.metadata: Metadata = metadata
+        self.state: State = parts.state
+        self.transactions: Transactions = parts.open_transactions
+        self.timers: Timers = parts.recall
+        self.lite_queues: LiteQueues = lite_queues
+        self.outlook: Outlook = lease_peek
 
     def drain(self, done: Callable[[], None]) -> None:
         """MessageStore.drain."""
