@@ -9,47 +9,16 @@ A hostile peer cannot raise out of `receive`: its fault queues the protocol's go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
-from domain.access import Authority
 from domain.command import Command
 from domain.event import Event
-from domain.ports import Entropy
-
-if TYPE_CHECKING:
-    from protocols.http2.application import ApplicationFactory
 
 
 def unheard(protocol: str, word: str) -> None:
     """Where nobody counts refusals."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """The node's facts, handed to every adapter once.
-
-    host          what routes and redirects carry
-    ports         protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
-    wall_ms       the node's wall clock, epoch milliseconds
-    authority     who judges credentials; None: access is not controlled, and commands carry no principal
-    refused       counts what an adapter refuses itself, by its protocol and a word of `domain.refusal` or of its declaration;
-                  what the gateway has refused, and what ends a connection, is counted already
-    applications  applications on HTTP/2, in the order in which they are asked; complete when the first connection comes
-    carried       path -> the adapter that a WebSocket carries there; complete when the first connection comes
-    """
-
-    cluster: str
-    broker: str
-    host: str
-    ports: Mapping[str, int]
-    entropy: Entropy
-    wall_ms: Callable[[], int]
-    authority: Authority | None = None
-    refused: Callable[[str, str], None] = unheard
-    applications: Sequence[ApplicationFactory] = ()
-    carried: Mapping[str, Adapter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from domain.refusal import Reason
-from protocols.adapter import Adapter, DatagramAdapter, Setting
-
-if TYPE_CHECKING:
-    from protocols.http2.application import ApplicationFactory
+from protocols.adapter import Adapter, DatagramAdapter
+from protocols.http2.application import ApplicationFactory
+from protocols.setting import Setting
 
 GROUP: Final = "gateway.protocols"
 """The entry-point group of declarations."""

@@ -42,7 +42,7 @@ from gateway.usecase.tools.nameserver import NameServer
 from gateway.usecase.tools.query import Querying
 from nameserver.settings import StoredSettings
 from nameserver.table import RouteTable
-from protocols.adapter import Setting
+from protocols.setting import Setting
 
 PARTS: Final[Mapping[str, type]] = {
     "policy": NodePolicy,

@@ -101,9 +101,9 @@ class Config:
         """One part's table, empty when there is none."""
         return self.tables.get(name, {})
 
-    def part(self, kind: type[C], name: str, **fixed: object) -> C:
-        """One part's table as its class; `fixed` are fields that are no settings. Raises ConfigError."""
-        return read(kind, name, self.table(name), self.sources, **fixed)
+    def part(self, kind: type[C], name: str) -> C:
+        """One part's table as its class. Raises ConfigError."""
+        return read(kind, name, self.table(name), self.sources)
 
     @property
     def controlled(self) -> bool:

@@ -12,10 +12,11 @@ from typing import Final, final
 from domain.errors import ConfigError
 from domain.refusal import ReasonWords
 from gateway.node.config import Config
-from protocols.adapter import Adapter, DatagramAdapter, Setting
+from protocols.adapter import Adapter, DatagramAdapter
 from protocols.declaration import GROUP, LAST, Declaration, Listener
 from protocols.http2.application import ApplicationFactory
 from protocols.registry import Recogniser
+from protocols.setting import Setting
 
 ADMIN: Final = Listener("admin", 8088, "/healthz /readyz /metrics", place=LAST + 1)
 """The node's own port."""

@@ -13,7 +13,6 @@ import enum
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -92,7 +91,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-@cache
 def declared(kind: Any, apart: tuple[str, ...] = ()) -> dict[str, Any]:
     """The settings that a class declares, in their order, with their types and bounds; `apart` are fields that are none."""
     hints = get_type_hints(kind, include_extras=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.adapter import Setting
 from protocols.coap.config import CoapConfig
 from protocols.coap.endpoint import CoapEndpoint
 from protocols.coap.reasons import WORDS
 from protocols.declaration import Declaration, Listener
+from protocols.setting import Setting
 
 
 @final

@@ -10,7 +10,7 @@ from domain.command import Command, DeleteLatest, QueryLatest, Send
 from domain.event import Event
 from domain.limits import MILLISECOND_NS
 from domain.principal import GATEWAY, Principal
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.coap import message, observe, option, upload
 from protocols.coap.blockwise import Assemblies, Pinned
 from protocols.coap.config import CoapConfig
@@ -24,6 +24,7 @@ from protocols.coap.peers import Remotes
 from protocols.coap.replier import Replier
 from protocols.coap.resource import Resources
 from protocols.coap.responder import Check
+from protocols.setting import Setting
 
 SWEEP_NS: Final = 10_000_000_000
 SILENCE_NS: Final = 3_600_000_000_000

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener, NoSettings
 from protocols.grpc.application import GrpcApplication
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Reply
+from protocols.setting import Setting
 
 
 @final

@@ -16,7 +16,7 @@ from domain.lite import LiteTaken
 from domain.principal import GATEWAY
 from domain.relay import ClientAnswered, Inquiry
 from domain.transaction import CheckTransaction
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
 from protocols.grpc.access import Caller
 from protocols.grpc.call import Call, Verb
@@ -26,6 +26,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
 from protocols.http2.application import Headers, Reply
+from protocols.setting import Setting
 
 MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + 512 * 1024
 """One request: bodies of 4 MiB together, and room for what surrounds them."""

@@ -10,12 +10,13 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.event import Event
 from domain.principal import Principal
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.grpc.framing import Messages
 from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import Renewals
 from protocols.grpc.session import Sessions
+from protocols.setting import Setting
 
 
 @final

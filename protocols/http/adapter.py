@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.http.application import HttpApplication
 from protocols.http.config import HttpConfig
@@ -15,6 +15,7 @@ from protocols.http.recognition import begins
 from protocols.http.response import DateLine
 from protocols.http.router import Router
 from protocols.http2.application import Reply
+from protocols.setting import Setting
 
 
 @final

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.adapter import Connection, Peer, Setting
+from protocols.adapter import Connection, Peer
 from protocols.declaration import Declaration, NoSettings
 from protocols.http2.choice import choose
 from protocols.http2.connection import Http2Connection
 from protocols.http2.reasons import WORDS
 from protocols.http2.recognition import begins
+from protocols.setting import Setting
 
 
 @final

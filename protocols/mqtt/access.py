@@ -9,7 +9,7 @@ from domain.command import Command
 from domain.errors import Failure
 from domain.mqtt_session import Attach
 from domain.principal import Principal
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.mqtt import handshake, status
 from protocols.mqtt import property as props
 from protocols.mqtt.config import MqttConfig
@@ -18,6 +18,7 @@ from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
 from protocols.mqtt.property import Properties
 from protocols.mqtt.wire import PacketError
+from protocols.setting import Setting
 
 SUCCESS: Final = 0x00
 CONTINUE: Final = 0x18

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connection import MqttConnection
 from protocols.mqtt.output import LOSSES
 from protocols.mqtt.reasons import WORDS
 from protocols.mqtt.recognition import begins
+from protocols.setting import Setting
 
 
 @final

@@ -31,7 +31,7 @@ from domain.mqtt_session import (
     Subscribed,
     Unsubscribed,
 )
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.mqtt import handshake, status, subscribe, subscriptions
 from protocols.mqtt.access import Entrance, farewell
 from protocols.mqtt.config import MqttConfig
@@ -43,6 +43,7 @@ from protocols.mqtt.publish import Ack, Publish, acks
 from protocols.mqtt.send import PUBREC, Inbound, Releases, Run
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
+from protocols.setting import Setting
 
 NEW: Final = 0
 PROVING: Final = 1

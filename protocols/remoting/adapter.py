@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
 from protocols.remoting.client import NodeInfo
 from protocols.remoting.config import RemotingConfig
@@ -12,6 +12,7 @@ from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.reasons import WORDS
 from protocols.remoting.recognition import begins
 from protocols.remoting.send import HeaderCache
+from protocols.setting import Setting
 
 
 @final

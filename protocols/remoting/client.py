@@ -8,8 +8,9 @@ from typing import Final, final
 from domain import address
 from domain.filter.expression import Expressions
 from domain.membership import Membership, Subscription
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.remoting.config import RemotingConfig
+from protocols.setting import Setting
 
 REGION: Final = "DefaultRegion"
 MASTER_ID: Final = 0

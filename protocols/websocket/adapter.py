@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from protocols.adapter import Adapter, Peer, Setting, unheard
+from protocols.adapter import Adapter, Peer, unheard
 from protocols.declaration import Declaration, Listener
 from protocols.http2.application import Reply
+from protocols.setting import Setting
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import WebSocketConnection
 from protocols.websocket.reasons import WORDS

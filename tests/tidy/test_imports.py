@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.source import PACKAGES, Source, sources
 
-SHELL = ("protocols.adapter", "protocols.declaration")
+SHELL = ("protocols.adapter", "protocols.setting", "protocols.declaration")
 BINDINGS = ("protocols.http2", "protocols.cloudevents", "protocols.compression")
 
 CONNECTION = ("gateway.connection.client_connection", "gateway.connection.handler")
@@ -50,8 +50,9 @@ MAY_KNOW: list[tuple[str, tuple[str, ...]]] = [
         ("domain", "protocols.remoting", "protocols.compression", "gateway.client", "gateway.connectors"),
     ),
     ("gateway", ()),
-    ("protocols.adapter", ("domain", "protocols.http2.application")),
-    ("protocols.declaration", ("domain", "protocols.adapter", "protocols.http2.application")),
+    ("protocols.adapter", ("domain",)),
+    ("protocols.setting", ("domain", "protocols.adapter", "protocols.http2.application")),
+    ("protocols.declaration", ("domain", *SHELL, "protocols.http2.application")),
     ("protocols.registry", ("domain", *SHELL, "protocols.proxy.header")),
     ("protocols.compression", ("domain",)),
     ("store", ("domain", "store")),

@@ -18,8 +18,9 @@ from domain.errors import ErrorCode
 from domain.event import Event, Refused, Sent
 from domain.limits import HANDSHAKE_NS
 from domain.message import Message
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.declaration import Declaration, Listener
+from protocols.setting import Setting
 
 PREFIX: Final = b"toy:"
 

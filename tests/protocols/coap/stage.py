@@ -24,11 +24,12 @@ from domain.filter.path import path_of
 from domain.message import RETAIN_SET, Message, Placed
 from domain.receipt import Receipt
 from gateway.node.settings import read
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.coap import message, option
 from protocols.coap.adapter import CoapAdapter
 from protocols.coap.config import CoapConfig
 from protocols.coap.message import Packet, Pairs
+from protocols.setting import Setting
 
 SECOND = 1_000_000_000
 

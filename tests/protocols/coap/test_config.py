@@ -6,11 +6,11 @@ import pytest
 
 from domain.errors import ConfigError
 from gateway.node.settings import read
-from protocols.adapter import Setting
 from protocols.coap import media
 from protocols.coap.adapter import PROTOCOL
 from protocols.coap.config import CoapConfig
 from protocols.coap.option import ABSENT
+from protocols.setting import Setting
 from tests.protocols.coap.stage import Dice
 
 

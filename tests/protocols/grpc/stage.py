@@ -13,7 +13,6 @@ from domain.event import Event, Leased
 from domain.message import Message
 from domain.receipt import Receipt
 from domain.topic import Group
-from protocols.adapter import Setting
 from protocols.declaration import NoSettings
 from protocols.grpc.adapter import GrpcFactory
 from protocols.grpc.application import GrpcApplication
@@ -21,6 +20,7 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.http2.application import Headers, Reply
 from protocols.http2.connection import Http2Connection
 from protocols.http2.engine import EngineFactory
+from protocols.setting import Setting
 from tests.protocols.http2.peer import PEER, Client
 
 SERVICE = "/apache.rocketmq.v2.MessagingService/"

@@ -11,9 +11,10 @@ from domain.event import Event, Sent
 from domain.message import Message, Placed
 from domain.record import encode
 from gateway.node.settings import read
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.http.adapter import HttpAdapter, HttpApplicationFactory
 from protocols.http.config import HttpConfig
+from protocols.setting import Setting
 
 NOW_MS = 1_795_230_000_000
 PEER = Peer("10.0.0.9", 4711, b"\x0a\x00\x00\x09\x00\x00\x12\x67")

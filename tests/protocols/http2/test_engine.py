@@ -65,7 +65,7 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
 @both_engines
 def test_conversation_is_understood(engine: EngineFactory) -> None:
     commands, told = heard(engine, [CONVERSATION])
-    assert commands == ["Latest"] * 4
+    assert commands == ["QueryLatest"] * 4
     assert [entry for entry in told if entry[0] == "ended"] == [
         ("ended", 1, b""),
         ("ended", 3, b"onetwo"),

@@ -16,7 +16,7 @@ from gateway.usecase.consume.watch import Watches
 from gateway.usecase.dispatcher import Dispatcher
 from gateway.usecase.publish.latest import LatestValues
 from gateway.usecase.sessions.sessions import Sessions
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.mqtt import property as props
 from protocols.mqtt.adapter import MqttAdapter
 from protocols.mqtt.config import MqttConfig
@@ -25,6 +25,7 @@ from protocols.mqtt.packet import Decoder, Packet, encode
 from protocols.mqtt.property import NONE, Properties
 from protocols.mqtt.publish import Ack, Publish
 from protocols.mqtt.subscribe import Suback, Subscribe
+from protocols.setting import Setting
 from store.config import StoreConfig
 from store.engine import open_store
 from tests.connection_driver import StrictDriver

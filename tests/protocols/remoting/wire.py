@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from domain.command import Command
 from gateway.node.settings import read
-from protocols.adapter import Peer, Setting
+from protocols.adapter import Peer
 from protocols.remoting.adapter import RemotingAdapter
 from protocols.remoting.config import RemotingConfig
 from protocols.remoting.connection import RemotingConnection
 from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import JSON
+from protocols.setting import Setting
 
 BORN_HOST = b"\x0a\x00\x00\x09\x00\x00\xc3\x50"
 PEER = Peer("10.0.0.9", 50000, BORN_HOST)
