@@ -51,7 +51,7 @@ _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIE
 
 @final
 class GrpcApplication:
-    """One connection's calls. Implements `protocols.http2.application.Application`, and `Desk` for the verbs."""
+    """One connection's calls. Implements `protocols.http2.application.Application`, and `CallContext` for the verbs."""
 
     __slots__ = (
         "_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "inquiries", "peer", "renewals",

@@ -56,8 +56,8 @@ class Call:
         return in_namespace(space, name) if space else name
 
 
-class Desk(Protocol):
-    """One connection's share of the service, as verbs see it."""
+class CallContext(Protocol):
+    """What one connection offers to the verbs: the answers of their calls, and what its clients share."""
 
     setting: Setting
     peer: Peer
@@ -66,40 +66,40 @@ class Desk(Protocol):
     inquiries: Inquiries
 
     def ticket(self, call: Call) -> object:
-        """What a command of `call` carries."""
+        """The ticket of a command of `call`."""
 
     def reply(self, call: Call, message: bytes) -> None:
-        """The one answer of a unary call."""
+        """Answer a unary call."""
 
     def reply_frames(self, call: Call, frames: bytes) -> None:
-        """All answers of a server-streaming call, each with its prefix, and the end."""
+        """Answer a server-streaming call with all its messages, each with its prefix, and end it."""
 
     def refuse(self, call: Call, code: int, text: str) -> None:
-        """The answer that is nothing but a Status, for a refusal of ours, which counts; ends the call with grpc-status 0."""
+        """Answer with a Status alone, for a refusal by the adapter, which is counted. Ends the call with grpc-status 0."""
 
     def failed(self, call: Call, failure: Failure) -> None:
-        """The same for what the gateway has refused, and counted."""
+        """Answer with a Status alone, for a refusal by the gateway, which has counted it. Ends the call with grpc-status 0."""
 
     def push(self, call: Call, message: bytes) -> None:
-        """One more message on an open stream."""
+        """Send one more message on an open stream."""
 
     def close(self, call: Call) -> None:
-        """End an open stream; what was wrong, if anything, it has been told."""
+        """End an open stream with grpc-status 0. The client has been sent the Status of any error."""
 
     def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
-        """End the call with a grpc-status, for what is wrong below the service. `counted`: the gateway has refused it."""
+        """End the call with a grpc-status, for an error below the service. `counted`: the gateway has counted the refusal."""
 
     def gone(self, call: Call) -> bool:
-        """True when nobody waits for the call's answer any more."""
+        """True when the call has ended: its stream was reset, or it was answered."""
 
     def unread(self) -> int:
-        """Bytes of answers, over all calls of the connection, that its client has not taken yet."""
+        """Bytes of answers, over all calls of the connection, that its client has not read yet."""
 
     def telemetry(self, client_id: str) -> Call | None:
-        """The Telemetry stream of a client, when it has one on this connection."""
+        """The Telemetry stream of a client on this connection, None when it has none."""
 
     def owe(self, command: Command) -> None:
-        """A command that an event made necessary; it is given out at the next opportunity."""
+        """Send a command that an event has made necessary, at the next opportunity."""
 
 
 class Verb(NamedTuple):
@@ -111,6 +111,6 @@ class Verb(NamedTuple):
     """
 
     name: str
-    begin: Callable[[Desk, Call, bytes, int], Sequence[Command]]
-    finish: Callable[[Desk, Call, Event, int], None]
+    begin: Callable[[CallContext, Call, bytes, int], Sequence[Command]]
+    finish: Callable[[CallContext, Call, Event, int], None]
     streaming: bool = False

@@ -12,7 +12,7 @@ from domain.event import Done, Event, Refused
 from domain.membership import Leave
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.receive import filter_of
 from protocols.grpc.session import Client
@@ -25,43 +25,43 @@ GIVE_BACK_MS: Final = 1_000
 _CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER)
 
 
-def begin_telemetry(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One command of the client. Settings are answered with merged settings each time; the rest answers us."""
     command = pb.TelemetryCommand.FromString(body)
     if not command.HasField("settings"):
-        return desk.inquiries.answered(command, now)
+        return context.inquiries.answered(command, now)
     sent = command.settings
     if len(body) > SETTINGS_BYTES_MAX:
-        desk.fail(call, framing.INVALID_ARGUMENT, f"settings of {len(body)} bytes, {SETTINGS_BYTES_MAX} are allowed")
+        context.fail(call, framing.INVALID_ARGUMENT, f"settings of {len(body)} bytes, {SETTINGS_BYTES_MAX} are allowed")
         return ()
     kind = sent.WhichOneof("pub_sub")
-    refusal = _refusal(desk, call, sent, kind)
+    refusal = _refusal(context, call, sent, kind)
     if refusal is not None:
-        desk.fail(call, framing.INVALID_ARGUMENT, refusal.text)
+        context.fail(call, framing.INVALID_ARGUMENT, refusal.text)
         return ()
-    client = Client(call, sent, now, desk.setting.wall_ms(), f"{desk.peer.host}:{desk.peer.port}")
+    client = Client(call, sent, now, context.setting.wall_ms(), f"{context.peer.host}:{context.peer.port}")
     asked: tuple[Command, ...] = ()
-    if desk.setting.authority is not None:
-        asked = (CheckAccess(desk.ticket(call), _needs(client)),)
-    elif not _settled(desk, call, client, now):
+    if context.setting.authority is not None:
+        asked = (CheckAccess(context.ticket(call), _needs(client)),)
+    elif not _settled(context, call, client, now):
         return ()
-    heartbeat = client.heartbeat(desk.ticket(call), wait=False)
+    heartbeat = client.heartbeat(context.ticket(call), wait=False)
     if kind == "publishing" and not asked:
-        desk.push(call, _told(settings.for_producer(sent)))
+        context.push(call, _told(settings.for_producer(sent)))
         return (heartbeat,)
     if call.state is None:
         call.state = []
     cast(list[tuple[Client, pb.Settings]], call.state).append((client, sent))
     if kind == "publishing":
         return (heartbeat, *asked)
-    return (heartbeat, *asked, QueryGroup(desk.ticket(call), client.group))
+    return (heartbeat, *asked, QueryGroup(context.ticket(call), client.group))
 
 
-def _settled(desk: Desk, call: Call, client: Client, now: int) -> bool:
+def _settled(context: CallContext, call: Call, client: Client, now: int) -> bool:
     """Know the client by its settings from now on. Who may not do what they say never takes the place of another client."""
-    if desk.sessions.put(client, now):
+    if context.sessions.put(client, now):
         return True
-    desk.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
+    context.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
     return False
 
 
@@ -72,7 +72,7 @@ def _needs(client: Client) -> list[Need]:
     return [Need(GROUP, client.group, (SUB,)), *wanted] if client.group else wanted
 
 
-def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_telemetry(context: CallContext, call: Call, event: Event, now: int) -> None:
     """GroupFound, or Done for what a producer may do -> merged settings, for the oldest settings that wait."""
     waiting = cast(list[tuple[Client, pb.Settings]], call.state)
     if not isinstance(event, Done | GroupFound | Refused) or (isinstance(event, Done) and waiting[0][0].group):
@@ -80,20 +80,20 @@ def finish_telemetry(desk: Desk, call: Call, event: Event, now: int) -> None:
     client, sent = waiting.pop(0)
     if isinstance(event, Refused):
         if event.failure.denied:
-            desk.push(call, status.status(*status.of(event.failure)))
-            desk.close(call)
+            context.push(call, status.status(*status.of(event.failure)))
+            context.close(call)
         else:
-            desk.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
+            context.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
         return
-    if desk.setting.authority is not None and not _settled(desk, call, client, now):
+    if context.setting.authority is not None and not _settled(context, call, client, now):
         return
     if isinstance(event, Done):
-        desk.push(call, _told(settings.for_producer(sent)))
+        context.push(call, _told(settings.for_producer(sent)))
         return
     group: Group = event.group
     client.fifo = group.orderly
     client.retry = group.retry
-    desk.push(call, _told(settings.for_consumer(sent, group)))
+    context.push(call, _told(settings.for_consumer(sent, group)))
 
 
 def _told(merged: pb.Settings) -> bytes:
@@ -104,7 +104,7 @@ def _told(merged: pb.Settings) -> bytes:
     return cast(bytes, command.SerializeToString())
 
 
-def _refusal(desk: Desk, call: Call, sent: pb.Settings, kind: str | None) -> Refusal | None:
+def _refusal(context: CallContext, call: Call, sent: pb.Settings, kind: str | None) -> Refusal | None:
     """What is wrong with settings (ClientActivity)."""
     if kind is None:
         return Refusal(pb.BAD_REQUEST, "settings without publishing or subscription")
@@ -118,50 +118,50 @@ def _refusal(desk: Desk, call: Call, sent: pb.Settings, kind: str | None) -> Ref
         return None
     for entry in sent.subscription.subscriptions:
         refusal = translate_in.topic_of(call.named(entry.topic))
-        found = filter_of(desk, entry.expression)
+        found = filter_of(context, entry.expression)
         if refusal is not None or isinstance(found, Refusal):
             return refusal or cast(Refusal, found)
     return translate_in.group_of(call.named(sent.subscription.group))
 
 
-def begin_heartbeat(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """The client lives -> Heartbeat."""
     pb.HeartbeatRequest.FromString(body)
-    client = desk.sessions.find(call.client_id)
+    client = context.sessions.find(call.client_id)
     if client is None:
-        desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
+        context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     client.seen_ns = now
-    beat = client.heartbeat(desk.ticket(call), wait=True)
-    if beat.producers and desk.telemetry(call.client_id) is None:
+    beat = client.heartbeat(context.ticket(call), wait=True)
+    if beat.producers and context.telemetry(call.client_id) is None:
         beat.producers = []  # questions to a producer go by its Telemetry stream, which is another connection's
     return (beat,)
 
 
-def begin_termination(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_termination(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """The client goes -> Leave, and what it still holds is given back."""
     pb.NotifyClientTerminationRequest.FromString(body)
-    client = desk.sessions.drop(call.client_id)
+    client = context.sessions.drop(call.client_id)
     if client is None:
-        desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
+        context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     for handle, lease in list(client.leases.items()):
         found = client.release(handle)
         if found is not None:
-            desk.owe(Extend(desk.ticket(call), lease.group, lease.topic, [found], GIVE_BACK_MS))
+            context.owe(Extend(context.ticket(call), lease.group, lease.topic, [found], GIVE_BACK_MS))
     if client.kind == pb.LITE_PUSH_CONSUMER:
-        desk.owe(lite.end(desk, call, client))
-    return (Leave(desk.ticket(call), call.client_id, consumer_group=client.group),)
+        context.owe(lite.end(context, call, client))
+    return (Leave(context.ticket(call), call.client_id, consumer_group=client.group),)
 
 
-def finish_simply(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_simply(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK. What was given back on the side is answered too, after the call is over: that is nobody's business."""
-    if desk.gone(call):
+    if context.gone(call):
         return
     if isinstance(event, Refused):
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
     else:
-        desk.reply(call, status.STATUS_OK)
+        context.reply(call, status.STATUS_OK)
 
 
 TELEMETRY: Verb = Verb("Telemetry", begin_telemetry, finish_telemetry, streaming=True)

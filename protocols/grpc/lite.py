@@ -15,7 +15,7 @@ from domain.event import Event, Leased, Refused
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.record import Record
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
@@ -38,7 +38,7 @@ _POLICIES: Final[dict[int, OffsetOptionType]] = {
 }
 
 
-def begin_sync(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_sync(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One SyncSubscription; where the group goes on counts only for names that are added."""
     request = pb.SyncLiteSubscriptionRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
@@ -50,10 +50,10 @@ def begin_sync(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Comman
     if refusal is None and action is LiteAction.PARTIAL_ADD:
         refusal = next((translate_in.lite_of(name) for name in names if not lite.is_name(name)), None)
     if refusal is not None or action is None:
-        desk.refuse(call, *(refusal or Refusal(pb.BAD_REQUEST, "")))
+        context.refuse(call, *(refusal or Refusal(pb.BAD_REQUEST, "")))
         return ()
     start = _start(request.offset_option) if action is LiteAction.PARTIAL_ADD and request.HasField("offset_option") else None
-    return (SyncSubscription(desk.ticket(call), call.client_id, group, topic, action, names, start),)
+    return (SyncSubscription(context.ticket(call), call.client_id, group, topic, action, names, start),)
 
 
 def _start(option: pb.OffsetOption) -> OffsetOption | None:
@@ -67,14 +67,14 @@ def _start(option: pb.OffsetOption) -> OffsetOption | None:
     return OffsetOption(OffsetOptionType.TIME, option.timestamp) if kind == "timestamp" else None
 
 
-def finish_sync(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_sync(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
-    if desk.gone(call):
+    if context.gone(call):
         return
     if isinstance(event, Refused):
-        desk.reply(call, status.status(*_refused(event.failure)))
+        context.reply(call, status.status(*_refused(event.failure)))
     else:
-        desk.reply(call, status.STATUS_OK)
+        context.reply(call, status.STATUS_OK)
 
 
 def _refused(failure: Failure) -> tuple[int, str]:
@@ -82,10 +82,10 @@ def _refused(failure: Failure) -> tuple[int, str]:
     return (pb.LITE_SUBSCRIPTION_QUOTA_EXCEEDED if failure.code is ErrorCode.QUOTA else code), text
 
 
-def poll(desk: Desk, call: Call, client: Client, asked: Receive) -> Sequence[Command]:
+def poll(context: CallContext, call: Call, client: Client, asked: Receive) -> Sequence[Command]:
     """What a lite push consumer's ReceiveMessage becomes: one poll for all that it has subscribed to."""
     if len(client.leases) > UNACKED_MAX:
-        desk.refuse(call, pb.FORBIDDEN, f"client {call.client_id} has not acknowledged {len(client.leases)} messages")
+        context.refuse(call, pb.FORBIDDEN, f"client {call.client_id} has not acknowledged {len(client.leases)} messages")
         return ()
     return (
         ReceiveLite(
@@ -105,11 +105,11 @@ def settled_in(topic: str, lite_topic: str) -> str:
     return lite.queue_name(topic, lite_topic) if lite_topic else topic
 
 
-def end(desk: Desk, call: Call, client: Client) -> SyncSubscription:
+def end(context: CallContext, call: Call, client: Client) -> SyncSubscription:
     """All that a client has subscribed to is over."""
     topic = next(iter(client.subscriptions), None)
     name = topic.topic if topic is not None else ""
-    return SyncSubscription(desk.ticket(call), client.client_id, client.group, name, LiteAction.COMPLETE_REMOVE)
+    return SyncSubscription(context.ticket(call), client.client_id, client.group, name, LiteAction.COMPLETE_REMOVE)
 
 
 def taken(event: LiteTaken) -> bytes:

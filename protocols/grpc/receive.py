@@ -15,7 +15,7 @@ from domain.filter.expression import SQL92, TAG
 from domain.filter.filter import Filter
 from domain.receipt import Receipt
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import INVISIBLE_MS
 from protocols.grpc.session import Client
@@ -50,13 +50,13 @@ class _Poll:
         return lite.queue_of(self.receive.topic, leased) if self.lite else self.receive.topic
 
 
-def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Check the request -> one Receive.
 
     There are SDKs whose first poll overtakes their settings; for those the group is asked first whether it is orderly.
     """
     request = pb.ReceiveMessageRequest.FromString(body)
-    client = desk.sessions.find(call.client_id)
+    client = context.sessions.find(call.client_id)
     group, queue = call.named(request.group), request.message_queue
     topic = call.named(queue.topic)
     wait_ns = _wait_ns(call, client, request, now)
@@ -66,15 +66,15 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     invisible_ms = INVISIBLE_MS if renew else invisible.seconds * 1000 + invisible.nanos // 1_000_000
     if refusal is None:
         refusal = translate_in.invisible_time(invisible_ms, INVISIBLE_MS_MIN)
-    wanted = filter_of(desk, request.filter_expression)
+    wanted = filter_of(context, request.filter_expression)
     if refusal is None and isinstance(wanted, Refusal):
         refusal = wanted
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
         return ()
     fifo = client is not None and client.fifo
     receive = Receive(
-        desk.ticket(call),
+        context.ticket(call),
         group,
         topic,
         min(max(request.batch_size, 1), limits.RECEIVE_MESSAGES_MAX),
@@ -90,11 +90,11 @@ def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
     )
     call.state = _Poll(client, receive, translate_out.topic_field(queue.topic), renew)
     if client is not None and client.kind == pb.LITE_PUSH_CONSUMER:
-        return lite.poll(desk, call, client, receive)
+        return lite.poll(context, call, client, receive)
     return (receive,) if client is not None else (QueryGroup(receive.ticket, group),)
 
 
-def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Received -> status, messages, delivery timestamp.
 
     What nobody waits for any more, or what a client has no room for that does not read, is given back at once.
@@ -103,36 +103,36 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
     receive = poll.receive
     if isinstance(event, GroupFound):
         receive.ordered = event.group.orderly
-        if desk.gone(call):
+        if context.gone(call):
             return
         if event.group.attributes.get(BIND_TOPIC) == receive.topic:
-            desk.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings yet")
+            context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings yet")
         else:
             owed: Command = receive
             if call.principal is not None:
                 # To know the group was granted. To receive from the topic is another question, and asked again as it waits.
                 owed.principal = call.principal
-            desk.owe(owed)
+            context.owe(owed)
         return
     if isinstance(event, Refused):
-        if not desk.gone(call):
+        if not context.gone(call):
             code, text = status.of(event.failure)
-            desk.reply_frames(call, framing.frame(status.status(code, text)) + _delivered(desk))
+            context.reply_frames(call, framing.frame(status.status(code, text)) + _delivered(context))
         return
     if not isinstance(event, Received):
         return  # what was given back has been answered
     messages = event.messages
-    if desk.gone(call):
-        _give_back(desk, call, poll, messages)
+    if context.gone(call):
+        _give_back(context, call, poll, messages)
         return
-    unread = desk.unread()
+    unread = context.unread()
     if unread > limits.UNREAD_BYTES_MAX and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
         # Polls that were let in while there was room may all be answered at once. SDKs ask again within a second.
-        _give_back(desk, call, poll, messages)
-        desk.refuse(call, pb.TOO_MANY_REQUESTS, f"{unread} bytes of answers wait for this client to read them: ask again")
+        _give_back(context, call, poll, messages)
+        context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unread} bytes of answers wait for this client to read them: ask again")
         return
     if not messages:
-        desk.reply_frames(call, _NONE + _delivered(desk))
+        context.reply_frames(call, _NONE + _delivered(context))
         return
     frames = [_OK]
     for leased in messages:
@@ -140,23 +140,23 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         message = translate_out.message(poll.topic_field, leased, handle, _HOSTS)
         frames.append(framing.frame(wire.text(b"\x12", message)))
         if poll.renew and poll.client is not None:
-            desk.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
-    frames.append(_delivered(desk))
-    desk.reply_frames(call, b"".join(frames))
+            context.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
+    frames.append(_delivered(context))
+    context.reply_frames(call, b"".join(frames))
 
 
-def _give_back(desk: Desk, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
+def _give_back(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
     """Leases that the client never hears of: others may have the messages now."""
     given: dict[str, list[Receipt]] = {}
     for leased in messages:
         given.setdefault(poll.queue(leased), []).append(leased.receipt)
     for name, receipts in given.items():
-        desk.owe(Extend(desk.ticket(call), poll.receive.group, name, receipts, 0, untold=True))
+        context.owe(Extend(context.ticket(call), poll.receive.group, name, receipts, 0, untold=True))
 
 
-def filter_of(desk: Desk, expression: pb.FilterExpression) -> Filter | Refusal | None:
+def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter | Refusal | None:
     """The filter of an expression, None when everything matches. No type is the type TAG."""
-    found = desk.sessions.filters.compile(SQL92 if expression.type == pb.SQL else TAG, expression.expression)
+    found = context.sessions.filters.compile(SQL92 if expression.type == pb.SQL else TAG, expression.expression)
     return Refusal(*status.of(found)) if isinstance(found, Failure) else found
 
 
@@ -177,8 +177,8 @@ def _wait_ns(call: Call, client: Client | None, request: pb.ReceiveMessageReques
     return Refusal(code, "the deadline leaves less than the 5 seconds that a poll takes at least")
 
 
-def _delivered(desk: Desk) -> bytes:
-    return framing.frame(wire.timestamp(b"\x1a", desk.setting.wall_ms()))
+def _delivered(context: CallContext) -> bytes:
+    return framing.frame(wire.timestamp(b"\x1a", context.setting.wall_ms()))
 
 
 RECEIVE_MESSAGE = Verb("ReceiveMessage", begin, finish)

@@ -11,7 +11,7 @@ from domain.command import Command
 from domain.event import Event, Refused
 from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
 from protocols.grpc import translate_in
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 
 MASTER: Final = 0
@@ -30,29 +30,29 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
 }
 
 
-def begin_route(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_route(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One QueryTopic, which makes the topic where policy allows."""
     request = pb.QueryRouteRequest.FromString(body)
     topic = call.named(request.topic)
     refusal = translate_in.topic_of(topic)
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
         return ()
     call.state = request
-    return (QueryTopic(desk.ticket(call), topic, create=True),)
+    return (QueryTopic(context.ticket(call), topic, create=True),)
 
 
-def finish_route(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_route(context: CallContext, call: Call, event: Event, now: int) -> None:
     """TopicFound -> its queues, all at the endpoint by which the client has come. The order is always the same."""
     if isinstance(event, Refused):
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
         return
     topic = cast(TopicFound, event).topic
     request = cast(pb.QueryRouteRequest, call.state)
     answer = pb.QueryRouteResponse()
     answer.status.code = pb.OK
     answer.status.message = "OK"
-    place = _place(desk, request.topic, request.endpoints)
+    place = _place(context, request.topic, request.endpoints)
     place.accept_message_types.extend(_accepted(topic))
     queue_id = 0
     for permission, count in _split(topic):
@@ -61,7 +61,7 @@ def finish_route(desk: Desk, call: Call, event: Event, now: int) -> None:
             place.id = queue_id
             answer.message_queues.add().CopyFrom(place)
             queue_id += 1
-    desk.reply(call, answer.SerializeToString())
+    context.reply(call, answer.SerializeToString())
 
 
 def _split(topic: Topic) -> list[tuple[pb.Permission, int]]:
@@ -79,17 +79,17 @@ def _accepted(topic: Topic) -> tuple[pb.MessageType, ...]:
     return _TYPES.get(topic.type, _EVERYTHING)
 
 
-def _place(desk: Desk, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
+def _place(context: CallContext, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
     """A queue of this broker at the client's own endpoint; where it named none, at the advertised one."""
     place = pb.MessageQueue()
     place.topic.CopyFrom(topic)
     broker = place.broker
-    broker.name = desk.setting.broker
+    broker.name = context.setting.broker
     broker.id = MASTER
     if endpoints.addresses and endpoints.scheme != pb.ADDRESS_SCHEME_UNSPECIFIED:
         broker.endpoints.CopyFrom(endpoints)
         return place
-    host = desk.setting.host
+    host = context.setting.host
     if ":" in host:
         broker.endpoints.scheme = pb.IPv6
     elif host.replace(".", "").isdigit():
@@ -98,7 +98,7 @@ def _place(desk: Desk, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.Messag
         broker.endpoints.scheme = pb.DOMAIN_NAME
     address = broker.endpoints.addresses.add()
     address.host = host
-    address.port = desk.setting.ports.get("grpc", desk.peer.local_port)
+    address.port = context.setting.ports.get("grpc", context.peer.local_port)
     return place
 
 
@@ -114,27 +114,27 @@ class _Pair:
         self.failed = False
 
 
-def begin_assignment(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_assignment(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """QueryTopic and QueryGroup."""
     request = pb.QueryAssignmentRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
     refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
         return ()
     call.state = _Pair(request)
-    ticket = desk.ticket(call)
+    ticket = context.ticket(call)
     return (QueryTopic(ticket, topic, create=True), QueryGroup(ticket, group))
 
 
-def finish_assignment(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_assignment(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Both found -> every member gets everything: balance is by message. A FIFO group polls queue by queue."""
     pair = cast(_Pair, call.state)
     if pair.failed:
         return
     if isinstance(event, Refused):
         pair.failed = True
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
         return
     if isinstance(event, TopicFound):
         pair.topic = event.topic
@@ -143,17 +143,17 @@ def finish_assignment(desk: Desk, call: Call, event: Event, now: int) -> None:
     if pair.topic is None or pair.group is None:
         return
     if not pair.topic.perm & PERM_READ or pair.topic.read_queues == 0:
-        desk.refuse(call, pb.FORBIDDEN, "no readable queue")
+        context.refuse(call, pb.FORBIDDEN, "no readable queue")
         return
     answer = pb.QueryAssignmentResponse()
     answer.status.code = pb.OK
     answer.status.message = "OK"
-    place = _place(desk, pair.request.topic, pair.request.endpoints)
+    place = _place(context, pair.request.topic, pair.request.endpoints)
     place.permission = pb.READ_WRITE if pair.topic.perm & PERM_WRITE else pb.READ
     for queue_id in range(pair.topic.read_queues) if pair.group.orderly else (ANY_QUEUE,):
         place.id = queue_id
         answer.assignments.add().message_queue.CopyFrom(place)
-    desk.reply(call, answer.SerializeToString())
+    context.reply(call, answer.SerializeToString())
 
 
 QUERY_ROUTE = Verb("QueryRoute", begin_route, finish_route)

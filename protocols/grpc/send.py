@@ -10,47 +10,47 @@ from domain.command import Command, Send
 from domain.event import Event, Refused, Sent
 from domain.message import SYS_PREPARED, Message
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.translate_in import Refusal
 
 
-def begin(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Check the messages -> one Send; all of them or none."""
     sent = pb.SendMessageRequest.FromString(body).messages
     count = len(sent)
     if count == 0:
-        desk.refuse(call, pb.MESSAGE_CORRUPTED, "the request has no messages")
+        context.refuse(call, pb.MESSAGE_CORRUPTED, "the request has no messages")
         return ()
     topic = call.named(sent[0].topic)
     refusal = translate_in.topic_of(topic)
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
         return ()
-    wall_ms = desk.setting.wall_ms()
+    wall_ms = context.setting.wall_ms()
     messages: list[Message] = []
     size = 0
     for one in sent:
         if count > 1 and call.named(one.topic) != topic:
-            desk.refuse(call, pb.MESSAGE_CORRUPTED, "the messages of one request have different topics")
+            context.refuse(call, pb.MESSAGE_CORRUPTED, "the messages of one request have different topics")
             return ()
-        message = translate_in.message(topic, one, call.origin, desk.peer, wall_ms)
+        message = translate_in.message(topic, one, call.origin, context.peer, wall_ms)
         if isinstance(message, Refusal):
-            desk.refuse(call, *message)
+            context.refuse(call, *message)
             return ()
         size += len(message.body)
         messages.append(message)
     if size > limits.BATCH_BYTES_MAX and count > 1:
-        desk.refuse(call, pb.PAYLOAD_TOO_LARGE, f"the bodies have {size} bytes together, 4,194,304 are allowed")
+        context.refuse(call, pb.PAYLOAD_TOO_LARGE, f"the bodies have {size} bytes together, 4,194,304 are allowed")
         return ()
     call.state = [message.sys_flag & SYS_PREPARED for message in messages]
-    return (Send(desk.ticket(call), messages, typed=True),)
+    return (Send(context.ticket(call), messages, typed=True),)
 
 
-def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Sent -> one entry a message, in order."""
     if isinstance(event, Refused):
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
         return
     answer = status.STATUS_OK
     for placed, prepared in zip(cast(Sent, event).placed, cast(list[int], call.state), strict=True):
@@ -63,7 +63,7 @@ def finish(desk: Desk, call: Call, event: Event, now: int) -> None:
         if placed.recall_handle:
             entry += wire.text(b"\x2a", placed.recall_handle.encode())
         answer += wire.text(b"\x12", entry)
-    desk.reply(call, answer)
+    context.reply(call, answer)
 
 
 SEND_MESSAGE = Verb("SendMessage", begin, finish)

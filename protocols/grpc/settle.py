@@ -11,19 +11,19 @@ from domain.event import Event, Extended, Refused, Settled
 from domain.lite import SuspendLite, split
 from domain.receipt import Receipt
 from protocols.grpc import lite, status, translate_in, wire
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 
 _UNREADABLE = "INVALID_RECEIPT_HANDLE: the receipt handle cannot be read, or has expired"
 _ENTRY_OK = wire.text(b"\x1a", status.content(pb.OK))
 
 
-def _receipt(desk: Desk, call: Call, handle: str, topic: str, lite_topic: str) -> tuple[Receipt | None, str]:
+def _receipt(context: CallContext, call: Call, handle: str, topic: str, lite_topic: str) -> tuple[Receipt | None, str]:
     """The receipt in force for a handle: the renewed one where its lease was renewed, which ends the renewal.
 
     And the queue's name: that of the renewed lease, for there are SDKs that name the lite topic only when they acknowledge.
     """
-    client = desk.sessions.find(call.client_id)
+    client = context.sessions.find(call.client_id)
     if client is not None and client.leases:
         lease = client.leases.get(handle)
         renewed = client.release(handle)
@@ -37,10 +37,10 @@ def _has_ended(found: Receipt, wall_ms: int) -> bool:
     return found.pop_ms + found.invisible_ms <= wall_ms
 
 
-def _checked(desk: Desk, call: Call, topic: str, group: str) -> bool:
+def _checked(context: CallContext, call: Call, topic: str, group: str) -> bool:
     refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
     return refusal is None
 
 
@@ -64,37 +64,37 @@ class _Acks:
             self.receipts.setdefault(queue, []).append(found)
 
 
-def begin_ack(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """Entries with a readable handle -> one Acknowledge; the others are answered for without it."""
     request = pb.AckMessageRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    if not _checked(desk, call, topic, group):
+    if not _checked(context, call, topic, group):
         return ()
     acks = call.state = _Acks()
-    wall_ms = desk.setting.wall_ms()
+    wall_ms = context.setting.wall_ms()
     for entry in request.entries:
         handle = entry.receipt_handle
-        found, queue = _receipt(desk, call, handle, topic, entry.lite_topic)
+        found, queue = _receipt(context, call, handle, topic, entry.lite_topic)
         if found is None or _has_ended(found, wall_ms):
             found = None
-            desk.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
+            context.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
         acks.add(entry.message_id.encode(), handle.encode(), queue, found)
     if not acks.open:
         if acks.entries:
-            _answer_ack(desk, call, acks)
+            _answer_ack(context, call, acks)
         else:
-            desk.refuse(call, pb.INTERNAL_SERVER_ERROR, "the request has no entries")
+            context.refuse(call, pb.INTERNAL_SERVER_ERROR, "the request has no entries")
         return ()
     acks.open = len(acks.receipts)
-    return [Acknowledge((desk, call, queue), group, queue, receipts) for queue, receipts in acks.receipts.items()]
+    return [Acknowledge((context, call, queue), group, queue, receipts) for queue, receipts in acks.receipts.items()]
 
 
-def finish_ack(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Settled -> one status an entry."""
     acks = cast(_Acks, call.state)
     if isinstance(event, Refused):
         if len(acks.receipts) == 1:
-            desk.failed(call, event.failure)
+            context.failed(call, event.failure)
             return
         queue = cast(tuple[object, object, str], event.ticket)[2]
         acks.outcomes[queue] = [status.of(event.failure)] * len(acks.receipts[queue])
@@ -104,10 +104,10 @@ def finish_ack(desk: Desk, call: Call, event: Event, now: int) -> None:
         acks.outcomes[queue] = [None if outcome is None else status.of(outcome) for outcome in settled.outcomes]
     acks.open -= 1
     if acks.open == 0:
-        _answer_ack(desk, call, acks)
+        _answer_ack(context, call, acks)
 
 
-def _answer_ack(desk: Desk, call: Call, acks: _Acks) -> None:
+def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
     """None or (code, text) a readable entry. One code over all is the answer's code, else MULTIPLE_RESULTS."""
     rest = {queue: iter(outcomes) for queue, outcomes in acks.outcomes.items()}
     codes: set[int] = set()
@@ -126,68 +126,68 @@ def _answer_ack(desk: Desk, call: Call, acks: _Acks) -> None:
         answer += wire.text(b"\x12", wire.text(b"\x0a", message_id) + wire.text(b"\x12", handle) + told)
     if len(codes) > 1:
         top = status.status(pb.MULTIPLE_RESULTS)
-    desk.reply(call, top + answer)
+    context.reply(call, top + answer)
 
 
-def begin_change(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_change(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One Extend; 0 makes the message visible at once."""
     request = pb.ChangeInvisibleDurationRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    if not _checked(desk, call, topic, group):
+    if not _checked(context, call, topic, group):
         return ()
     call.state = request.receipt_handle
     invisible_ms = request.invisible_duration.seconds * 1000 + request.invisible_duration.nanos // 1_000_000
     refusal = translate_in.invisible_time(invisible_ms, 0)
     if refusal is not None:
-        desk.setting.refused("grpc", status.REFUSALS[pb.ILLEGAL_INVISIBLE_TIME])
-        _refuse_change(desk, call, *refusal)
+        context.setting.refused("grpc", status.REFUSALS[pb.ILLEGAL_INVISIBLE_TIME])
+        _refuse_change(context, call, *refusal)
         return ()
-    found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
-    if found is None or _has_ended(found, desk.setting.wall_ms()):
-        desk.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
-        _refuse_change(desk, call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
+    found, queue = _receipt(context, call, request.receipt_handle, topic, request.lite_topic)
+    if found is None or _has_ended(found, context.setting.wall_ms()):
+        context.setting.refused("grpc", status.REFUSALS[pb.INVALID_RECEIPT_HANDLE])
+        _refuse_change(context, call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         return ()
     if request.suspend and queue != topic:
-        return (SuspendLite(desk.ticket(call), group, *split(queue), found, invisible_ms),)
-    return (Extend(desk.ticket(call), group, queue, [found], invisible_ms),)
+        return (SuspendLite(context.ticket(call), group, *split(queue), found, invisible_ms),)
+    return (Extend(context.ticket(call), group, queue, [found], invisible_ms),)
 
 
-def finish_change(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_change(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Extended -> the new handle."""
     if isinstance(event, Refused):
-        _refuse_change(desk, call, *status.of(event.failure))
+        _refuse_change(context, call, *status.of(event.failure))
         return
     outcome = cast(Extended, event).outcomes[0]
     if isinstance(outcome, Receipt):
-        desk.reply(call, status.STATUS_OK + wire.text(b"\x12", outcome.text().encode()))
+        context.reply(call, status.STATUS_OK + wire.text(b"\x12", outcome.text().encode()))
     else:
-        _refuse_change(desk, call, *status.of(outcome))
+        _refuse_change(context, call, *status.of(outcome))
 
 
-def _refuse_change(desk: Desk, call: Call, code: int, text: str) -> None:
+def _refuse_change(context: CallContext, call: Call, code: int, text: str) -> None:
     """The caller's handle goes back with the refusal: there are SDKs that take what they find for the new one, unchecked."""
-    desk.reply(call, status.status(code, text) + wire.text(b"\x12", cast(str, call.state).encode()))
+    context.reply(call, status.status(code, text) + wire.text(b"\x12", cast(str, call.state).encode()))
 
 
-def begin_forward(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_forward(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One DeadLetter."""
     request = pb.ForwardMessageToDeadLetterQueueRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
-    if not _checked(desk, call, topic, group):
+    if not _checked(context, call, topic, group):
         return ()
-    found, queue = _receipt(desk, call, request.receipt_handle, topic, request.lite_topic)
+    found, queue = _receipt(context, call, request.receipt_handle, topic, request.lite_topic)
     if found is None:
-        desk.refuse(call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
+        context.refuse(call, pb.INVALID_RECEIPT_HANDLE, _UNREADABLE)
         return ()
-    return (DeadLetter(desk.ticket(call), group, queue, found),)
+    return (DeadLetter(context.ticket(call), group, queue, found),)
 
 
-def finish_forward(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_forward(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
     if isinstance(event, Refused):
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
     else:
-        desk.reply(call, status.STATUS_OK)
+        context.reply(call, status.STATUS_OK)
 
 
 ACK_MESSAGE = Verb("AckMessage", begin_ack, finish_ack)

@@ -11,7 +11,7 @@ from domain.receipt import Receipt
 from domain.record import Record
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
 from protocols.grpc import status, translate_in, translate_out, wire
-from protocols.grpc.call import Call, Desk, Verb
+from protocols.grpc.call import Call, CallContext, Verb
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import Client
 
@@ -19,47 +19,47 @@ _OUTCOMES: Final[dict[int, str]] = {pb.COMMIT: COMMIT, pb.ROLLBACK: ROLLBACK}
 _HOSTS: Final = translate_out.Hosts()
 
 
-def begin_end(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_end(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One EndTransaction. The producer group is the topic, as RocketMQ's proxy has it."""
     request = pb.EndTransactionRequest.FromString(body)
     topic = call.named(request.topic)
     refusal = translate_in.topic_of(topic)
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
         return ()
     transaction_id: str = request.transaction_id
     if not transaction_id.strip():
-        desk.refuse(call, pb.INVALID_TRANSACTION_ID, "the transaction has no id")
+        context.refuse(call, pb.INVALID_TRANSACTION_ID, "the transaction has no id")
         return ()
     outcome = _OUTCOMES.get(request.resolution, UNKNOWN)
-    return (EndTransaction(desk.ticket(call), topic, transaction_id, outcome),)
+    return (EndTransaction(context.ticket(call), topic, transaction_id, outcome),)
 
 
-def finish_end(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_end(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
     if isinstance(event, Refused):
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
     else:
-        desk.reply(call, status.STATUS_OK)
+        context.reply(call, status.STATUS_OK)
 
 
-def begin_recall(desk: Desk, call: Call, body: bytes, now: int) -> Sequence[Command]:
+def begin_recall(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
     """One RecallMessage."""
     request = pb.RecallMessageRequest.FromString(body)
     topic = call.named(request.topic)
     refusal = translate_in.topic_of(topic)
     if refusal is not None:
-        desk.refuse(call, *refusal)
+        context.refuse(call, *refusal)
         return ()
-    return (RecallMessage(desk.ticket(call), topic, request.recall_handle),)
+    return (RecallMessage(context.ticket(call), topic, request.recall_handle),)
 
 
-def finish_recall(desk: Desk, call: Call, event: Event, now: int) -> None:
+def finish_recall(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Recalled -> OK and the message's id."""
     if isinstance(event, Refused):
-        desk.failed(call, event.failure)
+        context.failed(call, event.failure)
     else:
-        desk.reply(call, status.STATUS_OK + wire.text(b"\x12", cast(Recalled, event).message_id.encode()))
+        context.reply(call, status.STATUS_OK + wire.text(b"\x12", cast(Recalled, event).message_id.encode()))
 
 
 def question(event: CheckTransaction, client: Client | None) -> bytes:

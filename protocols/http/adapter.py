@@ -9,7 +9,7 @@ from protocols.declaration import Declaration, Listener
 from protocols.http.application import HttpApplication
 from protocols.http.config import HttpConfig
 from protocols.http.connection import HttpConnection
-from protocols.http.handler import Desk
+from protocols.http.handler import HandlerContext
 from protocols.http.reasons import WORDS
 from protocols.http.recognition import begins
 from protocols.http.response import DateLine
@@ -27,7 +27,7 @@ class HttpAdapter:
     def __init__(self, setting: Setting, config: HttpConfig) -> None:
         self._wall_ms = setting.wall_ms
         self._refused = setting.refused
-        self._router = Router(desk(setting, config))
+        self._router = Router(context(setting, config))
         self._date = DateLine()
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
@@ -44,7 +44,7 @@ class HttpApplicationFactory:
     def __init__(self, setting: Setting, config: HttpConfig) -> None:
         self._wall_ms = setting.wall_ms
         self._refused = setting.refused
-        self._router = Router(desk(setting, config))
+        self._router = Router(context(setting, config))
         self._date = DateLine()
 
     def open(self, reply: Reply, peer: Peer, now: int) -> HttpApplication:
@@ -52,9 +52,9 @@ class HttpApplicationFactory:
         return HttpApplication(self._router, self._date, self._wall_ms, reply, peer, self._refused)
 
 
-def desk(setting: Setting, config: HttpConfig) -> Desk:
+def context(setting: Setting, config: HttpConfig) -> HandlerContext:
     """What all handlers share."""
-    return Desk(setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority)
+    return HandlerContext(setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority)
 
 
 PROTOCOL: Final = Declaration(

@@ -42,11 +42,11 @@ def parameters(match: Match, *known: str) -> dict[str, str]:
 def wanted(match: Match, asked: Mapping[str, str]) -> Filter | None:
     """The filter of `tag` (`A || B`) or of `filter` (SQL92), None without one. Raises RefusalError."""
     if "filter" not in asked:
-        found = match.desk.expressions.compile(TAG, asked.get("tag", "*"))
+        found = match.context.expressions.compile(TAG, asked.get("tag", "*"))
     elif "tag" in asked:
         raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "tag or filter, not both; a filter can say TAGS = 'A'", parameter="filter")
     else:
-        found = match.desk.expressions.compile(SQL92, asked["filter"])
+        found = match.context.expressions.compile(SQL92, asked["filter"])
     if isinstance(found, Failure):
         raise refuse(found.code, found.text, parameter="filter")
     return found

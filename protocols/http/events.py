@@ -138,11 +138,11 @@ class Handshake(Handler):
         fields = [(b"allow", self._match.allow)]
         asked = {name: value for name, value in request.fields if name[:8] == b"webhook-"}
         origin = asked.get(b"webhook-request-origin", b"")
-        desk = self._match.desk
-        allowed = desk.webhook_origins
+        context = self._match.context
+        allowed = context.webhook_origins
         if origin and ("*" in allowed or origin.decode("latin-1") in allowed):
             fields.append((b"webhook-allowed-origin", origin))
             if b"webhook-request-rate" in asked:
-                rate = b"%d" % desk.webhook_rate if desk.webhook_rate else b"*"
+                rate = b"%d" % context.webhook_rate if context.webhook_rate else b"*"
                 fields.append((b"webhook-allowed-rate", rate))
         return None, Response(204, fields)

@@ -21,14 +21,14 @@ Outcome = tuple[Command | None, Response | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """The node's facts that handlers need.
+class HandlerContext:
+    """What all handlers of the node share.
 
-    wall_ms          epoch milliseconds
+    wall_ms          the time, epoch milliseconds
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
-    expressions      the filters of requests, compiled
-    authority        who judges credentials, None where access is not controlled
+    expressions      compiled filters of requests
+    authority        checks credentials, None where access is not controlled
     """
 
     wall_ms: Callable[[], int]
@@ -45,14 +45,14 @@ class Match:
     names        the values of `{name}` parts, decoded
     topic, path  of a `{path…}` part: the domain topic and its `originMqttTopic`, "" when that is just the topic
     query        the raw query
-    desk         what handlers share
+    context         what handlers share
     allow        the methods of the route, as the Allow field says them
     """
 
-    __slots__ = ("allow", "desk", "methods", "names", "path", "query", "topic")
+    __slots__ = ("allow", "context", "methods", "names", "path", "query", "topic")
 
-    def __init__(self, desk: Desk, methods: Mapping[bytes, Make], allow: bytes) -> None:
-        self.desk = desk
+    def __init__(self, context: HandlerContext, methods: Mapping[bytes, Make], allow: bytes) -> None:
+        self.context = context
         self.methods = methods
         self.allow = allow
         self.names: dict[str, str] = {}
@@ -83,7 +83,7 @@ class Handler(ABC):
 
     def carry_out(self, request: Request, ticket: object) -> Outcome:
         """`start`, for whoever has sent the request where access is controlled. May raise RefusalError."""
-        authority = self._match.desk.authority
+        authority = self._match.context.authority
         if authority is None or request.method == b"OPTIONS":
             return self.start(request, ticket)
         principal = identify(authority, request)

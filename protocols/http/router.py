@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from protocols.http import events, find, latest, pull, receive, send, settle, topics
-from protocols.http.handler import Desk, Handler, Match, Route
+from protocols.http.handler import Handler, HandlerContext, Match, Route
 from protocols.http.options import Options
 from protocols.http.path import decode, destination, split
 from protocols.http.problem import RefusalError, problem
@@ -34,10 +34,10 @@ ROUTES: Final = (
 class Router:
     """Finds handlers. Targets without a query are remembered, up to a bound."""
 
-    __slots__ = ("_desk", "_patterns", "_remembered")
+    __slots__ = ("_context", "_patterns", "_remembered")
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: HandlerContext) -> None:
+        self._context = context
         self._patterns = [(route, [part.encode() for part in route.pattern.split("/")], _allow(route)) for route in ROUTES]
         self._remembered: dict[bytes, Match] = {}
 
@@ -47,7 +47,7 @@ class Router:
         match = self._remembered.get(target)
         if match is None:
             if target == b"*" and request.method == b"OPTIONS":
-                return Options(Match(self._desk, {}, b"OPTIONS"))
+                return Options(Match(self._context, {}, b"OPTIONS"))
             match = self._match(target)
             if not match.query and len(target) <= REMEMBERED_BYTES_MAX:
                 if len(self._remembered) >= REMEMBERED_MAX:
@@ -70,7 +70,7 @@ class Router:
             if found is None:
                 continue
             names, levels = found
-            match = Match(self._desk, route.methods, allow)
+            match = Match(self._context, route.methods, allow)
             match.query = query
             match.names = {name: decode(raw) for name, raw in names}
             if levels:

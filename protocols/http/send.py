@@ -48,7 +48,7 @@ class Produce(Handler):
     def start(self, request: Request, ticket: object) -> Outcome:
         """Fields and parameters become properties."""
         match = self._match
-        draft = Draft(match.desk.wall_ms, match.path)
+        draft = Draft(match.context.wall_ms, match.path)
         queue_id, retain = -1, RETAIN_NONE
         for name, raw in request.fields:
             if name[:3] == b"mq-":
@@ -159,7 +159,7 @@ class ProduceBatch(Handler):
         for name in item:
             if name not in _ITEM_MEMBERS:
                 raise refuse(ErrorCode.MESSAGE_ILLEGAL, f"member {name} is unknown", member=name)
-        draft = Draft(self._match.desk.wall_ms, self._match.path)
+        draft = Draft(self._match.context.wall_ms, self._match.path)
         texts = (
             ("key", draft.key),
             ("tag", draft.tag),
