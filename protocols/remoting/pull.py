@@ -78,8 +78,8 @@ def read(client: Client, frame: Frame) -> Outcome:
 
 def queue_of(args: Arguments) -> str:
     """The topic, or the lite queue of field liteTopic. Raises RequestError without a topic."""
-    topic, light = args.text("topic"), args.text("liteTopic", "")
-    return lite.queue_name(topic, light) if light.strip() else topic
+    topic, name = args.text("topic"), args.text("liteTopic", "")
+    return lite.queue_name(topic, name) if name.strip() else topic
 
 
 def compiled(client: Client, expression: str, kind: str) -> Filter | None:

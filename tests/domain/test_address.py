@@ -1,4 +1,4 @@
-"""Names and places."""
+"""Names of topics, groups and paths, and host addresses."""
 
 from __future__ import annotations
 

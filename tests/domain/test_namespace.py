@@ -1,4 +1,4 @@
-"""Names inside and outside of namespaces."""
+"""Names in namespaces: their stored form and the form that clients know."""
 
 from __future__ import annotations
 

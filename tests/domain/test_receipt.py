@@ -1,4 +1,4 @@
-"""Receipts: Apache's nine words."""
+"""Receipts in Apache RocketMQ's form of eight or nine fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stored record: RocketMQ's layout, byte for byte."""
+"""The stored record: RocketMQ's layout, byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed list of reasons: every code is in it, and every word that an adapter ends a connection with."""
+"""The closed list of reasons has every error code, and every word that an adapter ends a connection with."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ reason_of = WORDS.reason_of
 ROOT = Path(__file__).parents[2]
 SPECIAL: dict[Reason, list[str]] = {Ending.REQUEST_REFUSED: ["refused-{"]}
 ANSWERED_BY_AN_ADAPTER = {ErrorCode.BODY_EMPTY}
-"""What gRPC's adapter says out of itself, before there is a command."""
+"""Codes that gRPC's adapter answers itself, before there is a command."""
 ENDS = {"Disconnected", "_end", "_over", "refused", "_refused", "disconnected", "count", "overload", "_turned_away"}
-"""Calls whose first words are reasons."""
+"""Calls whose first argument is a reason."""
 COUNTS = {"refused", "_refused"}
-"""What an adapter has refused: with two words, the first is its own name."""
+"""Calls that count a refusal by an adapter: with two arguments, the first is the adapter's name."""
 
 
 def test_every_reason_has_a_name_of_its_own() -> None:
@@ -69,7 +69,7 @@ def test_every_code_that_a_request_is_refused_with_by_remoting_and_grpc_is_count
 
 
 def literals() -> set[tuple[str, str]]:
-    """(place, word) of every reason that is written where it is used, and of every constant for one."""
+    """(file, word) of every reason that is a literal where it is used, and of every constant for one."""
     found: set[tuple[str, str]] = set()
     for path in sorted(p for top in ("protocols", "gateway") for p in (ROOT / top).rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
@@ -110,7 +110,7 @@ def test_every_reason_is_told_to_operators() -> None:
 
 
 def test_every_reason_is_reached() -> None:
-    """Each is an error code that somewhere is answered, or some adapter ends a connection with a word for it."""
+    """Each reason is an error code that is answered somewhere, or an adapter ends a connection with a word for it."""
     tops = ("protocols", "gateway", "store", "domain")
     texts = {path: path.read_text() for top in tops for path in (ROOT / top).rglob("*.py")}
     sources = [text for path, text in texts.items() if path.name not in ("refusal.py", "errors.py", "status.py", "reasons.py")]

@@ -13,14 +13,19 @@ PACKAGES = ("domain", "protocols", "store", "nameserver", "gateway")
 
 @dataclass(frozen=True)
 class Source:
-    """One file: its path below the root, its text and its syntax tree."""
+    """One file.
+
+    path   below the root
+    text   its content
+    tree   its syntax tree
+    """
 
     path: str
     text: str
     tree: ast.Module
 
     def imports(self) -> list[tuple[int, str]]:
-        """(line, module) of everything imported, wherever in the file; names of our packages come out as modules."""
+        """(line, module) of every import in the file; a module of ours that is imported by name comes out as a module."""
         found: list[tuple[int, str]] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -36,7 +41,7 @@ class Source:
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """Everything that is installed."""
+    """The files that are installed."""
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return tuple(_read(path) for path in [*paths, ROOT / "pyspark_headgate.py"] if path.exists())
 

@@ -1,4 +1,4 @@
-"""pyproject.toml names what is there: packages that are imported, tools that are used, folders that exist."""
+"""pyproject.toml names what exists: packages that are imported, tools that are used, folders that are there."""
 
 from __future__ import annotations
 

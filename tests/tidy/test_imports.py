@@ -1,4 +1,4 @@
-"""Who may know whom (docs/ARCHITECTURE.md), and who may touch the world; read from the syntax tree."""
+"""The direction of imports (docs/ARCHITECTURE.md) and the modules that may do I/O, read from the syntax tree."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ WORLD = {
     "secrets",
     "signal",
 }
-"""Modules that reach out of the process, or wait."""
+"""Modules that do I/O or wait."""
 WORLDLY_CALLS = {
     "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep"},
     "random": {"random", "randint", "randrange", "choice", "shuffle", "getrandbits"},
@@ -88,17 +88,17 @@ MAY_TOUCH_THE_WORLD = (
 
 
 def module_of(source: Source) -> str:
-    """`store/log/segment.py` -> store.log.segment."""
+    """The module of a file: `store/log/segment.py` -> store.log.segment."""
     return source.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def within(module: str, prefixes: tuple[str, ...]) -> bool:
-    """True when `module` is one of `prefixes` or below one."""
+    """True when `module` is one of `prefixes` or inside one."""
     return any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes)
 
 
 def allowed(module: str) -> tuple[str, ...]:
-    """What `module` may import of ours."""
+    """The prefixes of our modules that `module` may import."""
     for prefix, known in MAY_KNOW:
         if within(module, (prefix,)):
             return known
@@ -142,7 +142,7 @@ def test_only_the_runtime_touches_the_world() -> None:
 
 
 def worldly_calls(source: Source) -> list[tuple[int, str]]:
-    """Calls that read a clock, draw randomness, or open a file."""
+    """(line, call) of every call that reads a clock, draws randomness or opens a file."""
     found: list[tuple[int, str]] = []
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):

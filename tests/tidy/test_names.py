@@ -13,6 +13,8 @@ RETIRED = {
     "burial": "dead letter",
     "house": "connection context",
     "lane": "ordering key",
+    "light": "lite queue (of a lite topic), or filter index (of absent sessions)",
+    "lights": "lite queues",
     "parcel": "routed record",
     "stain": "mark dirty",
 }

@@ -1,4 +1,4 @@
-"""What the pages say of the tree is there: files, folders and functions that they name, and links between them."""
+"""What the pages name exists: files, folders and functions of the tree, and the targets of links."""
 
 from __future__ import annotations
 

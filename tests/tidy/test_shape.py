@@ -1,4 +1,4 @@
-"""The shape of files: their length, their names, and what is never in them."""
+"""The shape of files: their length, their names, and text that they must not contain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FUNCTION_LINES_MAX = 60
 CLASS_LINES_MAX = 300
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = ("gateway/connection/pump.py", "gateway/runtime/datagram.py")
-"""Where a bug of any kind is turned into the end of one connection."""
+"""Files that turn an exception of any kind into the end of one connection."""
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b(?!X)")
 PLACES = re.compile(r"(?<!\w)/(work|home|Users|root)/[A-Za-z]")

@@ -1,4 +1,4 @@
-"""A second reading of SQL92 filters, over a dictionary and without regard for speed, to hold the fast one against.
+"""A second evaluation of SQL92 filters, over a dictionary and without regard for speed, to compare the fast one with.
 
 An expression is a nested tuple. `text` writes it as SQL, `value` evaluates it: a string, a number, True, False, None, or FAULT.
 """
@@ -19,7 +19,7 @@ def quoted(string: str) -> str:
 
 
 def text(tree: Tree) -> str:
-    """The expression, every part of it in parentheses where there may be doubt."""
+    """The expression as SQL, with parentheses around every part."""
     kind, *rest = tree
     if kind == "name":
         return str(rest[0])

@@ -1,4 +1,4 @@
-"""Tags and paths."""
+"""Tag expressions and filters over paths."""
 
 from __future__ import annotations
 
