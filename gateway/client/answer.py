@@ -137,7 +137,7 @@ def items(found: Mapping[str, object], name: str) -> list[object]:
     return items if isinstance(items, list) else []
 
 
-def routed(topic: str, found: Mapping[str, object]) -> TopicRoute:
+def route_from(topic: str, found: Mapping[str, object]) -> TopicRoute:
     """TopicRouteData -> Route: masters only, readable queues only. Raises GarbledError."""
     addresses: dict[str, str] = {}
     queues: list[QueueRoute] = []

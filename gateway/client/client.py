@@ -32,7 +32,7 @@ from gateway.client.answer import (
     integer,
     items,
     pulled,
-    routed,
+    route_from,
 )
 from gateway.client.link import Link
 from protocols.remoting.frame import Frame
@@ -41,8 +41,8 @@ SYSTEM_BUSY: Final = 2
 SERVICE_NOT_AVAILABLE: Final = 14
 FLOW_CONTROL: Final = 215
 GO_AWAY: Final = 1500
-_PASSING = frozenset({SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, FLOW_CONTROL, GO_AWAY})
-_STORED = frozenset({0, 10, 11, 12})
+_RETRIED_CODES = frozenset({SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, FLOW_CONTROL, GO_AWAY})
+_STORED_CODES = frozenset({0, 10, 11, 12})
 
 _PULL: Final = 11
 _SEARCH: Final = 29
@@ -53,7 +53,7 @@ _TOPICS: Final = 206
 _SEND: Final = 310
 
 _SUBSCRIPTION_FLAG: Final = 4
-_EXCHANGE_MAX: Final = 500
+_PIPELINED_MAX: Final = 500
 """Requests in one write: few enough for the replies to fit the socket's buffer while the rest is still being sent."""
 READER_GROUP: Final = "TOOLS_CONSUMER"
 """The group that readers beside all groups name: it is known to every RocketMQ broker and nothing is stored under it."""
@@ -97,7 +97,7 @@ class Client:
             found = document(self._ask_nameserver(_TOPICS, {}))
             return sorted(str(name) for name in items(found, "topicList"))
 
-        return self._again("the list of topics", ask)
+        return self._retry("the list of topics", ask)
 
     def route(self, topic: str) -> TopicRoute:
         """Queues and addresses of `topic`, asked afresh. Raises UnknownTopicError."""
@@ -106,9 +106,9 @@ class Client:
             frame = self._ask_nameserver(_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
             if frame.code == TOPIC_NOT_EXIST:
                 raise UnknownTopicError(topic, self.nameserver, frame.remark)
-            return routed(topic, document(frame))
+            return route_from(topic, document(frame))
 
-        self._routes[topic] = self._again(f"the route of {topic}", ask)
+        self._routes[topic] = self._retry(f"the route of {topic}", ask)
         return self._routes[topic]
 
     def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, tuple[int, int]]:
@@ -129,11 +129,11 @@ class Client:
         The next answer is asked for before one is handed out, so that the server reads while the caller works.
         """
         offset = start
-        asked: tuple[Link, int] | None = None
+        pending: tuple[Link, int] | None = None
         while offset < end:
             fields = _pull_fields(queue, offset, min(end - offset, limits.BATCH_MESSAGES_MAX), max_bytes)
-            pull = self._pull(queue, fields, asked)
-            asked = None
+            pull = self._pull(queue, fields, pending)
+            pending = None
             if pull.status not in ("FOUND", "NO_MATCH"):
                 yield pull
                 return
@@ -144,7 +144,7 @@ class Client:
             offset = pull.next_offset
             if offset < end:
                 limit = min(end - offset, limits.BATCH_MESSAGES_MAX)
-                asked = self._ahead(queue, _pull_fields(queue, offset, limit, max_bytes))
+                pending = self._pull_ahead(queue, _pull_fields(queue, offset, limit, max_bytes))
             yield pull
 
     def send(
@@ -164,7 +164,7 @@ class Client:
         """
         pairs = {properties.TAGS: tag, properties.KEYS: " ".join(keys), properties.SHARDING_KEY: message_group, **(user or {})}
         route = self._routes.get(topic) or self._route_to_send(topic)
-        queue = self._choose(route, message_group, queue_id)
+        queue = self._choose_queue(route, message_group, queue_id)
         fields = {
             "a": "headgate", "b": topic, "c": TEMPLATE_TOPIC, "d": "8", "e": str(queue.queue_id), "f": "0",
             "g": str(time.time_ns() // 1_000_000), "h": "0", "j": "0", "k": "false", "m": "false", "n": queue.broker,
@@ -174,11 +174,11 @@ class Client:
         try:
             [frame] = self._link(address).ask([(_SEND, fields, body)])
         except OSError as error:
-            self._drop(address)
+            self._disconnect(address)
             raise UnreachableError(
                 f"sending to {topic}: broker {address} did not answer ({error}); the message may or may not have been stored"
             ) from error
-        if frame.code not in _STORED:
+        if frame.code not in _STORED_CODES:
             raise RejectedError(f"sending to {topic} at {address}", frame.code, frame.remark)
         stored = QueueRoute(queue.broker, topic, integer(frame, "queueId"))
         return SendResult(
@@ -195,7 +195,7 @@ class Client:
                 [QueueRoute(queue.broker, topic, queue.queue_id) for queue in template.queues], template.addresses
             )
 
-    def _choose(self, route: TopicRoute, message_group: str, queue_id: int) -> QueueRoute:
+    def _choose_queue(self, route: TopicRoute, message_group: str, queue_id: int) -> QueueRoute:
         if queue_id >= 0:
             for queue in route.queues:
                 if queue.queue_id == queue_id:
@@ -211,8 +211,8 @@ class Client:
         out: dict[QueueRoute, int] = {}
         for broker in dict.fromkeys(queue.broker for queue in queues):
             mine = [queue for queue in queues if queue.broker == broker]
-            for at in range(0, len(mine), _EXCHANGE_MAX):
-                some = mine[at : at + _EXCHANGE_MAX]
+            for at in range(0, len(mine), _PIPELINED_MAX):
+                some = mine[at : at + _PIPELINED_MAX]
 
                 def ask(some: list[QueueRoute] = some) -> list[int]:
                     requests = [
@@ -224,12 +224,12 @@ class Client:
                         for q, frame in zip(some, frames, strict=True)
                     ]
 
-                out.update(zip(some, self._again("offsets", ask), strict=True))
+                out.update(zip(some, self._retry("offsets", ask), strict=True))
         return out
 
-    def _pull(self, queue: QueueRoute, fields: Mapping[str, str], asked: tuple[Link, int] | None) -> PullReply:
-        if asked is not None:
-            link, opaque = asked
+    def _pull(self, queue: QueueRoute, fields: Mapping[str, str], pending: tuple[Link, int] | None) -> PullReply:
+        if pending is not None:
+            link, opaque = pending
             try:
                 frame = link.take([opaque])[0]
             except OSError:
@@ -244,9 +244,9 @@ class Client:
                 raise RejectedError(f"reading {queue.topic} queue {queue.queue_id} at {queue.broker}", frame.code, frame.remark)
             return pulled(frame)
 
-        return self._again(f"reading {queue.topic}", ask)
+        return self._retry(f"reading {queue.topic}", ask)
 
-    def _ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
+    def _pull_ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
         """Ask for a pull without waiting for it; None when the connection is broken, which `_pull` then finds out."""
         try:
             link = self._link(self._address(queue))
@@ -266,7 +266,7 @@ class Client:
         try:
             return self._link(address).ask(requests)
         except OSError:
-            self._drop(address)
+            self._disconnect(address)
             self._routes.pop(queue.topic, None)
             raise
 
@@ -276,7 +276,7 @@ class Client:
             try:
                 [frame] = self._link(address).ask([(code, fields, b"")])
             except OSError:
-                self._drop(address)
+                self._disconnect(address)
                 if at + 1 == len(self._nameservers):
                     raise
             else:
@@ -289,12 +289,12 @@ class Client:
             link = self._links[address] = Link(address, self._timeout_s)
         return link
 
-    def _drop(self, address: str) -> None:
+    def _disconnect(self, address: str) -> None:
         link = self._links.pop(address, None)
         if link is not None:
             link.close()
 
-    def _again(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
+    def _retry(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
         """`ask` until it answers; lost connections and passing refusals are waited out for `retry_s`."""
         end = time.monotonic() + self._retry_s
         pause = 0.0
@@ -302,7 +302,7 @@ class Client:
             try:
                 return ask()
             except (OSError, UnreachableError, RejectedError) as error:
-                if isinstance(error, RejectedError) and error.code not in _PASSING:
+                if isinstance(error, RejectedError) and error.code not in _RETRIED_CODES:
                     raise
                 if time.monotonic() + pause >= end:
                     if isinstance(error, ClientError):

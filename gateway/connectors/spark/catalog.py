@@ -16,7 +16,7 @@ from gateway.connectors.spark.option import EARLIEST, LATEST, Options
 from gateway.connectors.spark.plan import Range
 from gateway.connectors.spark.scan import client_of
 
-FRESH_S: Final = 1.0
+QUEUES_CACHED_S: Final = 1.0
 """How long the list of queues is believed; their bounds are always asked."""
 
 _log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ class Catalog:
         self._options = options
         self._client = client_of(options)
         self._queues: list[QueueRoute] = []
-        self._asked_s = -FRESH_S
+        self._asked_s = -QUEUES_CACHED_S
 
     def bounds(self) -> dict[QueueRoute, tuple[int, int]]:
         """(first offset, next offset) of every queue that the query reads now. Raises NoSuchTopicError."""
         now = time.monotonic()
-        if now - self._asked_s >= FRESH_S:
+        if now - self._asked_s >= QUEUES_CACHED_S:
             self._queues = [queue for topic in self._topics() for queue in self._queues_of(topic)]
             self._asked_s = now
         return self._client.bounds(self._queues)
@@ -53,7 +53,7 @@ class Catalog:
             return self._client.search(list(bounds), self._options.ending_ms)
         return _edge("endingOffsets", self._options.ending, bounds)
 
-    def there(self, ranges: list[Range]) -> list[Range]:
+    def available(self, ranges: list[Range]) -> list[Range]:
         """The ranges as far as the store has them.
 
         What is missing raises OffsetExpiredError or OffsetAheadError; without failOnDataLoss it is left out, and logged.

@@ -26,7 +26,7 @@ from gateway.connectors.spark.failure import RecordError, place
 from gateway.connectors.spark.tokens import PropertyTokens, spans
 
 Numbers = npt.NDArray[np.int64]
-EXPANDED_BYTES: Final = 32 * 1024 * 1024
+EXPANDED_BYTES_MAX: Final = 32 * 1024 * 1024
 """Decompressed bodies of one batch, give or take one body."""
 _HEAD_BYTES: Final = 56
 _SIZE = struct.Struct(">I")
@@ -137,7 +137,7 @@ class ColumnChunk:
         for row in np.flatnonzero(self._compressed).tolist():
             found.append(reference.body(self._record(row), self._queue, self._permissive))
             size += len(found[-1] or b"")
-            if size >= EXPANDED_BYTES:
+            if size >= EXPANDED_BYTES_MAX:
                 yield first, row + 1, self._expanded(stored, first, row + 1, found)
                 first, size, found = row + 1, 0, []
         if first < self.rows or self.rows == 0:
@@ -172,23 +172,23 @@ class ColumnChunk:
         try:
             return self._split().values(_PROPERTY[field.name].encode()).cast(pa.string())
         except pa.ArrowInvalid:
-            return self._plainly(field)
+            return self._read_singly(field)
 
     def _message_ids(self, field: pa.Field) -> pa.Array:
         ids = self._property(field)
-        return ids if ids.null_count == 0 else self._plainly(field)
+        return ids if ids.null_count == 0 else self._read_singly(field)
 
     def _map(self, field: pa.Field) -> pa.Array:
         found = self._split().pairs()
         if found is None:
-            return self._plainly(field)
+            return self._read_singly(field)
         offsets, keys, values = found
         try:
             return pa.MapArray.from_arrays(offsets, keys.cast(pa.string()), values.cast(pa.string())).cast(field.type)
         except pa.ArrowInvalid:
-            return self._plainly(field)
+            return self._read_singly(field)
 
-    def _plainly(self, field: pa.Field) -> pa.Array:
+    def _read_singly(self, field: pa.Field) -> pa.Array:
         read = reference.reader(field.name, self._queue, self._permissive)
         return pa.array([read(self._record(row)) for row in range(self.rows)], field.type)
 

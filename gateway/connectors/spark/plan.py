@@ -20,7 +20,7 @@ class Range(NamedTuple):
     end: int
 
 
-def admit(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, int]:
+def limit_rows(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, int]:
     """Deal `most` rows out to lagging queues: equal shares, what one does not need goes to the others, each at least one.
 
     The sum is above `most` only when there are more lagging queues than rows.
@@ -35,7 +35,7 @@ def admit(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, int]:
     return out
 
 
-def deal(ranges: Sequence[Range], partition_rows: int, partitions_min: int) -> list[list[Range]]:
+def divide(ranges: Sequence[Range], partition_rows: int, partitions_min: int) -> list[list[Range]]:
     """Ranges -> what each task reads. Big ranges are cut, small ones put together; a queue's ranges stay in order."""
     total = sum(one.end - one.start for one in ranges)
     if total == 0:

@@ -15,11 +15,11 @@ from gateway.connectors.spark.catalog import Catalog
 from gateway.connectors.spark.failure import OffsetAheadError, OffsetBackwardError
 from gateway.connectors.spark.offset import Position
 from gateway.connectors.spark.option import Options
-from gateway.connectors.spark.plan import Range, admit, deal
+from gateway.connectors.spark.plan import Range, divide, limit_rows
 from gateway.connectors.spark.scan import scan
 
 
-class Share(InputPartition):
+class TaskPartition(InputPartition):
     """What one task reads."""
 
     def __init__(self, ranges: Sequence[Range]) -> None:
@@ -27,25 +27,25 @@ class Share(InputPartition):
         self.ranges = list(ranges)
 
 
-class _Reading:
+class _RangeReader:
     """What both readers do: planning a range of positions, and reading a share of it. Pickled into the tasks."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
 
-    def _plan(self, catalog: Catalog, start: Position, end: Position) -> list[Share]:
-        ranges = catalog.there([Range(queue, start[queue], end[queue]) for queue in sorted(end)])
-        return [Share(ranges) for ranges in deal(ranges, self._options.partition_rows, self._options.partitions_min)]
+    def _plan(self, catalog: Catalog, start: Position, end: Position) -> list[TaskPartition]:
+        ranges = catalog.available([Range(queue, start[queue], end[queue]) for queue in sorted(end)])
+        return [TaskPartition(ranges) for ranges in divide(ranges, self._options.partition_rows, self._options.partitions_min)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task. A batch query without rows gets one partition that is no Share."""
-        if isinstance(partition, Share):
+        """The rows of one task. A batch query without rows gets one partition that is no TaskPartition."""
+        if isinstance(partition, TaskPartition):
             for one in partition.ranges:
                 yield from scan(one, self._options, self._schema)
 
 
-class BatchReader(_Reading, DataSourceReader):
+class BatchReader(_RangeReader, DataSourceReader):
     """Reads from the starting to the ending offsets, as they are when the query is planned."""
 
     def partitions(self) -> list[InputPartition]:
@@ -59,8 +59,8 @@ class BatchReader(_Reading, DataSourceReader):
         return list(self._plan(catalog, start, {queue: end[queue] for queue in start}))
 
 
-class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on and on. One instance answers all calls about offsets; what `read` needs travels in the Share."""
+class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads on and on. One instance answers all calls about offsets; what `read` needs travels in the TaskPartition."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         super().__init__(options, schema)
@@ -91,15 +91,15 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         begin = offsets.read(start)
         bounds = self._catalog().bounds()
         latest = {queue: after for queue, (_, after) in bounds.items()} if self._target is None else self._target
-        origin = {queue: self._origin(queue, begin, bounds[queue]) for queue in latest if queue in bounds}
+        origin = {queue: self._start_offset(queue, begin, bounds[queue]) for queue in latest if queue in bounds}
         lags = {queue: latest[queue] - offset for queue, offset in origin.items()}
-        moved = admit(lags, limit.max_rows) if isinstance(limit, ReadMaxRows) else lags
-        end = begin | {queue: origin[queue] + moved[queue] for queue in origin if moved.get(queue, 0) > 0}
+        admitted = limit_rows(lags, limit.max_rows) if isinstance(limit, ReadMaxRows) else lags
+        end = begin | {queue: origin[queue] + admitted[queue] for queue in origin if admitted.get(queue, 0) > 0}
         if offsets.is_initial(start):
             return offsets.first_end(end, start)
         return start if end == begin else offsets.document(end)
 
-    def _origin(self, queue: QueueRoute, begin: Position, edges: tuple[int, int]) -> int:
+    def _start_offset(self, queue: QueueRoute, begin: Position, edges: tuple[int, int]) -> int:
         """Where a queue is read on."""
         first, after = edges
         if begin.get(queue, first) <= after:
@@ -116,20 +116,20 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         """Freeze how far this run goes. Queues that appear later wait for the next run."""
         self._target = {queue: after for queue, (_, after) in self._catalog().bounds().items()}
 
-    def partitions(self, start: offsets.Document, end: offsets.Document) -> list[Share]:
+    def partitions(self, start: offsets.Document, end: offsets.Document) -> list[TaskPartition]:
         """Plan one batch from its two offsets alone. Raises OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
         begin = offsets.start_of(start, end)
         stop = offsets.decode(end["q"])
         catalog = self._catalog()
-        anew = [queue for queue in stop if queue not in begin]
+        restarted = [queue for queue in stop if queue not in begin]
         for queue in stop:
             if begin.get(queue, 0) > stop[queue]:
                 if self._options.fail_on_data_loss:
                     raise OffsetBackwardError(queue, begin[queue], stop[queue])
-                anew.append(queue)
-        if anew:
+                restarted.append(queue)
+        if restarted:
             bounds = catalog.bounds()
-            begin |= {queue: min(bounds.get(queue, (0, 0))[0], stop[queue]) for queue in anew}
+            begin |= {queue: min(bounds.get(queue, (0, 0))[0], stop[queue]) for queue in restarted}
         return self._plan(catalog, begin, stop)
 
     def stop(self) -> None:

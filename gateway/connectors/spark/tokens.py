@@ -60,7 +60,7 @@ class PropertyTokens:
         keys = spans(self._buffer, starts, split)
         values = spans(self._buffer, split + 1, ends)
         offsets = np.searchsorted(row, np.arange(self.rows + 1))
-        if len(row) and _twice(keys, row):
+        if len(row) and _has_duplicate_keys(keys, row):
             return None
         return pa.array(offsets, pa.int32()), keys, values
 
@@ -76,7 +76,7 @@ def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers, missing: npt.NDArra
     return fields_and_gaps.take(pa.array(np.arange(0, len(edges), 2), mask=missing))
 
 
-def _twice(keys: pa.Array, row: Numbers) -> bool:
+def _has_duplicate_keys(keys: pa.Array, row: Numbers) -> bool:
     """True when some record has a key more than once."""
     coded = keys.dictionary_encode()
     codes = coded.indices.to_numpy().astype(np.int64)

@@ -150,7 +150,7 @@ def test_a_message_without_an_id_has_its_offset_id() -> None:
 
 
 def test_bodies_that_grow_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gather, "EXPANDED_BYTES", 250)
+    monkeypatch.setattr(gather, "EXPANDED_BYTES_MAX", 250)
     grown = [Message("orders", zlib.compress(bytes(100)), sys_flag=0x301) for _ in range(7)]
     records = encoded([Message("orders", b"first"), *grown, Message("orders", b"last")])
     found = list(gather.batches(b"".join(records), QUEUE, 0, 1_000, SCHEMA, False))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.client.answer import QueueRoute
-from gateway.connectors.spark.plan import SMALL_ROWS, Range, admit, deal
+from gateway.connectors.spark.plan import SMALL_ROWS, Range, divide, limit_rows
 
 QUEUES = [QueueRoute("b", "t", number) for number in range(8)]
 LAGS = st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 10_000))
@@ -22,22 +22,22 @@ RANGES = st.lists(
 @settings(max_examples=100)
 @given(LAGS, st.integers(1, 20_000))
 def test_every_lagging_queue_moves_and_none_beyond_its_end(lags: dict[QueueRoute, int], most: int) -> None:
-    moved = admit(lags, most)
+    admitted = limit_rows(lags, most)
     lagging = {queue: lag for queue, lag in lags.items() if lag > 0}
-    assert moved.keys() == lagging.keys()
-    assert all(1 <= rows <= lagging[queue] for queue, rows in moved.items())
-    assert sum(moved.values()) == max(min(most, sum(lagging.values())), min(len(lagging), sum(lagging.values())))
+    assert admitted.keys() == lagging.keys()
+    assert all(1 <= rows <= lagging[queue] for queue, rows in admitted.items())
+    assert sum(admitted.values()) == max(min(most, sum(lagging.values())), min(len(lagging), sum(lagging.values())))
 
 
 def test_what_a_short_queue_leaves_goes_to_the_long_ones() -> None:
-    assert list(admit({QUEUES[0]: 5, QUEUES[1]: 1000, QUEUES[2]: 1000}, 105).values()) == [5, 50, 50]
+    assert list(limit_rows({QUEUES[0]: 5, QUEUES[1]: 1000, QUEUES[2]: 1000}, 105).values()) == [5, 50, 50]
 
 
 @settings(max_examples=100)
 @given(RANGES, st.integers(1, 5_000), st.integers(1, 40))
 def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[QueueRoute, int, int]], rows: int, least: int) -> None:
     ranges = [Range(queue, min(a, b), max(a, b)) for queue, a, b in given_]
-    tasks = deal(ranges, rows, least)
+    tasks = divide(ranges, rows, least)
     for one in ranges:
         pieces = [(piece.start, piece.end) for task in tasks for piece in task if piece.queue == one.queue]
         at = one.start
@@ -52,9 +52,13 @@ def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[QueueRout
 
 def test_small_queues_share_a_task_and_big_ones_are_cut() -> None:
     small = [Range(queue, 0, SMALL_ROWS // 4) for queue in QUEUES]
-    assert [len(task) for task in deal(small, 250_000, 1)] == [4, 4]
-    assert [(one.start, one.end) for [one] in deal([Range(QUEUES[0], 0, 1000)], 400, 1)] == [(0, 333), (333, 666), (666, 1000)]
-    assert len(deal([Range(QUEUES[0], 0, 1000)], 250_000, 4)) == 4
+    assert [len(task) for task in divide(small, 250_000, 1)] == [4, 4]
+    assert [(one.start, one.end) for [one] in divide([Range(QUEUES[0], 0, 1000)], 400, 1)] == [
+        (0, 333),
+        (333, 666),
+        (666, 1000),
+    ]
+    assert len(divide([Range(QUEUES[0], 0, 1000)], 250_000, 4)) == 4
 
 
 def work(count: int) -> int:
@@ -70,8 +74,8 @@ def work(count: int) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        moved = admit(dict.fromkeys(queues, 1_000), count * 500)
-        tasks = deal([Range(queue, 0, rows) for queue, rows in moved.items()], 250_000, 1)
+        admitted = limit_rows(dict.fromkeys(queues, 1_000), count * 500)
+        tasks = divide([Range(queue, 0, rows) for queue, rows in admitted.items()], 250_000, 1)
     finally:
         sys.settrace(before)
     assert len(tasks) == count // 4

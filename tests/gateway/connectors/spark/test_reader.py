@@ -203,7 +203,7 @@ def test_available_now_takes_what_was_there_and_ends(broker: FakeBroker) -> None
 
 
 def test_a_new_queue_is_read_from_its_beginning(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.connectors.spark.catalog.FRESH_S", 0.0)
+    monkeypatch.setattr("gateway.connectors.spark.catalog.QUEUES_CACHED_S", 0.0)
     fill(broker, 10)
     reader = stream(broker, startingOffsets="latest")
     _, end = run(reader, reader.initialOffset())
@@ -214,7 +214,7 @@ def test_a_new_queue_is_read_from_its_beginning(broker: FakeBroker, monkeypatch:
 
 
 def test_a_queue_that_is_gone_keeps_its_position(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.connectors.spark.catalog.FRESH_S", 0.0)
+    monkeypatch.setattr("gateway.connectors.spark.catalog.QUEUES_CACHED_S", 0.0)
     fill(broker, 10)
     reader = stream(broker)
     _, end = run(reader, reader.initialOffset())
