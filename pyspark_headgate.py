@@ -1,7 +1,7 @@
 """Spark data source `headgate`: `spark.read.format("headgate")` and `spark.readStream.format("headgate")`. See docs/spark.md.
 
-Spark imports every module named `pyspark_…` when a Python data source is first used and registers its `DefaultSource`; so
-nothing has to be registered by hand, and nothing heavy may be imported here: all else is loaded by the query that uses it.
+Spark imports every module named `pyspark_…` when a Python data source is first used, and registers its `DefaultSource`. So
+users register nothing, and this module must import fast: a query imports the other modules when it uses the source.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """Topics of a Headgate node (or of any RocketMQ cluster) as rows."""
+    """Messages of topics on a Headgate node, or on any RocketMQ cluster, as rows."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name for `format`."""
         return "headgate"
 
     def schema(self) -> StructType:
-        """The columns when the query brings no schema of its own: those of option `columns`."""
+        """The schema of a query that gives none: the columns of option `columns`. Raises OptionError, ImportError."""
         _check_worker()
         from gateway.connectors.spark import column
 
         return column.struct(self.options.get("columns", ""))
 
     def reader(self, schema: StructType) -> BatchReader:
-        """A batch query."""
+        """The reader of a batch query. Raises OptionError, ImportError."""
         _check_worker()
         from gateway.connectors.spark import column, option
         from gateway.connectors.spark.reader import BatchReader
@@ -43,7 +43,7 @@ class DefaultSource(DataSource):
         return BatchReader(option.parse(dict(self.options), streaming=False), column.arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
-        """A streaming query."""
+        """The reader of a streaming query. Raises OptionError, ImportError."""
         _check_worker()
         from gateway.connectors.spark import column, option
         from gateway.connectors.spark.reader import StreamReader
@@ -52,7 +52,7 @@ class DefaultSource(DataSource):
 
 
 def _check_worker() -> None:
-    """Say in words for a person what this worker's interpreter lacks. Raises ImportError."""
+    """Raises ImportError, naming what is missing, when PySpark is too old or the interpreter lacks a module."""
     if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 2):
         raise ImportError(f"format('headgate') needs PySpark 4.2 or later; this is {pyspark.__version__}.")
     for module in ("pyarrow", "numpy", "orjson"):

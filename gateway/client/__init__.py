@@ -1,1 +1,1 @@
-"""What talks to a node from outside: a blocking client of the remoting protocol."""
+"""A blocking client of the remoting protocol, for connectors and tools."""

@@ -1,10 +1,10 @@
-"""What remoting servers answer, as values and as errors.
+"""Replies of remoting servers as values and as errors.
 
-ClientError                the root of what a client raises
-  UnreachableError         no server answered in time; says which address and what the last attempt met
-  RejectedError            a server answered with an error: `code` and `remark` as they came
-    UnknownTopicError      there is no route to the topic
-  GarbledError             an answer could not be understood, or the server speaks another protocol
+ClientError                root of all errors that the client raises
+  UnreachableError         no server answered in time; the text has the address and the last error
+  RejectedError            a server answered with an error; has `code` and `remark` of the reply
+    UnknownTopicError      the name server has no route to the topic
+  GarbledError             a malformed reply, or the server speaks another protocol
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from protocols.remoting.frame import Frame
 SUCCESS: Final = 0
 TOPIC_NOT_EXIST: Final = 17
 PULL_STATUS: Final[Mapping[int, str]] = {0: "FOUND", 19: "EMPTY", 20: "NO_MATCH", 21: "MOVED"}
-"""Code of an answer to a pull -> its meaning; any other code is an error."""
+"""Response code of a pull -> PullReply.status; other codes are errors."""
 
 
 class ClientError(GatewayError):
-    """The root of what a client raises."""
+    """Root of all errors that the client raises."""
 
 
 class UnreachableError(ClientError):
@@ -33,11 +33,15 @@ class UnreachableError(ClientError):
 
 
 class GarbledError(ClientError):
-    """An answer that is not what the protocol says."""
+    """A malformed reply."""
 
 
 class RejectedError(ClientError):
-    """A server's error answer."""
+    """A server answered with an error.
+
+    code    response code
+    remark  remark of the reply
+    """
 
     def __init__(self, what: str, code: int, remark: str) -> None:
         super().__init__(f"{what}: code {code} {remark}".rstrip())
@@ -46,7 +50,7 @@ class RejectedError(ClientError):
 
 
 class UnknownTopicError(RejectedError):
-    """No route to the topic: it does not exist, or no broker that has it is alive."""
+    """No route to `topic`: it does not exist, or all brokers that have it are offline."""
 
     def __init__(self, topic: str, nameserver: str, remark: str) -> None:
         super().__init__(f"topic {topic!r} is not known to nameserver {nameserver}", TOPIC_NOT_EXIST, remark)
@@ -54,7 +58,12 @@ class UnknownTopicError(RejectedError):
 
 
 class QueueRoute(NamedTuple):
-    """One queue of one topic on one broker."""
+    """One queue of one topic on one broker.
+
+    broker    broker name
+    topic     topic name
+    queue_id  queue id, from 0
+    """
 
     broker: str
     topic: str
@@ -62,17 +71,25 @@ class QueueRoute(NamedTuple):
 
 
 class TopicRoute(NamedTuple):
-    """Where a topic lives: its readable queues in order, and the address of each broker."""
+    """The route of a topic.
+
+    queues     readable queues, sorted
+    addresses  broker name -> host:port of its master
+    """
 
     queues: list[QueueRoute]
     addresses: dict[str, str]
 
 
 class PullReply(NamedTuple):
-    """One answer to a read.
+    """The reply to one pull.
 
-    status       FOUND; EMPTY at the end of the queue; NO_MATCH nothing fits before `next_offset`; MOVED out of range
-    body         records back to back (domain.record), b"" unless FOUND
+    status       FOUND; EMPTY: the offset is the end of the queue; NO_MATCH: no message before `next_offset` matches;
+                 MOVED: the offset is out of range
+    body         records, one after the other (domain.record); b"" unless FOUND
+    next_offset  offset of the next pull
+    min_offset   offset of the first stored message of the queue
+    max_offset   offset that the next message of the queue gets
     """
 
     status: str
@@ -83,7 +100,12 @@ class PullReply(NamedTuple):
 
 
 class SendResult(NamedTuple):
-    """Where a message went."""
+    """The reply to one send.
+
+    queue       queue of the message
+    offset      offset of the message in the queue
+    message_id  unique id of the message; without one, its offset message id
+    """
 
     queue: QueueRoute
     offset: int
@@ -91,14 +113,14 @@ class SendResult(NamedTuple):
 
 
 def checked(frame: Frame, what: str) -> Frame:
-    """A frame that says SUCCESS. Raises RejectedError."""
+    """`frame` when its code is SUCCESS. Raises RejectedError; `what` was requested."""
     if frame.code != SUCCESS:
         raise RejectedError(what, frame.code, frame.remark)
     return frame
 
 
 def fields_of(frame: Frame) -> dict[str, str]:
-    """The ext fields. Raises GarbledError."""
+    """The ext fields. Raises GarbledError when they are malformed."""
     found = frame.fields()
     if found is None:
         raise GarbledError(f"an answer with malformed fields (code {frame.code})")
@@ -106,7 +128,7 @@ def fields_of(frame: Frame) -> dict[str, str]:
 
 
 def integer(frame: Frame, name: str) -> int:
-    """One numeric ext field. Raises GarbledError."""
+    """An integer ext field. Raises GarbledError when it is missing or not an integer."""
     try:
         return int(fields_of(frame)[name])
     except (KeyError, ValueError):
@@ -114,14 +136,14 @@ def integer(frame: Frame, name: str) -> int:
 
 
 def pulled(frame: Frame) -> PullReply:
-    """The answer to a pull, whose code is one of PULL_STATUS."""
+    """The reply to a pull, whose code is in PULL_STATUS. Raises GarbledError."""
     status = PULL_STATUS[frame.code]
     numbers = (integer(frame, name) for name in ("nextBeginOffset", "minOffset", "maxOffset"))
     return PullReply(status, frame.body if status == "FOUND" else b"", *numbers)
 
 
 def document(frame: Frame) -> dict[str, object]:
-    """A body that is a JSON object. Raises GarbledError."""
+    """The body as a JSON object. Raises GarbledError when it is not one."""
     try:
         found = orjson.loads(frame.body)
     except orjson.JSONDecodeError as error:
@@ -132,13 +154,13 @@ def document(frame: Frame) -> dict[str, object]:
 
 
 def items(found: Mapping[str, object], name: str) -> list[object]:
-    """A list in a JSON object, an empty one when it is absent."""
+    """A list in a JSON object; an empty list when it is absent or of another type."""
     items = found.get(name)
     return items if isinstance(items, list) else []
 
 
 def route_from(topic: str, found: Mapping[str, object]) -> TopicRoute:
-    """TopicRouteData -> Route: masters only, readable queues only. Raises GarbledError."""
+    """TopicRouteData -> the route: readable queues of brokers that have a master. Raises GarbledError."""
     addresses: dict[str, str] = {}
     queues: list[QueueRoute] = []
     try:

@@ -1,7 +1,7 @@
-"""A synchronous client of the RocketMQ remoting protocol: routes, bounds, reading by offset, sending. For connectors and tools.
+"""A blocking client of the RocketMQ remoting protocol for connectors and tools: routes, bounds, pulls, sends.
 
-What reads is asked again until `retry_s` is over: through a restart of the server, a lost connection, a busy answer. A send is
-asked once: when its connection breaks nobody knows whether the message was stored, and the error says so.
+Reads are retried for `retry_s` after a lost connection, a restart of the server or a busy reply. A send is not retried: after a
+lost connection, the client cannot know whether the message was stored. The error says so.
 """
 
 from __future__ import annotations
@@ -54,17 +54,21 @@ _SEND: Final = 310
 
 _SUBSCRIPTION_FLAG: Final = 4
 _PIPELINED_MAX: Final = 500
-"""Requests in one write: few enough for the replies to fit the socket's buffer while the rest is still being sent."""
+"""Requests in one write: their replies fit the socket buffer while the rest of the requests is being sent."""
 READER_GROUP: Final = "TOOLS_CONSUMER"
-"""The group that readers beside all groups name: it is known to every RocketMQ broker and nothing is stored under it."""
+"""The consumer group in pulls of this client. Every RocketMQ broker knows it; no position is stored for it."""
 
 _Answer = TypeVar("_Answer")
 
 
 class Client:
-    """Reads and sends through one nameserver (or several: `host:port;host:port`). One client serves one thread.
+    """A client of the brokers that one name server knows. Not thread-safe.
 
-    timeout_s   one attempt at one request; retry_s how long reads are tried again in all
+    nameserver  host:port of the name server; several are separated by `;` or `,` and are tried in order
+    timeout_s   time for the replies to one attempt, in seconds
+    retry_s     how long reads are retried, in seconds
+
+    Raises ClientError when no name server is given.
     """
 
     def __init__(self, nameserver: str = "127.0.0.1:9876", *, timeout_s: float = 10.0, retry_s: float = 30.0) -> None:
@@ -91,7 +95,7 @@ class Client:
         self.close()
 
     def topics(self) -> list[str]:
-        """All topics by name, system topics among them."""
+        """The names of all topics, sorted, system topics included. Raises ClientError."""
 
         def ask() -> list[str]:
             found = document(self._ask_nameserver(_TOPICS, {}))
@@ -100,7 +104,7 @@ class Client:
         return self._retry("the list of topics", ask)
 
     def route(self, topic: str) -> TopicRoute:
-        """Queues and addresses of `topic`, asked afresh. Raises UnknownTopicError."""
+        """The route of `topic`, requested from the name server at each call. Raises UnknownTopicError."""
 
         def ask() -> TopicRoute:
             frame = self._ask_nameserver(_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
@@ -112,21 +116,22 @@ class Client:
         return self._routes[topic]
 
     def bounds(self, queues: Sequence[QueueRoute]) -> dict[QueueRoute, tuple[int, int]]:
-        """(first offset still there, next offset) a queue; (0, 0) for one never written."""
+        """(offset of the first stored message, offset of the next message) of each queue; (0, 0) for an unused queue."""
         first = self._offsets(queues, _MIN_OFFSET, {})
         after = self._offsets(queues, _MAX_OFFSET, {})
         return {queue: (max(first[queue], 0), max(after[queue], first[queue], 0)) for queue in queues}
 
     def search(self, queues: Sequence[QueueRoute], timestamp_ms: int) -> dict[QueueRoute, int]:
-        """The first offset stored at or after `timestamp_ms` a queue; the next offset when there is none."""
+        """The first offset of each queue stored at or after `timestamp_ms`; without one, the offset of the next message."""
         found = self._offsets(queues, _SEARCH, {"timestamp": str(timestamp_ms), "boundaryType": "LOWER"})
         beyond = [queue for queue, offset in found.items() if offset < 0]
         return found | {queue: after for queue, (_, after) in self.bounds(beyond).items()}
 
     def scan(self, queue: QueueRoute, start: int, end: int, max_bytes: int = limits.PULL_BYTES_MAX) -> Iterator[PullReply]:
-        """Read `queue` over [start, end), an answer at a time; one that is neither FOUND nor NO_MATCH is the last.
+        """Pull the offsets [start, end) of `queue`. Yields each reply; ends after one that is neither FOUND nor NO_MATCH.
 
-        The next answer is asked for before one is handed out, so that the server reads while the caller works.
+        The next pull is sent before a reply is yielded, so that the server reads while the caller works. A pull asks for at
+        most `max_bytes` bytes of records.
         """
         offset = start
         pending: tuple[Link, int] | None = None
@@ -158,9 +163,10 @@ class Client:
         user: Mapping[str, str] | None = None,
         queue_id: int = -1,
     ) -> SendResult:
-        """Send one message; it is stored when this returns. `queue_id` -1: queues in turn, or by `message_group`.
+        """Send one message. It is stored when this returns.
 
-        Raises UnknownTopicError, RejectedError, and UnreachableError, after which the message may or may not have been stored.
+        `queue_id` -1: the queue of `message_group`, or without one each queue in turn. `user`: user properties.
+        Raises UnknownTopicError, RejectedError, and UnreachableError (it is not known whether the message is stored).
         """
         pairs = {properties.TAGS: tag, properties.KEYS: " ".join(keys), properties.SHARDING_KEY: message_group, **(user or {})}
         route = self._routes.get(topic) or self._route_to_send(topic)
@@ -186,7 +192,7 @@ class Client:
         )
 
     def _route_to_send(self, topic: str) -> TopicRoute:
-        """The topic's route, or the template topic's when it does not exist: the broker then makes it as its policy says."""
+        """The route of `topic`; for an unknown topic that of the template topic: its broker may create topics."""
         try:
             return self.route(topic)
         except UnknownTopicError:
@@ -207,7 +213,7 @@ class Client:
         return route.queues[self._next_queue % len(route.queues)]
 
     def _offsets(self, queues: Sequence[QueueRoute], code: int, more: Mapping[str, str]) -> dict[QueueRoute, int]:
-        """One offset a queue, all queues of one broker in one exchange."""
+        """One offset of each queue by request code `code`; up to _PIPELINED_MAX requests to a broker in one write."""
         out: dict[QueueRoute, int] = {}
         for broker in dict.fromkeys(queue.broker for queue in queues):
             mine = [queue for queue in queues if queue.broker == broker]
@@ -247,7 +253,7 @@ class Client:
         return self._retry(f"reading {queue.topic}", ask)
 
     def _pull_ahead(self, queue: QueueRoute, fields: Mapping[str, str]) -> tuple[Link, int] | None:
-        """Ask for a pull without waiting for it; None when the connection is broken, which `_pull` then finds out."""
+        """Send a pull without waiting for the reply; None when the connection is broken: `_pull` then opens a new one."""
         try:
             link = self._link(self._address(queue))
             return link, link.post([(_PULL, fields, b"")])[0]
@@ -271,7 +277,7 @@ class Client:
             raise
 
     def _ask_nameserver(self, code: int, fields: Mapping[str, str]) -> Frame:
-        """The first of the nameservers that answers."""
+        """The reply of the first name server that answers. Raises OSError when none does, RejectedError."""
         for at, address in enumerate(self._nameservers):
             try:
                 [frame] = self._link(address).ask([(code, fields, b"")])
@@ -295,7 +301,7 @@ class Client:
             link.close()
 
     def _retry(self, what: str, ask: Callable[[], _Answer]) -> _Answer:
-        """`ask` until it answers; lost connections and passing refusals are waited out for `retry_s`."""
+        """Call `ask` until it returns, for `retry_s` with backoff: after lost connections and codes of _RETRIED_CODES."""
         end = time.monotonic() + self._retry_s
         pause = 0.0
         while True:

@@ -1,4 +1,4 @@
-"""One blocking connection to a remoting server: requests out, replies matched by their opaque."""
+"""One blocking connection to a remoting server. Replies are matched with requests by opaque."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from protocols.remoting.frame import Frame, FrameDecoder, encode
 from protocols.remoting.header import BINARY, JSON, LANGUAGE_OTHER
 
 Request = tuple[int, Mapping[str, str], bytes]
-"""Code, ext fields, body."""
+"""(request code, ext fields, body)."""
 
 _CHUNK_BYTES: Final = 1024 * 1024
 _CODE_MAX_BINARY: Final = 0x7FFF
 
 
 class Link:
-    """A connection, opened at once. What goes wrong closes it and is an OSError (TimeoutError among them), or a GarbledError
-    when the server speaks another protocol.
+    """A connection, opened by the constructor.
+
+    address  host:port of the server
+    closed   True after `close` and after any error
+
+    Every error closes the connection: OSError (TimeoutError included), or GarbledError when the server speaks another protocol.
     """
 
     def __init__(self, address: str, timeout_s: float) -> None:
@@ -40,17 +44,17 @@ class Link:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self) -> None:
-        """Close. Harmless when it is."""
+        """Close the connection. Does nothing when it is closed."""
         if not self.closed:
             self.closed = True
             self._socket.close()
 
     def ask(self, requests: Sequence[Request]) -> list[Frame]:
-        """Send `requests` in one write; their replies in the same order."""
+        """Send `requests` in one write. Returns their replies in the same order."""
         return self.take(self.post(requests))
 
     def post(self, requests: Sequence[Request]) -> list[int]:
-        """Send `requests` without waiting; the opaques under which `take` finds the replies."""
+        """Send `requests` in one write without waiting. Returns their opaques, for `take`."""
         opaques = [next(self._opaques) for _ in requests]
         frames = [
             encode(
@@ -68,7 +72,7 @@ class Link:
         return opaques
 
     def take(self, opaques: Sequence[int]) -> list[Frame]:
-        """The replies to `opaques`, in that order. Replies that nobody waits for any more are dropped."""
+        """Wait for the replies to `opaques`, returned in that order. Other replies are dropped."""
         waiting = set(opaques)
         found: dict[int, Frame] = {}
         end = time.monotonic() + self._timeout_s

@@ -1,7 +1,7 @@
-"""The Spark source as one zip for `--py-files`: `python -m gateway.connectors.spark.bundle [FILE]`.
+"""The Spark source as one zip file for `--py-files`: `python -m gateway.connectors.spark.bundle [FILE]`.
 
-Pure Python: what a worker imports and nothing of the server. pyarrow, numpy and orjson have to be on the machines already, and
-lz4 and zstandard where bodies compressed with them are read.
+Pure Python modules that a worker imports, without the server. pyarrow, numpy and orjson must be installed on the machines, and
+lz4 and zstandard where bodies are compressed with them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PARTS: Final = (
     "gateway/client",
     "gateway/connectors",
 )
-"""Files and folders below the root of the project."""
+"""Files and folders of the bundle, relative to the root of the project."""
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The time stamp of every entry: equal sources are an equal file."""
+"""The time stamp of every entry, so that equal sources make equal zip files."""
 
 
 def sources(root: Path) -> list[Path]:
@@ -38,7 +38,7 @@ def sources(root: Path) -> list[Path]:
 
 
 def write(target: Path, root: Path) -> int:
-    """Write the zip; how many files are in it. Raises OSError."""
+    """Write the zip file. Returns the number of files in it. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     files = sources(root)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:

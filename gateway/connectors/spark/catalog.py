@@ -1,4 +1,4 @@
-"""What there is to read: topics, their queues, and how far each goes. Asked of the cluster, kept for a second."""
+"""The queues of a query and their bounds, from the cluster. The list of queues is cached for a second."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.connectors.spark.plan import Range
 from gateway.connectors.spark.scan import client_of
 
 QUEUES_CACHED_S: Final = 1.0
-"""How long the list of queues is believed; their bounds are always asked."""
+"""How long the list of queues is cached, in seconds. Bounds are not cached."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Catalog:
         self._asked_s = -QUEUES_CACHED_S
 
     def bounds(self) -> dict[QueueRoute, tuple[int, int]]:
-        """(first offset, next offset) of every queue that the query reads now. Raises NoSuchTopicError."""
+        """(first offset, offset of the next message) of every queue of the query. Raises NoSuchTopicError."""
         now = time.monotonic()
         if now - self._asked_s >= QUEUES_CACHED_S:
             self._queues = [queue for topic in self._topics() for queue in self._queues_of(topic)]
@@ -40,23 +40,23 @@ class Catalog:
         return self._client.bounds(self._queues)
 
     def starting(self) -> Position:
-        """Where the options say that the query starts."""
+        """Where the query starts, from its options. Raises OptionError, NoSuchTopicError."""
         bounds = self.bounds()
         if self._options.starting_ms >= 0:
             return self._client.search(list(bounds), self._options.starting_ms)
         return _edge("startingOffsets", self._options.starting, bounds)
 
     def ending(self) -> Position:
-        """Where the options say that a batch query ends."""
+        """Where a batch query ends, from its options. Raises OptionError, NoSuchTopicError."""
         bounds = self.bounds()
         if self._options.ending_ms >= 0:
             return self._client.search(list(bounds), self._options.ending_ms)
         return _edge("endingOffsets", self._options.ending, bounds)
 
     def available(self, ranges: list[Range]) -> list[Range]:
-        """The ranges as far as the store has them.
+        """The parts of the ranges that are stored.
 
-        What is missing raises OffsetExpiredError or OffsetAheadError; without failOnDataLoss it is left out, and logged.
+        Missing offsets raise OffsetExpiredError or OffsetAheadError; without failOnDataLoss they are left out and logged.
         """
         wanted = [one for one in ranges if one.start < one.end]
         bounds = self._client.bounds([one.queue for one in wanted])

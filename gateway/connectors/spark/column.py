@@ -1,4 +1,4 @@
-"""The columns of a row, and which of them a query wants."""
+"""The columns of a row, and the columns of a query."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ TYPES: Final[dict[str, DataType]] = {
     "reconsumeTimes": IntegerType(),
     "bodyCrc": IntegerType(),
 }
-"""Column name -> Spark type, in order."""
+"""Column name -> Spark type, in the order of the schema."""
 
 ON_REQUEST: Final[frozenset[str]] = frozenset({"reconsumeTimes", "bodyCrc"})
-"""What stands in a row only when `columns` is `all` or names it."""
+"""Columns that a row has only when option `columns` is `all` or names them."""
 
 
 def struct(columns: str) -> StructType:
-    """Option `columns` (empty: the usual ones; `all`; or a comma list) -> the schema of the rows. Raises OptionError."""
+    """Option `columns` ("" : all but ON_REQUEST; `all`; or names with commas) -> the schema. Raises OptionError."""
     if columns.strip().lower() == "all":
         names = list(TYPES)
     elif columns.strip():
@@ -59,7 +59,7 @@ def struct(columns: str) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The schema that a query asks for, checked, in the form that its record batches must have. Raises OptionError."""
+    """The schema of a query -> the Arrow schema of its record batches. Raises OptionError for unknown columns or types."""
     for field in schema.fields:
         want = TYPES[_known(field.name)].simpleString()
         have = field.dataType.simpleString()
@@ -75,7 +75,7 @@ def _known(name: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A suggestion for a misspelt name, or nothing."""
+    """A text that suggests the nearest known name; "" when none is near."""
     by_folded = {one.lower(): one for one in known}
     near = get_close_matches(name.lower(), by_folded, n=1)
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""

@@ -1,12 +1,12 @@
-"""What the source tells a person: what is wrong, where, and what to do.
+"""Errors of the source. Their texts say what is wrong, in which queue, and what to do.
 
-SourceError              the root
-  OptionError            an option or a schema that has to be changed
-  NoSuchTopicError       a topic that does not exist
-  OffsetExpiredError     messages that the query needs are gone from the store
-  OffsetAheadError       the query is further than the store: another cluster, or the topic was deleted and made again
+SourceError              root of all errors
+  OptionError            a wrong option or schema
+  NoSuchTopicError       a topic does not exist
+  OffsetExpiredError     retention has deleted messages that the query needs
+  OffsetAheadError       the query is past the end of the queue: another cluster, or the topic was deleted and created again
   OffsetBackwardError    an end before its start: wrong offsets, or the checkpoint of another query
-  RecordError            bytes that are no record, or a body that cannot be decompressed
+  RecordError            a malformed record, or a body that cannot be decompressed
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from gateway.client.answer import QueueRoute
 
 
 class SourceError(GatewayError):
-    """The root of what the source raises."""
+    """Root of all errors of the source."""
 
 
 class OptionError(SourceError):
-    """An option or a schema that has to be changed."""
+    """A wrong option or schema."""
 
 
 class NoSuchTopicError(SourceError):
-    """A topic that does not exist."""
+    """A topic does not exist. `near`: similar names of topics."""
 
     def __init__(self, topic: str, nameserver: str, near: list[str]) -> None:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
@@ -35,7 +35,7 @@ class NoSuchTopicError(SourceError):
 
 
 class OffsetExpiredError(SourceError):
-    """Messages that the query needs are gone from the store."""
+    """Retention has deleted the offsets from `wanted` to `first` - 1, which the query needs."""
 
     def __init__(self, queue: QueueRoute, wanted: int, first: int) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class OffsetExpiredError(SourceError):
 
 
 class OffsetAheadError(SourceError):
-    """The query is further than the store."""
+    """The query is at offset `wanted`, past the end of the queue at `after`."""
 
     def __init__(self, queue: QueueRoute, wanted: int, after: int) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class OffsetAheadError(SourceError):
 
 
 class OffsetBackwardError(SourceError):
-    """An end before its start."""
+    """The end of a batch is before its start."""
 
     def __init__(self, queue: QueueRoute, start: int, end: int) -> None:
         super().__init__(
@@ -67,9 +67,9 @@ class OffsetBackwardError(SourceError):
 
 
 class RecordError(SourceError):
-    """Bytes that are no record, or a body that cannot be decompressed."""
+    """A malformed record, or a body that cannot be decompressed."""
 
 
 def place(queue: QueueRoute) -> str:
-    """A queue in words."""
+    """The name of a queue in an error text."""
     return f"Topic {queue.topic!r}, queue {queue.queue_id} on {queue.broker}"

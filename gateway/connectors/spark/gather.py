@@ -1,8 +1,9 @@
-"""Records to columns without a step of Python a message: numpy finds the fields, Arrow copies them.
+"""Records -> columns, many records at once: numpy finds the fields, Arrow copies them.
 
-A chunk is the body of pull answers: records back to back. `walk` finds where each begins, one indexing step copies the fixed
-heads, and variable fields are laid over the chunk as an Arrow binary array of alternating field and gap, of which `take` copies
-the fields. What is rare (compressed bodies, bad UTF-8, a property twice) is read by `reference`, with which all must agree.
+A chunk has records, one after the other: the bodies of pull replies. `_walk` finds where each record begins, one indexing
+step copies the fixed-size heads. For a variable-size field, an Arrow binary array of alternating fields and gaps is laid over
+the chunk, and `take` copies the fields. Rare cases (compressed bodies, invalid UTF-8, duplicate properties) are read by
+`reference`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gateway.connectors.spark.tokens import PropertyTokens, spans
 
 Numbers = npt.NDArray[np.int64]
 EXPANDED_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Decompressed bodies of one batch, give or take one body."""
+"""Bytes of decompressed bodies in one batch; the last body can exceed it."""
 _HEAD_BYTES: Final = 56
 _SIZE = struct.Struct(">I")
 _WIDE_MARK: Final = 0xAB
@@ -40,10 +41,10 @@ _PROPERTY: Final = {
 def batches(
     data: bytes, queue: QueueRoute, start: int, end: int, schema: pa.Schema, permissive: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The records of `data` whose offsets lie in [start, end) -> batches in the schema's order, one as a rule.
+    """The records of `data` with offsets in [start, end) -> record batches of the schema.
 
-    Bodies that grow when they are decompressed make it several, so that a worker's memory stays bounded.
-    Raises RecordError for bytes that are no records, and for bodies that cannot be decompressed unless `permissive`.
+    Usually one batch; several when decompressed bodies exceed EXPANDED_BYTES_MAX, which bounds the memory of a worker.
+    Raises RecordError for malformed records, and for bodies that cannot be decompressed unless `permissive`.
     """
     chunk = ColumnChunk(data, queue, start, end, permissive)
     whole = [None if field.name == "body" else chunk.column(field) for field in schema]
@@ -54,7 +55,10 @@ def batches(
 
 @final
 class ColumnChunk:
-    """Records back to back, and where their parts are."""
+    """Records, one after the other, and the positions of their parts.
+
+    rows  number of records
+    """
 
     def __init__(self, data: bytes, queue: QueueRoute, start: int, end: int, permissive: bool) -> None:
         self._data = data
@@ -80,7 +84,7 @@ class ColumnChunk:
         self._check(at + _big(heads, 0, 4))
 
     def _check(self, ends: Numbers) -> None:
-        """Lengths inside a record must add up to the record."""
+        """Raises RecordError when the lengths inside a record do not add up to the size of the record."""
         self._body_at = self._reconsume_at + 16
         self._body_end = self._body_at + self._number(self._reconsume_at + 12, 4)
         good = (self._body_end + 3 <= ends) & (self._body_end >= self._body_at)
@@ -96,7 +100,7 @@ class ColumnChunk:
             raise RecordError(f"{place(self._queue)}, offset {offset}: the lengths in the record do not add up.")
 
     def column(self, field: pa.Field) -> pa.Array:
-        """One column, of all but `body`."""
+        """One column, except `body`."""
         name = field.name
         if name == "topic":
             return pa.repeat(pa.scalar(self._queue.topic, field.type), self.rows)
@@ -126,11 +130,11 @@ class ColumnChunk:
         return self._number(self._reconsume_at, 4)
 
     def _number(self, at: Numbers, size: int) -> Numbers:
-        """Big-endian numbers anywhere in the chunk; of 4 and 8 bytes signed, of 1 and 2 not."""
+        """Big-endian numbers at positions in the chunk; signed for sizes 4 and 8, unsigned for 1 and 2."""
         return _big(self._bytes[at[:, None] + np.arange(size)], 0, size)
 
     def bodies(self) -> Iterator[tuple[int, int, pa.Array]]:
-        """(first row, row after the last, their bodies): all rows at once unless decompressed bodies add up to too much."""
+        """(first row, row after the last, bodies): all rows at once unless decompressed bodies exceed EXPANDED_BYTES_MAX."""
         stored = spans(pa.py_buffer(self._data), self._body_at, self._body_end)
         first = size = 0
         found: list[bytes | None] = []
@@ -197,13 +201,13 @@ class ColumnChunk:
 
 
 def _big(rows: npt.NDArray[np.uint8], at: int, size: int) -> Numbers:
-    """Big-endian numbers in columns [at, at + size) of a byte matrix; of 4 and 8 bytes signed, of 1 and 2 not."""
+    """Big-endian numbers in columns [at, at + size) of a byte matrix; signed for sizes 4 and 8, unsigned for 1 and 2."""
     kind = {1: "u1", 2: ">u2", 4: ">i4", 8: ">i8"}[size]
     return np.ascontiguousarray(rows[:, at : at + size]).view(kind).ravel().astype(np.int64)
 
 
 def _walk(data: bytes, queue: QueueRoute) -> list[int]:
-    """Where records begin: the one loop over messages. Raises RecordError when the lengths do not add up."""
+    """Positions at which records begin. Raises RecordError when sizes do not add up to the chunk, or a record is malformed."""
     out: list[int] = []
     add = out.append
     size_at = _SIZE.unpack_from

@@ -1,12 +1,12 @@
-"""Positions in queues, and their JSON: what Spark keeps in its checkpoint.
+"""Positions in queues, and the JSON documents that Spark stores in its checkpoint.
 
     {"v":1,"q":{"broker-a/orders":{"0":17,"1":4}}}
 
-Numbers are the next offset to read, never the last one read. Keys are sorted, so equal positions are equal text, which is how
-the engine compares them. Two more keys belong to the beginning of a query, see docs/spark.md, "Where a query starts":
+Numbers are the next offset to read, not the last one read. Keys are sorted, so equal positions have equal text: Spark compares
+the text. Two more keys are for the start of a query, see docs/spark.md, "Where a query starts":
 
-    "initial":true    this is where the query starts; only `initialOffset` says so, it never reaches the checkpoint
-    "from":{…}        in the end of the first batch: where that batch starts. The checkpoint has it, so that a start which moves
+    "initial":true    the start of the query, from `initialOffset`; it is never in the checkpoint
+    "from":{…}        in the end of the first batch: its start. The checkpoint has it, so that a start which moves
                       (`latest`, a timestamp) is the same after a crash before the first batch was committed
 """
 
@@ -22,9 +22,9 @@ from gateway.connectors.spark.failure import OptionError
 VERSION: Final = 1
 
 Position = dict[QueueRoute, int]
-"""Queue -> next offset."""
+"""Queue -> next offset to read."""
 Document = dict[str, object]
-"""A position as JSON."""
+"""A position as a JSON object."""
 
 
 def encode(position: Mapping[QueueRoute, int]) -> dict[str, dict[str, int]]:
@@ -36,27 +36,27 @@ def encode(position: Mapping[QueueRoute, int]) -> dict[str, dict[str, int]]:
 
 
 def document(position: Mapping[QueueRoute, int]) -> Document:
-    """Position -> JSON document."""
+    """A position -> its document."""
     return {"v": VERSION, "q": encode(position)}
 
 
 def initial(position: Mapping[QueueRoute, int]) -> Document:
-    """Where a query starts."""
+    """The document of a query's start."""
     return {"v": VERSION, "q": encode(position), "initial": True}
 
 
 def first_end(position: Mapping[QueueRoute, int], start: Document) -> Document:
-    """The end of a query's first batch, with its start."""
+    """The document of the end of a query's first batch, with the batch's start."""
     return {"v": VERSION, "q": encode(position), "from": start["q"]}
 
 
 def is_initial(found: Document) -> bool:
-    """True for what `initial` made."""
+    """True for a document of `initial`."""
     return found.get("initial") is True
 
 
 def read(found: Document) -> Position:
-    """JSON document of ours -> position. Raises OptionError when it is another version's, or no document at all."""
+    """A document -> its position. Raises OptionError when it is malformed or of another version."""
     version = found.get("v")
     if version != VERSION:
         raise OptionError(
@@ -67,14 +67,14 @@ def read(found: Document) -> Position:
 
 
 def start_of(start: Document, end: Document) -> Position:
-    """Where the batch that ends at `end` starts: as the checkpoint has it when it is the first one."""
+    """The start of the batch that ends at `end`; for the first batch, from `end`. Raises OptionError."""
     if is_initial(start) and "from" in end:
         return decode(end["from"])
     return read(start)
 
 
 def decode(found: object) -> Position:
-    """The value of `q` -> position. Raises OptionError."""
+    """The value of `q` -> the position. Raises OptionError when it is malformed."""
     position: Position = {}
     if not isinstance(found, dict):
         raise OptionError(f"Offsets are an object of objects, not {found!r}.")
@@ -87,10 +87,10 @@ def decode(found: object) -> Position:
 
 
 def resolve(option: str, text: str, bounds: Mapping[QueueRoute, tuple[int, int]]) -> Position:
-    """JSON that a person wrote -> a position of every queue in `bounds`. Raises OptionError.
+    """The JSON of an option -> the position of every queue in `bounds`. Raises OptionError.
 
-    `{"topic":{"0":17}}`, `{"broker/topic":{"0":17}}`, or a whole document as Spark's progress shows it. -2 is the first offset,
-    -1 the next one to be written. Queues that are not named start (or end) at their first (or next) offset.
+    `{"topic":{"0":17}}`, `{"broker/topic":{"0":17}}`, or a document from Spark's progress. -2 is the first offset, -1 the
+    offset of the next message. Other queues start at their first offset, or end at the offset of their next message.
     """
     try:
         found = json.loads(text)

@@ -1,4 +1,4 @@
-"""The options of the source, checked once: a name that is not known is an error with the nearest known one."""
+"""The options of a query, checked when it starts. An unknown option is an error that names the nearest known one."""
 
 from __future__ import annotations
 
@@ -25,13 +25,22 @@ _PATH: Final = "path"
 
 @dataclass(frozen=True)
 class Options:
-    """What a query asks for.
+    """The options of a query.
 
-    topics, pattern           one of them: names, or a regular expression that matches whole names
-    starting, ending          `earliest`, `latest` or JSON; the timestamps (epoch ms, -1: not given) stand in their place
-    permissive                a body that cannot be decompressed becomes null instead of failing the query
-    partition_rows            most rows of one task; partitions_min: at least so many tasks when there are rows enough
-    trigger_rows              most rows of one micro-batch, 0: no bound
+    nameserver         host:port; several are separated by `;`
+    topics             topic names; () with `pattern`
+    pattern            regular expression for whole topic names; "" with `topics`
+    starting           where the query starts: `earliest`, `latest` or JSON
+    starting_ms        store time at which the query starts, epoch milliseconds, instead of `starting`; -1: not given
+    ending             where a batch query ends: `latest` or JSON
+    ending_ms          store time at which a batch query ends, epoch milliseconds, instead of `ending`; -1: not given
+    fail_on_data_loss  True: missing messages fail the query; False: they are skipped and logged
+    permissive         True: a body that cannot be decompressed is null; False: it fails the query
+    partitions_min     least number of tasks, when there are enough rows
+    partition_rows     most rows of one task
+    trigger_rows       most rows of one micro-batch; 0: no limit
+    timeout_s          time for one attempt of a request, in seconds
+    retry_s            how long reads are retried, in seconds
     """
 
     nameserver: str
@@ -51,7 +60,7 @@ class Options:
 
 
 def parse(given: Mapping[str, str], streaming: bool) -> Options:
-    """The options as Spark hands them over (names in any case) -> checked. Raises OptionError."""
+    """Options of Spark (names in any letter case) -> checked options. Raises OptionError."""
     known = {name.lower(): name for name in (*_BOTH, *(_STREAM if streaming else _BATCH))}
     values: dict[str, str] = {}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Which rows a batch has, and how they are dealt out to tasks. Pure arithmetic over positions."""
+"""The rows of a batch and of each task, computed from positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from gateway.client.answer import QueueRoute
 
 SMALL_ROWS: Final = 2_000
-"""Ranges of fewer rows share a task up to this many: a task costs more than reading them does."""
+"""Ranges of fewer rows are combined into tasks of up to this many rows: a task costs more than reading them."""
 
 
 class Range(NamedTuple):
@@ -21,9 +21,10 @@ class Range(NamedTuple):
 
 
 def limit_rows(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, int]:
-    """Deal `most` rows out to lagging queues: equal shares, what one does not need goes to the others, each at least one.
+    """Distribute `most` rows over the queues with lag: queue -> rows, at least 1 each.
 
-    The sum is above `most` only when there are more lagging queues than rows.
+    The shares are equal; rows that a queue does not need go to the others. The sum exceeds `most` only when more than
+    `most` queues have lag.
     """
     out: dict[QueueRoute, int] = {}
     left = most
@@ -36,7 +37,7 @@ def limit_rows(lags: Mapping[QueueRoute, int], most: int) -> dict[QueueRoute, in
 
 
 def divide(ranges: Sequence[Range], partition_rows: int, partitions_min: int) -> list[list[Range]]:
-    """Ranges -> what each task reads. Big ranges are cut, small ones put together; a queue's ranges stay in order."""
+    """Ranges -> the ranges of each task. Large ranges are split, small ones combined; ranges of one queue keep their order."""
     total = sum(one.end - one.start for one in ranges)
     if total == 0:
         return []

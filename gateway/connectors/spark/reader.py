@@ -1,4 +1,4 @@
-"""The readers that Spark calls: one for a batch query, one for a streaming query."""
+"""The readers that Spark calls, for batch queries and for streaming queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.connectors.spark.scan import scan
 
 
 class TaskPartition(InputPartition):
-    """What one task reads."""
+    """The ranges that one task reads."""
 
     def __init__(self, ranges: Sequence[Range]) -> None:
         super().__init__(None)
@@ -28,7 +28,7 @@ class TaskPartition(InputPartition):
 
 
 class _RangeReader:
-    """What both readers do: planning a range of positions, and reading a share of it. Pickled into the tasks."""
+    """Planning and reading of ranges, for both readers. Spark pickles it into each task."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
@@ -39,17 +39,17 @@ class _RangeReader:
         return [TaskPartition(ranges) for ranges in divide(ranges, self._options.partition_rows, self._options.partitions_min)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task. A batch query without rows gets one partition that is no TaskPartition."""
+        """The rows of one task. For a batch query without rows, Spark passes a partition that is not a TaskPartition."""
         if isinstance(partition, TaskPartition):
             for one in partition.ranges:
                 yield from scan(one, self._options, self._schema)
 
 
 class BatchReader(_RangeReader, DataSourceReader):
-    """Reads from the starting to the ending offsets, as they are when the query is planned."""
+    """The reader of a batch query: from the starting to the ending offsets, resolved when the query is planned."""
 
     def partitions(self) -> list[InputPartition]:
-        """Plan. Raises NoSuchTopicError, OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
+        """The tasks of the query. Raises NoSuchTopicError, OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
         catalog = Catalog(self._options)
         start = catalog.starting()
         end = catalog.ending()
@@ -60,7 +60,12 @@ class BatchReader(_RangeReader, DataSourceReader):
 
 
 class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads on and on. One instance answers all calls about offsets; what `read` needs travels in the TaskPartition."""
+    """The reader of a streaming query. Offsets are computed in one instance; `read` runs in the tasks, from a TaskPartition.
+
+    _start   first offset of the query; None: not computed yet
+    _target  end of an AvailableNow run; None: the run has no end
+    _known   catalog of the query; None: not created yet
+    """
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         super().__init__(options, schema)
@@ -72,20 +77,21 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return {"_options": self._options, "_schema": self._schema, "_start": None, "_target": None, "_known": None}
 
     def initialOffset(self) -> offsets.Document:  # noqa: N802
-        """Where the options say the query starts, the same at every call: the engine asks twice for a first batch."""
+        """Where the query starts, from its options. Computed once: Spark calls this twice for the first batch."""
         if self._start is None:
             self._start = offsets.initial(self._catalog().starting())
         return self._start
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Option maxOffsetsPerTrigger."""
+        """The limit of option maxOffsetsPerTrigger."""
         return ReadMaxRows(self._options.trigger_rows) if self._options.trigger_rows else ReadAllAvailable()
 
     def latestOffset(self, start: offsets.Document, limit: ReadLimit) -> offsets.Document:  # noqa: N802
-        """How far the next batch goes. Queues that are gone keep their position, new ones begin at their first offset.
+        """The end of the next batch.
 
-        So do those that a query without failOnDataLoss finds shorter than it left them: their topic was made again.
-        The first batch of a query is planned even when it is empty: that writes the query's start into the checkpoint.
+        Queues that no longer exist keep their position; new queues begin at their first offset. Without failOnDataLoss, so do
+        queues that end before their position: their topic was deleted and created again. The first batch of a query is planned
+        even when it is empty, so that the start of the query is in the checkpoint.
         Raises NoSuchTopicError, OffsetAheadError.
         """
         begin = offsets.read(start)
@@ -100,7 +106,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return start if end == begin else offsets.document(end)
 
     def _start_offset(self, queue: QueueRoute, begin: Position, edges: tuple[int, int]) -> int:
-        """Where a queue is read on."""
+        """The offset at which the next batch starts in a queue."""
         first, after = edges
         if begin.get(queue, first) <= after:
             return begin.get(queue, first)
@@ -109,15 +115,15 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return first
 
     def reportLatestOffset(self) -> offsets.Document:  # noqa: N802
-        """The end of all queues, for the query's progress: lag is this less the batch's end."""
+        """The end of each queue, for the progress of the query: the lag is this minus the end of the batch."""
         return offsets.document({queue: after for queue, (_, after) in self._catalog().bounds().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Freeze how far this run goes. Queues that appear later wait for the next run."""
+        """Fix the end of this run. Queues that appear later are read by the next run."""
         self._target = {queue: after for queue, (_, after) in self._catalog().bounds().items()}
 
     def partitions(self, start: offsets.Document, end: offsets.Document) -> list[TaskPartition]:
-        """Plan one batch from its two offsets alone. Raises OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
+        """The tasks of one batch. Raises OffsetExpiredError, OffsetAheadError, OffsetBackwardError."""
         begin = offsets.start_of(start, end)
         stop = offsets.decode(end["q"])
         catalog = self._catalog()
@@ -133,7 +139,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         return self._plan(catalog, begin, stop)
 
     def stop(self) -> None:
-        """Nothing is held for a query: connections belong to the process."""
+        """Does nothing: connections belong to the process, not to the query."""
 
     def _catalog(self) -> Catalog:
         if self._known is None:

@@ -1,4 +1,4 @@
-"""Records to columns, one message at a time: the plain reading, which `gather` must agree with, and falls back to."""
+"""Columns of one record at a time. `gather` reads many records at once, must give the same values, and falls back to this."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MICROSECONDS: Final = 1000
 
 
 def reader(column: str, queue: QueueRoute, permissive: bool) -> Callable[[Record], object]:
-    """How one column is read from one record."""
+    """The function that reads a column from a record of `queue`. `permissive`: see `body`."""
     if column == "topic":
         return lambda _: queue.topic
     if column == "brokerName":
@@ -27,7 +27,7 @@ def reader(column: str, queue: QueueRoute, permissive: bool) -> Callable[[Record
 
 
 def body(record: Record, queue: QueueRoute, permissive: bool) -> bytes | None:
-    """The body as its sender had it; of one that cannot be decompressed None when `permissive`, else RecordError."""
+    """The body, decompressed. One that cannot be decompressed is None when `permissive`, else raises RecordError."""
     if not record.sys_flag & SYS_COMPRESSED:
         return record.body
     from protocols.compression import plain
@@ -42,22 +42,22 @@ def body(record: Record, queue: QueueRoute, permissive: bool) -> bytes | None:
 
 
 def message_id(record: Record) -> str:
-    """UNIQ_KEY, or the offset message id when the record has none."""
+    """Property UNIQ_KEY; without one, the offset message id."""
     return text(record, properties.UNIQ_KEY) or address.offset_message_id(record.store_host, record.physical_offset)
 
 
 def text(record: Record, name: str) -> str | None:
-    """A property, None when it is absent or empty."""
+    """The value of property `name`; None when it is absent or empty."""
     return properties.text(record.properties, name) or None
 
 
 def pairs(record: Record) -> list[tuple[str, str]]:
-    """All properties, as a map column has them."""
+    """All properties, as (key, value) pairs of a map column."""
     return list(properties.decode(record.properties).items())
 
 
 def signed(number: int) -> int:
-    """A 32-bit number as Spark's int reads it."""
+    """An unsigned 32-bit number as a signed one, as in Spark's int."""
     return number - 0x1_0000_0000 if number & 0x8000_0000 else number
 
 

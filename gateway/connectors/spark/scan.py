@@ -1,4 +1,4 @@
-"""A range of one queue -> record batches: what a task does."""
+"""A range of one queue -> record batches. Runs in the tasks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gateway.connectors.spark.option import Options
 from gateway.connectors.spark.plan import Range
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
-"""Stored bytes that become one record batch: large enough for the fixed cost of one, small enough for a worker's memory."""
+"""Stored bytes of one record batch: large against the fixed cost of a batch, small against the memory of a worker."""
 
 _log = logging.getLogger(__name__)
 _clients: dict[tuple[str, float, float], Client] = {}
 
 
 def client_of(options: Options) -> Client:
-    """This process's client for these options: workers are reused from batch to batch, and so are its connections."""
+    """The client of this process for these options. Spark reuses workers for later batches, so connections are reused too."""
     key = (options.nameserver, options.timeout_s, options.retry_s)
     if key not in _clients:
         _clients[key] = Client(options.nameserver, timeout_s=options.timeout_s, retry_s=options.retry_s)
@@ -30,7 +30,7 @@ def client_of(options: Options) -> Client:
 
 
 def scan(wanted: Range, options: Options, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """All rows of the range in offset order. With failOnDataLoss raises OffsetExpiredError and OffsetAheadError."""
+    """All rows of the range in offset order. Raises OffsetExpiredError, OffsetAheadError with failOnDataLoss; RecordError."""
     parts: list[bytes] = []
     held = 0
     for body in _bodies(wanted, options):
@@ -50,7 +50,7 @@ def _batches(parts: list[bytes], wanted: Range, options: Options, schema: pa.Sch
 
 
 def _bodies(wanted: Range, options: Options) -> Iterator[bytes]:
-    """The stored bytes that hold the range, across gaps that the options allow."""
+    """The stored bytes that contain the range. Without failOnDataLoss, missing offsets are skipped and logged."""
     client = client_of(options)
     offset = wanted.start
     while offset < wanted.end:

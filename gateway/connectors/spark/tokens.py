@@ -1,4 +1,4 @@
-"""Stored properties (`key U+0001 value U+0002` repeated, domain.property) of many records, taken apart at once."""
+"""Stored properties (`key U+0001 value U+0002` repeated, domain.property) of many records, split with numpy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
 _NAMES_MAX: Final = 48
-"""Different keys of which a 64-bit sum cannot overflow: a record has fewer than 2^14 pieces."""
+"""Distinct keys for which a 64-bit sum of powers of two cannot overflow: a record has fewer than 2^14 pieces."""
 
 
 @final
 class PropertyTokens:
-    """The pieces between U+0002 and where the first U+0001 of each stands."""
+    """The properties of many records: start, separator and end of each, and the record it is in.
+
+    rows  number of records
+    """
 
     def __init__(self, properties: pa.Array) -> None:
-        """`properties`: a binary array without nulls and with offset 0, one row a record."""
+        """`properties`: a binary array without nulls and with array offset 0; a row has the properties of one record."""
         self.rows = len(properties)
         _, edges, data = properties.buffers() if self.rows else (None, None, None)
         bounds = np.frombuffer(edges, np.int32)[: self.rows + 1].astype(np.int64) if edges else np.zeros(1, np.int64)
@@ -27,7 +30,7 @@ class PropertyTokens:
         self._bounds = bounds
         separators = np.flatnonzero(self._bytes == 2)
         name_ends = np.flatnonzero(self._bytes == 1)
-        # A piece ends at a separator or where its record does; of both at one place the record's end comes first.
+        # A piece ends at a separator or at the end of its record. At equal positions, the end of the record is sorted first.
         order = np.argsort(np.concatenate((separators * 2 + 1, bounds[1:] * 2)), kind="stable")
         ends = np.concatenate((separators, bounds[1:]))[order]
         by_separator = np.concatenate((np.ones(len(separators), bool), np.zeros(self.rows, bool)))[order]
@@ -41,7 +44,7 @@ class PropertyTokens:
         self._starts, self._split, self._ends, self._row = starts[named], split[named], ends[named], rows[named]
 
     def values(self, key: bytes) -> pa.Array:
-        """What `domain.property.find` finds for `key` in each record; null when that is nothing."""
+        """The value of `key` in each record, as `domain.property.find` finds it; null when it is absent or empty."""
         fits = np.flatnonzero(self._split - self._starts == len(key))
         window = self._bytes[self._starts[fits][:, None] + np.arange(len(key))]
         fits = fits[(window == np.frombuffer(key, np.uint8)).all(axis=1)]
@@ -54,7 +57,7 @@ class PropertyTokens:
         return spans(self._buffer, starts, ends, starts == ends)
 
     def pairs(self) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-        """(row offsets, keys, values) of all whole pairs; None when a record has a key twice and only the last one counts."""
+        """(row offsets, keys, values) of all properties; None when a record has a key twice: only the last one counts."""
         whole = (self._split > self._starts) & (self._split + 1 < self._ends)
         starts, split, ends, row = self._starts[whole], self._split[whole], self._ends[whole], self._row[whole]
         keys = spans(self._buffer, starts, split)
@@ -66,7 +69,7 @@ class PropertyTokens:
 
 
 def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """The stretches [start, end) of a buffer, ascending and apart, copied into a binary array; null where `missing`."""
+    """The ranges [start, end) of a buffer, ascending and disjoint, copied into a binary array; null where `missing`."""
     if len(starts) == 0:
         return pa.array([], pa.binary())
     edges = np.empty(2 * len(starts), np.int32)
@@ -77,12 +80,12 @@ def spans(buffer: pa.Buffer, starts: Numbers, ends: Numbers, missing: npt.NDArra
 
 
 def _has_duplicate_keys(keys: pa.Array, row: Numbers) -> bool:
-    """True when some record has a key more than once."""
+    """True when a record has a key more than once."""
     coded = keys.dictionary_encode()
     codes = coded.indices.to_numpy().astype(np.int64)
     if len(coded.dictionary) > _NAMES_MAX:
         return len(np.unique(row * len(coded.dictionary) + codes)) != len(row)
-    # A sum of different powers of two is their union; a key that comes twice carries into another bit.
+    # The sum of distinct powers of two equals their bitwise or; with a duplicate, the sum differs.
     first = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
     bits = np.left_shift(np.int64(1), codes)
     return bool((np.add.reduceat(bits, first) != np.bitwise_or.reduceat(bits, first)).any())
