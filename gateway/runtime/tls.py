@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import os
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +12,11 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.errors import ConfigError
 from domain.event import Event
+from gateway.runtime.certificate import self_signed
 from protocols.adapter import Adapter, Peer
 from protocols.registry import Opening, Recogniser
 
 READ_BYTES: Final = 64 * 1024
-VALID_DAYS: Final = 3650
 
 
 @final
@@ -282,41 +280,3 @@ def common_name(tls: ssl.SSLObject) -> str:
     shown: Any = tls.getpeercert() or {}
     names = [value for part in shown.get("subject", ()) for name, value in part if name == "commonName"]
     return str(names[0]) if names else ""
-
-
-def self_signed(certificate: Path, key: Path, names: Sequence[str]) -> None:
-    """Write a self-signed certificate for `names` (hosts and addresses), and its key with mode 0600."""
-    import ipaddress
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    alternatives: list[x509.GeneralName] = []
-    for name in dict.fromkeys(names):
-        try:
-            alternatives.append(x509.IPAddress(ipaddress.ip_address(name)))
-        except ValueError:
-            alternatives.append(x509.DNSName(name))
-    private = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "headgate")])
-    now = datetime.datetime.now(datetime.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(private.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(private, hashes.SHA256())
-    )
-    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    handle = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(
-            private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        )

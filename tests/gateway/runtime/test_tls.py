@@ -11,7 +11,8 @@ from domain import limits
 from domain.command import Disconnected
 from domain.errors import ConfigError
 from domain.event import Done
-from gateway.runtime.tls import TlsConnection, TlsContexts, self_signed
+from gateway.runtime.certificate import self_signed
+from gateway.runtime.tls import TlsConnection, TlsContexts
 from protocols.adapter import Peer
 from protocols.registry import Opening
 from tests.gateway.scripted import ScriptedConnection
