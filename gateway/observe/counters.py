@@ -76,7 +76,7 @@ class ProtocolCounters:
                 self.refused(reason)
 
     def by_reason(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Adapters' words summed up under the names of the closed list. A word that nobody entered there is a fault of ours."""
+        """Sum the adapters' words by reason. A word without a reason is a bug in the gateway, and counts as `internal`."""
         found: dict[str, int] = {}
         for word, count in counts.items():
             name = (self.words.reason_of(word) or ErrorCode.INTERNAL).value
