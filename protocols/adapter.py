@@ -1,10 +1,11 @@
 """The contract between a protocol and the gateway.
 
-One loop turn: the shell hands in what arrived, the gateway handles the commands that come back, events go to `answer`,
-and the shell drains `outgoing` into one write. There is no task a message and no callback into the gateway.
+One turn of the event loop: the shell (`gateway.connection`) passes the received bytes to `receive`, the gateway executes the
+commands that it returns, events go to `answer`, and the shell writes what `outgoing` returns with one call. Messages have no
+task of their own, and an adapter never calls the gateway.
 
-A hostile peer cannot raise out of `receive`: its fault queues the protocol's goodbye, sets `closed` and yields
-`Disconnected(reason)`. An exception out of an adapter is our bug; it costs the peer its connection and nobody else anything.
+`receive` does not raise for any input of a peer: an error of the peer queues the protocol's error answer, sets `closed` and
+returns `Disconnected(reason)`. An exception from an adapter is a bug of the adapter; it closes that one connection only.
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ from domain.event import Event
 
 
 def unheard(protocol: str, word: str) -> None:
-    """Where nobody counts refusals."""
+    """Ignore a refusal: the default of `Setting.refused`, for adapters whose refusals are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end.
+    """The remote end of a connection, or the source of a datagram.
 
-    born_host   the address in record form
-    principal   the name in its verified certificate, "" when it has shown none
+    host         its IP address
+    port         its port
+    born_host    its address and port in the form that records store
+    local_host   the address of this end
+    local_port   the port of this end
+    tls          True: the connection is inside TLS
+    principal    the name in its verified client certificate, "" without one
     """
 
     host: str
@@ -43,33 +49,33 @@ class Connection(Protocol):
 
     @property
     def reading(self) -> bool:
-        """False: stop reading the socket. Backpressure is a fact that the shell looks at after every call."""
+        """False: do not read the socket (backpressure). The shell checks it after every call."""
 
     @property
     def closed(self) -> bool:
-        """True: write what `outgoing` still has, then close."""
+        """True: write what `outgoing` returns, then close the socket."""
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Bytes from the peer; b"" is end of stream. Never raises for what a peer sends."""
+        """Decode bytes from the peer and return their commands; b"" is end of stream. Never raises for input of a peer."""
 
     def answer(self, event: Event, now: int) -> None:
-        """An event for a ticket of this connection, or an unasked one (ticket None); becomes bytes in `outgoing`."""
+        """Encode an event for a ticket of this connection, or one without a ticket (None); `outgoing` returns the bytes."""
 
     def outgoing(self) -> Sequence[bytes]:
-        """All bytes to be written, in order; they are the shell's now."""
+        """Take all bytes to be written, in order; the next call does not return them again."""
 
     def deadline(self) -> int | None:
-        """Monotonic ns at which `expire` wants to be called; None for never. Looked at after every other call."""
+        """Monotonic ns at which `expire` is due; None for never. The shell reads it after every other call."""
 
     def expire(self, now: int) -> Sequence[Command]:
-        """The deadline has come: keep-alive, handshake, retransmission."""
+        """Handle deadlines that have passed (keep-alive, handshake, retransmission) and return the commands they cause."""
 
 
 class Draining(Connection, Protocol):
-    """A connection that can say in its protocol's words that the node stops. The verb is optional: others are just closed."""
+    """A connection whose protocol has a message for "the server stops". Optional: other connections are closed without it."""
 
     def drain(self, now: int) -> Sequence[Command]:
-        """Queue the goodbye and end. Called at most once, when everything in flight has been answered."""
+        """Queue that message and end the connection. Called at most once, after all commands in flight are answered."""
 
 
 class Adapter(Protocol):
@@ -78,33 +84,33 @@ class Adapter(Protocol):
     name: str
 
     def connect(self, peer: Peer, now: int) -> Connection:
-        """A new connection; its handshake deadline runs from `now`."""
+        """A new connection; its handshake deadline starts at `now` (monotonic ns)."""
 
 
 @runtime_checkable
 class Losing(Protocol):
-    """An adapter that counts messages which did not reach its clients. Optional."""
+    """An adapter that counts messages which it dropped instead of delivering them. Optional."""
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """Messages by reason; one mapping for the adapter's life, growing."""
+        """Number of dropped messages by reason; always the same mapping, updated in place."""
 
 
 class Endpoint(Protocol):
-    """One bound socket of a datagram protocol, all its peers together. The same verbs, with the peer beside the bytes."""
+    """One bound socket of a datagram protocol, with all its peers. The methods of Connection, with the peer as a parameter."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What came to nothing, by reason; one mapping for the endpoint's life, growing."""
+        """Number of dropped and refused datagrams by reason; always the same mapping, updated in place."""
 
     def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
-        """One datagram. Never raises for what a peer sends."""
+        """Decode one datagram and return its commands. Never raises for input of a peer."""
 
     def answer(self, event: Event, now: int) -> None:
-        """As for Connection; the ticket knows the peer."""
+        """As for Connection; the peer is found by the event's ticket."""
 
     def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
-        """(datagram, address) pairs to be sent, in order."""
+        """Take all (datagram, (host, port)) pairs to be sent, in order."""
 
     def deadline(self) -> int | None:
         """As for Connection."""

@@ -1,7 +1,7 @@
-"""Bodies that a remoting producer compressed, made plain for protocols that do not know RocketMQ's flag (MessageSysFlag).
+"""Decompression of bodies that a remoting producer compressed, for protocols without RocketMQ's flag (MessageSysFlag).
 
-The type stands in bits 8 to 10 of the sys flag: 1 LZ4 frame, 2 Zstandard, 3 zlib, and 0 zlib as older clients write it.
-Decompression is bounded: a body that would grow beyond the limit is not decompressed any further, and counts as unreadable.
+Bits 8 to 10 of the sys flag are the compression type: 1 LZ4 frame, 2 Zstandard, 3 zlib, and 0 zlib as older clients write it.
+Decompression is bounded: it stops when the body exceeds the limit, and the body counts as unreadable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 
 
 def plain(record: Record, limit: int) -> bytes | None:
-    """The body as its sender's application had it; None when it is corrupt or larger than `limit` bytes."""
+    """The body of a record, decompressed; None when it is corrupt or larger than `limit` bytes."""
     body = record.body
     sys_flag = record.sys_flag
     if not sys_flag & SYS_COMPRESSED:
@@ -63,7 +63,7 @@ def unframe_zstd(data: bytes, limit: int) -> bytes | None:
         with zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).stream_reader(data, closefd=False) as reader:
             if len(reader.read(limit + 1)) > limit:
                 return None
-        # The reader does not tell a frame cut short from a whole one; now that the size is known to be bounded, this does.
+        # The reader above checks the size but does not report a truncated frame; the decompressor below does.
         stream = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
         out = stream.decompress(data)
     except zstandard.ZstdError:

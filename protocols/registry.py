@@ -1,11 +1,11 @@
-"""Who is speaking: a protocol recognised from the first bytes of a connection (docs/ARCHITECTURE.md, shared ports).
+"""Recognition of the protocol by the first bytes of a connection (docs/ARCHITECTURE.md, shared ports).
 
     order   PROXY header, TLS ClientHello; then the protocols by the ranks that they declare: HTTP/2 preface, WebSocket path,
             HTTP/1.1 request, MQTT CONNECT, remoting frame
     bytes   at most 24, the length of the HTTP/2 preface
 
-`Recogniser.recognise` is a function of bytes. `Opening` is the connection that keeps bytes until the answer is there, and then
-hands them to the connection that it has chosen.
+`Recogniser.recognise` is a function of bytes. `Opening` is the connection that keeps bytes until the protocol is recognised,
+and then passes them to a connection of that protocol.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from protocols.proxy.header import begins
 PROXY: Final = "proxy"
 TLS: Final = "tls"
 NOBODY: Final = "nobody"
-"""No rule can match any more."""
+"""No rule matches, whatever bytes follow."""
 
 RECOGNISE_BYTES_MAX: Final = 24
 
 
 @final
 class Recogniser:
-    """The rules of the protocols that are installed, and what they are agreed on by in TLS.
+    """The recognition rules of the installed protocols, and their ALPN ids.
 
-    alpn   ALPN id -> the protocols that it stands for, in the order of their ranks
+    alpn   ALPN id -> names of the protocols that declare it, in the order of their ranks
     """
 
     __slots__ = ("_otherwise", "_rules", "alpn")
@@ -51,9 +51,9 @@ class Recogniser:
                 self.alpn[name] = (*self.alpn.get(name, ()), each.name)
 
     def recognise(self, data: bytes) -> str:
-        """The protocol that `data` begins, "" when more bytes are needed, NOBODY when none can tell any more.
+        """Name of the protocol that `data` begins, "" when more bytes are needed, NOBODY when no rule can match.
 
-        The rules are asked in their order; a rule that may still match keeps the later ones from answering.
+        The rules are tried in order. A rule that needs more bytes ends the search: later rules are not tried before it decides.
         """
         head = bytes(data[:RECOGNISE_BYTES_MAX])
         if not head:
@@ -67,39 +67,41 @@ class Recogniser:
         return NOBODY
 
     def taken(self, name: str, adapters: Mapping[str, Adapter]) -> str:
-        """The protocol among `adapters` that answers one that was recognised, "" when none does."""
+        """Name of the adapter for the recognised protocol `name`: itself, or its declared `otherwise`; "" for neither."""
         if name not in adapters:
             name = self._otherwise.get(name, "")
         return name if name in adapters else ""
 
 
 def _tls(head: bytes) -> bool | None:
-    """A handshake record of any TLS version: `16 03` (RFC 8446 section 5.1)."""
+    """True for a handshake record of any TLS version: `16 03` (RFC 8446 section 5.1); None when more bytes are needed."""
     if head[0] != 0x16:
         return False
     return None if len(head) < 2 else head[1] == 0x03
 
 
 class SecureConnection(Connection, Protocol):
-    """The TLS end of a connection, which finds out later who speaks inside."""
+    """The TLS end of a connection, which recognises the protocol inside after the TLS handshake."""
 
     @property
     def protocol(self) -> str:
-        """The protocol inside, "" while undecided."""
+        """Name of the protocol inside, "" until it is recognised."""
 
 
 Secure = Callable[[Peer, int], SecureConnection]
-"""Makes the TLS end of a connection; it lives where TLS lives, in `gateway.runtime.tls`."""
+"""Makes the TLS end of a connection from the peer and the time (monotonic ns). Implemented in `gateway.runtime.tls`."""
 
 
 @final
 class Opening:
-    """A connection that does not know its protocol yet; a `Connection` like any other until `chosen` is another.
+    """A connection whose protocol is not recognised yet.
 
-    recogniser the rules
-    adapters   the protocols that this port takes in the clear, by name
-    secure     makes the TLS end; None: this port takes no TLS, or this is inside it already
-    Undecided after 10 s, or when no rule can match: closed and counted.
+    It is closed and counted when no rule can match, or when the protocol is not recognised within 10 s.
+
+    chosen       this object, from recognition on the connection of the protocol
+    recogniser   the rules
+    adapters     adapters of this port for plain connections, by protocol name
+    secure       makes the TLS end; None: TLS is not accepted here, or this connection is inside TLS already
     """
 
     __slots__ = (
@@ -123,20 +125,20 @@ class Opening:
 
     @property
     def peer(self) -> Peer:
-        """Who is at the other end."""
+        """The remote end of the connection."""
         return self._peer
 
     @property
     def protocol(self) -> str:
-        """The name of the protocol, "" while undecided."""
+        """Name of the protocol, "" until it is recognised."""
         if self._inner is not None:
             return self._inner.protocol
-        # A connection that carries applications (HTTP/2) is spoken by the one that its first request is for.
+        # A connection that carries applications (HTTP/2) is named after the application of its first request.
         spoken: str = getattr(self.chosen, "spoken", self._name)
         return spoken
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Keep bytes until they tell; then hand all of them to the chosen connection."""
+        """Keep bytes until the protocol is recognised; then pass all of them to the chosen connection."""
         if self.chosen is not self:
             return self.chosen.receive(data, now)
         if not data:
@@ -146,7 +148,7 @@ class Opening:
         if name == "":
             return ()
         if name == PROXY:
-            # Whoever may send one has it read before this (protocols.proxy).
+            # A PROXY header of an allowed peer is read before this connection is made (protocols.proxy).
             return self._end("proxy-refused")
         if name == TLS and self._secure is not None:
             self._inner = self.chosen = self._secure(self._peer, now)
@@ -160,20 +162,20 @@ class Opening:
         return self.chosen.receive(kept, now)
 
     def answer(self, event: Event, now: int) -> None:
-        """Nothing was asked yet, so nothing is answered."""
+        """Pass an event to the chosen connection. Before there is one no command was sent, so no event can come."""
         if self.chosen is not self:
             self.chosen.answer(event, now)
 
     def outgoing(self) -> Sequence[bytes]:
-        """Nothing: whoever is not recognised gets no bytes, for we would not know in which language."""
+        """Bytes of the chosen connection; none before, because the peer's protocol is unknown."""
         return () if self.chosen is self else self.chosen.outgoing()
 
     def deadline(self) -> int | None:
-        """Ten seconds after the connection was made."""
+        """Monotonic ns: 10 s after the connection was made, then the deadline of the chosen connection."""
         return self._deadline if self.chosen is self else self.chosen.deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
-        """The time is up."""
+        """Close the connection when its protocol was not recognised in time."""
         return self._end("unrecognised-late") if self.chosen is self else self.chosen.expire(now)
 
     def _end(self, reason: str) -> Sequence[Command]:

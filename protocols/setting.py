@@ -1,4 +1,4 @@
-"""What a node tells the protocols that it makes adapters of."""
+"""Facts about the node that it passes to the adapters of all protocols."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from protocols.http2.application import ApplicationFactory
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The node's facts, handed to every adapter once.
+    """Facts about the node. Every adapter gets one when it is made.
 
-    host          what routes and redirects carry
-    ports         protocol name -> port really in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
-    wall_ms       the node's wall clock, epoch milliseconds
-    authority     who judges credentials; None: access is not controlled, and commands carry no principal
-    refused       counts what an adapter refuses itself, by its protocol and a word of `domain.refusal` or of its declaration;
-                  what the gateway has refused, and what ends a connection, is counted already
-    applications  applications on HTTP/2, in the order in which they are asked; complete when the first connection comes
-    carried       path -> the adapter that a WebSocket carries there; complete when the first connection comes
+    cluster       name of the cluster
+    broker        name of the broker
+    host          host name or address that routes and redirects tell clients
+    ports         protocol name -> port in use (after --port-offset): nameserver, remoting, grpc, http, mqtt, coap, …
+    entropy       source of random bytes and numbers
+    wall_ms       returns the node's wall clock, epoch milliseconds
+    authority     checks credentials; None: access is not controlled, and commands carry no principal
+    refused       counts a refusal by the adapter: called with the protocol and a word of `domain.refusal` or its declaration.
+                  Not called for refusals by the gateway or for closed connections, which are counted elsewhere
+    applications  applications on HTTP/2, in the order in which they are offered a request; complete before the first connection
+    carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     """
 
     cluster: str

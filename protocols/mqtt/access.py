@@ -1,4 +1,4 @@
-"""Who comes in: CONNECT, what AUTH packets there are between it and CONNACK, and proofs renewed later (MQTT 5, 3.1, 4.12)."""
+"""Authentication of a client: CONNECT, AUTH before CONNACK, and re-authentication on an open connection (MQTT 5, 3.1, 4.12)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ AGAIN: Final = 0x19
 
 @final
 class Entrance:
-    """One connection's way in. It is the ticket of Attach, and of Renew.
+    """The handshake and the authentication of one connection. It is the ticket of Attach and of Reauthenticate.
 
-    terms   what CONNECT has settled, once there was one
-    proof   what the server proves itself by in CONNACK, b"": nothing
+    terms   what CONNECT has agreed on; None before CONNECT
+    proof   Authentication Data of the server's last AUTH or CONNACK; b"" for none
     """
 
     __slots__ = ("_attach", "_authority", "_config", "_entropy", "_exchange", "_output", "_peer", "proof", "terms")
@@ -47,7 +47,10 @@ class Entrance:
         self.terms: Terms | None = None
 
     def connect(self, packet: Connect) -> Attach | None:
-        """CONNECT: the command of a client that may come in, None while it has more to prove. PacketError refuses it."""
+        """Handle CONNECT. Returns the Attach of an authenticated client, None when an AUTH of the client has to follow.
+
+        Raises PacketError with the reason code of the CONNACK that refuses the client.
+        """
         output = self._output
         terms = self.terms = Terms(packet, self._config, self._entropy)
         output.version = terms.version
@@ -66,13 +69,19 @@ class Entrance:
         return attach
 
     def auth(self, packet: object) -> Attach | None:
-        """What follows before CONNACK, where CONNECT named a method: nothing but AUTH (3.1.2.11.9)."""
+        """Handle a packet between CONNECT and CONNACK: only AUTH is legal, after a CONNECT with a method (3.1.2.11.9).
+
+        Returns the Attach of an authenticated client, None when another AUTH has to follow. Raises PacketError.
+        """
         if not isinstance(packet, Auth) or packet.code != CONTINUE:
             raise PacketError(0x82, "nothing but AUTH and DISCONNECT can come before CONNACK")
         return self._enter(self._hear(self._data(packet), status.connect_code))
 
     def again(self, packet: Auth) -> Command | None:
-        """AUTH of a client that is in: it begins a new proof, or goes on with one (4.12.1)."""
+        """Handle AUTH on an open connection: it starts or continues a re-authentication (4.12.1).
+
+        Returns a Reauthenticate once the client is authenticated, None before. Raises PacketError.
+        """
         data = self._data(packet)
         if packet.code == AGAIN and self._exchange is None:
             self._begin(0x87)
@@ -84,11 +93,11 @@ class Entrance:
         return _sign(Reauthenticate(self), found)
 
     def renewed(self) -> None:
-        """The new proof counts: AUTH tells of success."""
+        """Send AUTH with reason code 0x00: the gateway has accepted the re-authentication."""
         self._say(SUCCESS, self.proof)
 
     def refuse(self, version: int, code: int, words: str) -> None:
-        """CONNACK for somebody who does not come in."""
+        """Send the CONNACK that refuses the client, in the form of `version`."""
         self._output.put(handshake.refusal(version, code, words, self._config.server_reference))
 
     def _enter(self, found: Principal | None) -> Attach | None:
@@ -107,7 +116,10 @@ class Entrance:
             raise PacketError(code, "this authentication method is not offered")
 
     def _hear(self, data: bytes, code: status.Code) -> Principal | None:
-        """One step of the proof: who it is when that is done, None when the client is to go on."""
+        """Pass one step of the exchange on. Returns the principal at its end, None after sending AUTH 0x18 (continue).
+
+        `code` maps a failure to the reason code of the PacketError that is raised for it.
+        """
         exchange = self._exchange
         if exchange is None:
             raise PacketError(0x82, "AUTH without a proof under way")
@@ -122,7 +134,7 @@ class Entrance:
         return found.principal
 
     def _data(self, packet: Auth) -> bytes:
-        """The data of an AUTH whose method is CONNECT's (4.12.0)."""
+        """Authentication Data of an AUTH. PacketError 0x82 when its method is not the one of CONNECT (4.12.0)."""
         method = packet.properties.texts.get(props.AUTH_METHOD)
         if self.terms is None or not self.terms.method or method != self.terms.method:
             raise PacketError(0x82, "AUTH without the authentication method that CONNECT has named")
@@ -138,7 +150,7 @@ class Entrance:
 
 
 def _sign(command: Command, principal: Principal) -> Command:
-    """Say on the command whose it is."""
+    """Set the principal of a command."""
     command.principal = principal
     return command
 
@@ -148,7 +160,10 @@ CLIENT_GOODBYES: Final = frozenset({0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x
 
 
 def farewell(packet: Disconnect, terms: Terms, config: MqttConfig) -> int:
-    """The session expiry that a client's DISCONNECT sets, -1: none (3.14.2). PacketError for one that is not a client's."""
+    """Session Expiry Interval in seconds of a client's DISCONNECT, -1: unchanged (3.14.2).
+
+    Raises PacketError 0x82 for a reason code or a property that a client may not send.
+    """
     if packet.code not in CLIENT_GOODBYES:
         raise PacketError(0x82, f"DISCONNECT with reason {packet.code:#04x} from a client")
     if props.SERVER_REFERENCE in packet.properties.texts:

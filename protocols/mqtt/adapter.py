@@ -1,4 +1,4 @@
-"""MQTT as the gateway knows it: a stream protocol."""
+"""The adapter of MQTT, a stream protocol, and its declaration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from protocols.setting import Setting
 
 @final
 class MqttAdapter:
-    """The stream adapter. `lost` counts messages that came to nothing, by reason (`output.LOSSES`)."""
+    """The stream adapter of MQTT.
+
+    lost   QoS 0 messages that were dropped, by reason (`output.LOSSES`)
+    """
 
     name = "mqtt"
 

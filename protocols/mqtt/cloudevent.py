@@ -1,6 +1,6 @@
 """CloudEvents in MQTT 5, binary mode (CloudEvents MQTT binding 1.0.2, 3.1): attributes are user properties of the same names.
 
-Structured mode needs nothing of this: the whole event is the payload, and its content type says so.
+Structured mode does not use this module: the payload is the whole event and Content Type names its format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MARK = "specversion"
 def stored(given: Properties) -> bytes:
     """User properties that are the attributes of an event -> stored properties; b"" when they are not.
 
-    A message that is no event is no fault: user properties may have any names.
+    User properties may have any names, so a message that is not an event is not an error.
     """
     if not any(key == _MARK for key, _ in given.user):
         return b""
@@ -38,7 +38,7 @@ def stored(given: Properties) -> bytes:
 
 
 def attributes_of(record: bytes) -> list[tuple[str, str]]:
-    """Stored properties of an event that came otherwise -> the user properties of a PUBLISH; none when it is no event."""
+    """Stored properties of an event that another protocol published -> user properties of a PUBLISH; [] when it is no event."""
     if properties.CE_SPECVERSION_START not in record:
         return []
     found: list[tuple[str, str]] = []

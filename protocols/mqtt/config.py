@@ -17,27 +17,27 @@ Text = Annotated[str, Meta(max_length=TEXT_BYTES_MAX)]
 
 @dataclass(frozen=True, slots=True)
 class MqttConfig:
-    """Bounds and choices. Seconds, bytes and counts, as the names say.
+    """Bounds and choices. The suffix of a name is its unit.
 
-    packet_bytes_max         largest packet taken; advertised
+    packet_bytes_max         largest packet that clients may send; advertised as Maximum Packet Size
     keep_alive_max_s         a longer keep-alive, or none, becomes this one (5.0: Server Keep Alive); 0: no maximum
-    session_expiry_max_s     longest life of a session without a connection; what CleanSession=0 of 3.1.1 gets
-    receive_maximum          unfinished QoS 1 and 2 messages that the node takes from one client at once
-    window_max               the same towards the client, which may want fewer
-    topic_alias_maximum      topic aliases that a client may use, and at most used towards it
-    client_id_bytes_max      longer client ids are refused
-    unanswered_bytes_max     bodies not stored yet, above which one client is not read any further
-    output_bytes_max         bytes that wait for a client that does not read: QoS 0 is dropped above this, oldest first
-    accept_refused_publish   3.1.1 has no word for a refused PUBLISH. False: close. True: acknowledge it, and LOSE it
-    qos_max                  highest QoS that clients may publish with, and that filters are granted
+    session_expiry_max_s     longest life of a session without a connection; also the expiry of CleanSession=0 of 3.1.1
+    receive_maximum          QoS 1 and 2 messages of one client that may be in flight to the node; advertised
+    window_max               QoS 1 and 2 messages in flight to one client; the client's Receive Maximum may lower it
+    topic_alias_maximum      topic aliases that a client may set, and most that the node sets towards it
+    client_id_bytes_max      a longer client id is refused
+    unanswered_bytes_max     bytes of one client's messages that wait for the store; above this the client is not read
+    output_bytes_max         bytes of QoS 0 messages that wait for a client that does not read; above this the oldest go
+    accept_refused_publish   3.1.1 cannot refuse a PUBLISH. False: close the connection. True: acknowledge it, and LOSE it
+    qos_max                  highest QoS that clients may publish with, and that subscriptions are granted
     retain_available         messages may be retained
     wildcards_available      filters may have wildcards
     shared_available         filters may be shared
     identifiers_available    filters may have subscription identifiers
-    response_information     what a client that asks is told to begin its response topics with; %c is its client id
-    redirect                 "": clients are taken. "use-another", "moved": they are refused, and told `server_reference`
-    server_reference         another server, as HOST or HOST:PORT; clients are told when this one stops
-    hmac_passwords           a password may be Base64 of HMAC-SHA1 of the client id by the user's, as rocketmq-mqtt has it
+    response_information     prefix of response topics for clients that request Response Information; %c is the client id
+    redirect                 "": accept clients. "use-another", "moved": refuse them and send `server_reference`
+    server_reference         another server as HOST or HOST:PORT; also sent to clients when this server stops
+    hmac_passwords           a password may be Base64 of the HMAC-SHA1 of the client id, keyed by the password (rocketmq-mqtt)
     """
 
     packet_bytes_max: Annotated[int, Meta(ge=128, le=MQTT_PACKET_BYTES_MAX)] = MQTT_PACKET_BYTES_MAX
@@ -61,7 +61,7 @@ class MqttConfig:
     hmac_passwords: bool = False
 
     def __post_init__(self) -> None:
-        """Raises ValueError for text that no MQTT string of this length can carry."""
+        """Raises ValueError for a text longer than TEXT_BYTES_MAX bytes in UTF-8, or one that MQTT cannot carry as a string."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, str) and (len(value.encode()) > TEXT_BYTES_MAX or "\x00" in value):

@@ -1,4 +1,4 @@
-"""CONNECT, CONNACK, DISCONNECT and AUTH: how a connection begins and ends (MQTT 5, 3.1, 3.2, 3.14, 3.15)."""
+"""Syntax of CONNECT, CONNACK, DISCONNECT and AUTH (MQTT 5, 3.1, 3.2, 3.14, 3.15)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from protocols.mqtt.wire import V3, V4, V5, PacketError, binary, framed, put_bin
 
 NAMES: Final = (b"\x00\x04MQTT", b"\x00\x06MQIsdp")
 NOT_MQTT: Final = -1
-"""`PacketError.code` of something that is not MQTT at all: it is closed without a word."""
+"""`PacketError.code` of bytes that are not MQTT: the connection is closed without a CONNACK."""
 
 
 @final
 class Will:
-    """What the server shall publish when the client is lost. `topic` is checked by whoever publishes it."""
+    """The will of a CONNECT. `topic` is not checked here: `handshake` checks it."""
 
     __slots__ = ("body", "properties", "qos", "retain", "topic")
 
@@ -56,7 +56,7 @@ class Connect:
 
 @final
 class Connack:
-    """One CONNACK. `code` is the version's own: a return code below 5.0, a reason code from it on."""
+    """One CONNACK. `code` is a return code below 5.0, a reason code in 5.0."""
 
     __slots__ = ("code", "present", "properties")
 
@@ -89,14 +89,14 @@ class Auth:
 
 
 def may_be_connect(body: bytes) -> bool:
-    """True while the first bytes of a CONNECT's body could still be a protocol name that is known."""
+    """True when `body`, the first bytes of a CONNECT's body, agrees with a known protocol name as far as it goes."""
     return any(body.startswith(name) or name.startswith(body) for name in NAMES)
 
 
 def decode_version(body: bytes) -> int:
-    """What version a CONNECT speaks.
+    """Protocol version of the CONNECT whose body is `body`: 3, 4 or 5.
 
-    PacketError NOT_MQTT for a foreign protocol name; for a level that is not served 1, or 0x84 when it is above 5.0's.
+    Raises PacketError: NOT_MQTT for an unknown protocol name, 0x84 for a level above 5, 1 for another unknown level.
     """
     name = binary(body, 0)
     at = 2 + len(name)
@@ -151,7 +151,7 @@ def decode_connect(body: bytes, version: int) -> Connect:
 
 
 def _check_flags(flags: int, version: int) -> None:
-    """3.1.2: the reserved bit, and flags that say something about a will that is not there."""
+    """Check the Connect Flags (3.1.2): the reserved bit, and will flags without a will. Raises PacketError."""
     if flags & 0x01 and version != V3:
         raise PacketError(0x81, "the reserved connect flag is set")
     if flags & 0x18 == 0x18:
@@ -206,13 +206,13 @@ def encode_connack(packet: Connack, version: int) -> bytes:
 
 
 def decode_disconnect(body: bytes, version: int) -> Disconnect:
-    """The body of a DISCONNECT, which 5.0 may cut short (3.14.2)."""
+    """The body of a DISCONNECT; in 5.0 reason code and properties may be absent (3.14.2)."""
     code, properties = _reason(body, version, props.DISCONNECT)
     return Disconnect(code, properties)
 
 
 def decode_auth(body: bytes, version: int) -> Auth:
-    """The body of an AUTH; below 5.0 there is none."""
+    """The body of an AUTH. PacketError below 5.0, which has no AUTH."""
     if version != V5:
         raise PacketError(0x82, "packet type 15 is reserved")
     code, properties = _reason(body, version, props.AUTH)
@@ -235,7 +235,7 @@ def _reason(body: bytes, version: int, where: int) -> tuple[int, Properties]:
 
 
 def encode_disconnect(packet: Disconnect, version: int) -> bytes:
-    """A whole DISCONNECT, as short as it may be."""
+    """A whole DISCONNECT; reason code and properties are left out where the default is meant."""
     if version != V5 or (packet.code == 0 and packet.properties == NONE):
         return b"\xe0\x00"
     return framed(0xE0, _put_reason(packet.code, packet.properties))

@@ -1,10 +1,10 @@
-"""One MQTT connection: packets in the order of time.
+"""One MQTT connection: its state machine, and the commands for its packets.
 
     NEW --CONNECT--> ATTACHING --Attached--> OPEN --goodbye, fault, deadline, take-over--> ENDING --> closed
      +--CONNECT with a method--> PROVING --AUTH--^
 
-What arrives while ATTACHING waits. In ENDING nothing is read any more: the last bytes go out, and `Disconnected` follows
-from the next `expire`, which is due at once.
+Packets that arrive while ATTACHING are kept until Attached. In ENDING the connection reads nothing: it writes its last bytes,
+and the next `expire`, which is due at once, returns `Disconnected`.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ ENDING: Final = 4
 PUBREL: Final = 6
 PINGRESP: Final = b"\xd0\x00"
 _LEVELS_WITHOUT_WORDS: Final = (ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE)
-"""Failures of a PUBLISH for which 5.0 has a DISCONNECT instead of an acknowledgement."""
+"""Failures of a PUBLISH whose reason codes only DISCONNECT can carry, not PUBACK or PUBREC (5.0)."""
 
 
 @final
 class MqttConnection:
-    """The adapter's Connection."""
+    """One connection of one client, as `protocols.adapter.Connection` describes it."""
 
     __slots__ = (
         "_born_host", "_config", "_decoder", "_early", "_early_fault", "_entrance", "_frame_since", "_heard", "_inbound",
@@ -88,7 +88,7 @@ class MqttConnection:
     # The adapter contract
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Bytes from the client; b"" is end of stream."""
+        """Decode bytes from the client and return their commands; b"" is end of stream."""
         if self.closed or self._state == ENDING:
             return ()
         if not data:
@@ -107,7 +107,7 @@ class MqttConnection:
         return self._handle(packets, fault, now)
 
     def answer(self, event: Event, now: int) -> None:
-        """An event of the gateway."""
+        """Queue the packets that an event of the gateway causes."""
         if self._state == ENDING or self.closed:
             return
         inbound = self._inbound
@@ -141,11 +141,11 @@ class MqttConnection:
             self._heard, self._frame_since = now, now if self._frame_since else 0
 
     def outgoing(self) -> Sequence[bytes]:
-        """Bytes for the client."""
+        """Take the bytes that are queued for the client."""
         return self._output.drain()
 
     def deadline(self) -> int | None:
-        """When `expire` is due: at once, at the end of the handshake, of a frame, or of the keep-alive."""
+        """Monotonic ns of the handshake's limit, 1.5 keep-alives (3.1.2.10) or an incomplete packet's limit; 0: at once."""
         if self._pending:
             return 0
         if self._state < OPEN:
@@ -156,7 +156,7 @@ class MqttConnection:
         return self._frame_since + FRAME_NS if self._frame_since else None
 
     def expire(self, now: int) -> Sequence[Command]:
-        """A deadline has come, or commands are waiting that an answer has caused."""
+        """Return pending commands and those of the packets that waited for Attached; end the connection after its deadline."""
         commands, self._pending = self._pending, []
         if self._state == ENDING:
             self.closed = True
@@ -171,7 +171,7 @@ class MqttConnection:
         if deadline is None or now < deadline:
             return commands
         if not self.reading:
-            # It is us who did not listen.
+            # The node has stopped reading this client: its silence is not the client's fault.
             self._heard = now
             return commands
         if self._terms is not None and self._terms.keep_alive_s:
@@ -181,7 +181,7 @@ class MqttConnection:
         return [*commands, *self._over(status.FRAME_DEADLINE)]
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops (4.13: 0x8B, or where clients are to go instead)."""
+        """The node stops: send DISCONNECT 0x8B, or 0x9C or 0x9D with a server reference (4.11, 4.13), and end."""
         if self._state == ENDING:
             return ()
         self._part(handshake.parting(self._config), "the server stops")
@@ -237,7 +237,7 @@ class MqttConnection:
             commands.insert(0, AcceptDeliveries(taken))
 
     def _other(self, packet: Packet, commands: list[Command]) -> bool:
-        """What is neither PUBLISH nor an acknowledgement; True when it was the last."""
+        """Handle a packet that is neither PUBLISH nor an acknowledgement. True after DISCONNECT: later packets are ignored."""
         terms = self._terms
         if terms is None:
             return True
@@ -264,9 +264,9 @@ class MqttConnection:
     # Beginning
 
     def _enter(self, packet: Packet, commands: list[Command]) -> bool:
-        """Packets up to the one that lets the client in: the decoder has seen to it that the first is CONNECT.
+        """Handle CONNECT, and AUTH or DISCONNECT before CONNACK. The decoder lets only CONNECT be the first packet.
 
-        True when no more are wanted now.
+        True when later packets must wait for Attached, or are to be ignored.
         """
         entrance = self._entrance
         if isinstance(packet, Connect):
@@ -293,13 +293,13 @@ class MqttConnection:
         self._state, self.reading, self._heard = OPEN, True, now
         self._output.put(handshake.welcome(self._terms, present, self._config, self._entrance.proof))
         if self._early or self._early_fault is not None:
-            # They become commands in `expire`, which an empty one asks for.
+            # `expire` handles the packets that waited; a pending command makes it due at once.
             self._pending.append(ConfirmDeliveries([]))
 
     # Ending
 
     def _fault(self, broken: PacketError) -> list[Command]:
-        """The client has broken the protocol: say so as far as the version can, and end."""
+        """The client has broken the protocol: send DISCONNECT or CONNACK where the version has a code for it, and end."""
         code = broken.code
         if self._state == OPEN:
             self._say_goodbye(code, broken.text)
@@ -308,7 +308,7 @@ class MqttConnection:
         return self._over(status.REASONS[code])
 
     def _part(self, code: int, words: str) -> None:
-        """Last words: DISCONNECT behind CONNACK; where there was none, CONNACK if that has such a code (MQTT-3.14.0-1)."""
+        """Send DISCONNECT after CONNACK; before CONNACK send a refusing CONNACK if it has such a code (MQTT-3.14.0-1)."""
         if self._state == OPEN:
             self._say_goodbye(code, words)
         elif self._state != NEW and code in status.BEFORE_CONNACK:
@@ -324,7 +324,7 @@ class MqttConnection:
         return [Disconnected(reason, clean)]
 
     def _end(self, code: int, words: str, reason: str = "") -> None:
-        """End from within an answer: the command goes out with the next `expire`."""
+        """End the connection in `answer`: the next `expire` returns the Disconnected."""
         self._part(code, words)
         self._state = ENDING
         self._pending.append(Disconnected(reason or status.REASONS[code]))
@@ -353,5 +353,5 @@ class MqttConnection:
             self._pending.append(Disconnected(status.REASONS.get(code, "refused")))
 
     def _throttle(self, inbound: Inbound) -> None:
-        """Read no more while too much of this client is waiting for the store, or the session is not there yet."""
+        """Stop reading while ATTACHING, or while more than `unanswered_bytes_max` bytes wait for the store."""
         self.reading = self._state != ATTACHING and inbound.pending_bytes <= self._config.unanswered_bytes_max

@@ -22,15 +22,15 @@ from protocols.mqtt.translate import message, route, stored_form
 from protocols.mqtt.wire import V3, V5, PacketError
 
 RETURN_CODES: Final = {0x85: 2, 0x86: 4, 0x87: 5, 0x8A: 5, 0x88: 3, 0x89: 3, 0x97: 3, 0x9C: 3, 0x9D: 3, 0x9F: 3, 0x01: 1}
-"""CONNACK below 5.0 for those reason codes that have one; for the others the connection is closed without a word."""
+"""Reason code -> return code of CONNACK below 5.0. For other reason codes the connection is closed without a CONNACK."""
 
 
 REDIRECTS: Final = {"use-another": 0x9C, "moved": 0x9D}
-"""What clients are told that are to go elsewhere, by the setting `redirect`."""
+"""Setting `redirect` -> reason code: use another server, server moved (4.11)."""
 
 
 def parting(config: MqttConfig) -> int:
-    """The reason code of a server that stops: that, or where clients are to go instead (4.11, 4.13)."""
+    """Reason code of the DISCONNECT when the server stops: 0x8B, or a redirect's with a server reference (4.11, 4.13)."""
     return REDIRECTS[config.redirect or "use-another"] if config.server_reference else 0x8B
 
 
@@ -38,14 +38,15 @@ def parting(config: MqttConfig) -> int:
 class Terms:
     """What client and server have agreed on by CONNECT.
 
-    keep_alive_s        in force; 0: none
-    expiry_s            of the session, in force
-    wanted_expiry_s     as CONNECT said
-    assigned            the client id is ours
-    packet_bytes_max    largest packet that the client takes, 0: any; alias_maximum: topic aliases that it takes
-    problem_info        reason strings may stand in packets other than CONNACK and DISCONNECT
-    response_info       Response Information is asked for
-    method              of authentication, "": user name and password, certificate, or nothing
+    keep_alive_s        keep-alive in force; 0: none
+    expiry_s            session expiry interval in force
+    wanted_expiry_s     session expiry interval that CONNECT asked for
+    assigned            True: the server has chosen the client id
+    packet_bytes_max    largest packet that the client accepts; 0: any size
+    alias_maximum       topic aliases that the client accepts
+    problem_info        reason strings may be in packets other than CONNACK and DISCONNECT
+    response_info       the client requests Response Information
+    method              authentication method; "": user name and password, certificate, or nothing
     """
 
     __slots__ = (
@@ -54,7 +55,7 @@ class Terms:
     )  # fmt: skip
 
     def __init__(self, packet: Connect, config: MqttConfig, entropy: Entropy) -> None:
-        """PacketError with the reason code that CONNACK refuses for."""
+        """Raises PacketError with the reason code of the CONNACK that refuses."""
         given = packet.properties
         self.version = packet.version
         self.method = given.texts.get(props.AUTH_METHOD, "")
@@ -90,7 +91,7 @@ class Terms:
 
 
 def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, peer: Peer) -> Attach:
-    """The command for a CONNECT whose terms are good. PacketError for a will that could not be published."""
+    """The command for a CONNECT with valid terms. PacketError for a will that could not be published."""
     window = min(config.window_max, packet.properties.number(props.RECEIVE_MAXIMUM, 65_535))
     will = _will(packet, terms, peer.born_host)
     host = f"[{peer.host}]" if ":" in peer.host else peer.host
@@ -100,9 +101,9 @@ def attach(ticket: object, packet: Connect, terms: Terms, config: MqttConfig, pe
 
 
 def identify(authority: Authority, packet: Connect, peer: Peer, signed: bool) -> Principal:
-    """Who the client is, by user name and password, else by its certificate. PacketError 0x86 where that is not good enough.
+    """Authenticate the client by user name and password, else by its certificate. PacketError 0x86 when that fails.
 
-    signed: a password may be the Base64 of an HMAC-SHA1 of the client id by the user's own (rocketmq-mqtt).
+    signed   the password may be the Base64 of an HMAC-SHA1 of the client id, keyed by the user's password (rocketmq-mqtt)
     """
     credentials = None
     if packet.user is not None or packet.password is not None:
@@ -120,7 +121,7 @@ def identify(authority: Authority, packet: Connect, peer: Peer, signed: bool) ->
 
 
 def _mac(password: bytes) -> bytes:
-    """An HMAC-SHA1 in Base64, b"" for anything else."""
+    """The bytes of an HMAC-SHA1 in Base64; b"" for anything else."""
     if len(password) != 28:
         return b""
     try:
@@ -142,7 +143,7 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
     delay_s = given.number(props.WILL_DELAY, 0)
     stored = b""
     if given is not NONE:
-        # Its life begins when it is published: the gateway then writes the expiry.
+        # The expiry interval of a will starts when the will is published: the gateway writes the expiry then.
         kept = Properties()
         kept.texts = given.texts
         kept.blobs = given.blobs
@@ -154,7 +155,11 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
 
 
 def welcome(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"") -> bytes:
-    """CONNACK of a connection that is accepted, with what differs from MQTT 5's defaults. `proof`: authentication data."""
+    """CONNACK that accepts a connection; in 5.0 with the properties that differ from the defaults.
+
+    present   Session Present
+    proof     Authentication Data of the server, b"": none
+    """
     if terms.version != V5:
         return encode_connack(Connack(present, 0), terms.version)
     said = Properties()
@@ -189,7 +194,11 @@ def welcome(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"")
 
 
 def refusal(version: int, code: int, words: str, reference: str = "") -> bytes:
-    """CONNACK that refuses, in the words of `version`; b"" where there are none and the connection is just closed."""
+    """CONNACK that refuses with reason code `code`; b"" below 5.0 for a code without a return code: close without CONNACK.
+
+    words       Reason String (5.0)
+    reference   Server Reference, sent with the codes of REDIRECTS; "": none
+    """
     if version == V5 or code == 0x84:
         said = Properties()
         said.texts[props.REASON_STRING] = words
@@ -201,7 +210,7 @@ def refusal(version: int, code: int, words: str, reference: str = "") -> bytes:
 
 
 def goodbye(code: int, words: str, packet_bytes_max: int, reference: str = "") -> bytes:
-    """DISCONNECT of the server (5.0, 3.14), its words left out where the client takes no packet of that size."""
+    """DISCONNECT of the server (5.0, 3.14). The reason string is left out when the packet would exceed `packet_bytes_max`."""
     said = Properties()
     if reference and code in REDIRECTS.values():
         said.texts[props.SERVER_REFERENCE] = reference

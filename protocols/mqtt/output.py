@@ -1,4 +1,4 @@
-"""What is on its way to one client: packets in order, and QoS 0 deliveries that may be shed while it does not read."""
+"""The output queue of one client: packets in order, and QoS 0 deliveries that are dropped while the client does not read."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ REFUSED: Final = "refused"
 SLOW: Final = "slow-reader"
 TOO_LARGE: Final = "too-large"
 LOSSES: Final = (REFUSED, SLOW, TOO_LARGE)
-"""Why QoS 0 is lost: it came and was refused, its receiver did not read, or takes no packet of that size."""
+"""Why a QoS 0 message is lost: a refused PUBLISH, a receiver that does not read, a packet above the receiver's maximum."""
 
 
 @final
 class Output:
-    """Bytes for one client.
+    """Bytes that wait to be written to one client.
 
-    alias_maximum      aliases that the client takes; the first topics that it is sent get one each (3.3.2.3.4)
+    alias_maximum      the client's Topic Alias Maximum; the first topics that are sent get one alias each (3.3.2.3.4)
     packet_bytes_max   the client's Maximum Packet Size, 0: none; larger deliveries are not sent (MQTT 5, 3.1.2.11.4)
-    lose               counts messages that are lost, by one of LOSSES; the oldest are shed first
-    oversize           deliveries above QoS 0 that were too large, or unreadable: to be declined on the client's behalf
+    version            protocol version of the client: 3, 4 or 5
+    lose               counts lost messages: called with one of LOSSES and a number
+    oversize           QoS 1 and 2 deliveries that were too large or unreadable; the connection rejects them for the client
     """
 
     __slots__ = (
@@ -43,11 +44,11 @@ class Output:
         self.oversize: list[Delivery] = []
 
     def put(self, packet: bytes) -> None:
-        """One packet that must arrive."""
+        """Append one packet that must not be dropped."""
         self._ready.append(packet)
 
     def deliver(self, items: list[Delivery], now_ms: int) -> None:
-        """PUBLISH packets: those with QoS 0 can be shed, the others are bounded by the window."""
+        """Append a PUBLISH for each delivery, in order. QoS 0 may be dropped; the in-flight window bounds QoS 1 and 2."""
         ready = self._ready
         version = self.version
         most = self.packet_bytes_max
@@ -65,7 +66,7 @@ class Output:
                 if self._low_bytes > self._bytes_max:
                     self._shed()
             elif level == 0:
-                # What makes an alias must not be shed.
+                # This packet sets a topic alias: later packets depend on it, so it must not be dropped.
                 ready.append(head)
             else:
                 if item.duplicate:
@@ -75,7 +76,7 @@ class Output:
                 ready.append(tail)
 
     def _alias(self, path: str) -> int:
-        """Minus the alias of `path`; a new one, positive, while there are any; else 0."""
+        """Topic alias of `path`: negative when the client knows it, positive when it is new, 0 when none is left."""
         known = self._aliases.get(path)
         if known is not None:
             return -known
@@ -102,7 +103,7 @@ class Output:
         self.lose(SLOW, shed)
 
     def drain(self) -> list[bytes]:
-        """Everything, once."""
+        """Take all bytes: packets first, then the QoS 0 deliveries."""
         out = self._ready
         self._ready = []
         if self._low:

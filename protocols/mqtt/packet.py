@@ -1,7 +1,7 @@
-"""Bytes to packets and back: framing, and which packet may come from whom (MQTT 3.1.1 and 5.0, 2).
+"""Bytes to packets and back: framing, and which side may send which packet (MQTT 3.1.1 and 5.0, 2).
 
-The decoder takes the server's side by default: what only a server may send is refused. It reads many packets of one
-buffer in one loop, and keeps what is left until the rest comes.
+The decoder is the server's by default: it refuses packets that only a server may send. It decodes all packets of one
+buffer in one loop, and keeps an incomplete packet until the rest of it arrives.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOO_LARGE: Final = 0x95
 CONNECT_BYTES_MAX: Final = 512 * 1024
 
 _FLAGS = bytes((0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0))
-"""The only legal flags by packet type (2.1.3); PUBLISH has its own."""
+"""Legal flags by packet type (2.1.3). PUBLISH is not here: its flags vary."""
 _FROM_CLIENT: Final = frozenset(
     {CONNECT, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH}
 )
@@ -68,11 +68,11 @@ Packet = (
 
 @final
 class Decoder:
-    """One direction of one connection.
+    """Decoder of one direction of one connection.
 
-    version   0 until a CONNECT said it; set by hand on a client's side
-    limit     largest packet taken, fixed header included; known as soon as the header is
-    fault     what was wrong, once something was: the packets before it have been handed out, nothing follows
+    version   protocol version; 0 until a CONNECT is decoded; a client sets it
+    limit     bytes of the largest packet that is accepted, fixed header included; checked as soon as the header is complete
+    fault     first error, None before it: packets before the error are returned, later bytes are ignored
     """
 
     __slots__ = ("_held", "_held_bytes", "_kinds", "_need", "fault", "limit", "version")
@@ -88,11 +88,11 @@ class Decoder:
 
     @property
     def inside(self) -> bool:
-        """True while part of a packet is held."""
+        """True while an incomplete packet is kept."""
         return self._held_bytes > 0
 
     def feed(self, data: bytes) -> list[Packet]:
-        """The packets that `data` completes, in order."""
+        """The packets that `data` completes, in order. Never raises: an error sets `fault`."""
         out: list[Packet] = []
         if self.fault is not None:
             return out
@@ -115,7 +115,7 @@ class Decoder:
         return out
 
     def _packets(self, data: bytes, out: list[Packet]) -> int:
-        """Decode whole packets into `out`; where the first incomplete one begins. Sets `_need` for it."""
+        """Decode complete packets into `out`. Returns where the first incomplete one begins, and sets `_need` to its bytes."""
         at = 0
         size = len(data)
         while at < size:
@@ -155,7 +155,7 @@ class Decoder:
         return at
 
     def _long_length(self, data: bytes, at: int) -> int:
-        """Where the body begins behind a remaining length of several bytes; -1 while that is incomplete: sets `_need` then."""
+        """Where the body begins after a remaining length of 2 to 4 bytes; -1 while that length is incomplete: sets `_need`."""
         for begin in range(at + 2, at + 5):
             if begin == len(data):
                 self._check_first(data[at])
@@ -166,7 +166,7 @@ class Decoder:
         raise PacketError(0x81, "a remaining length of more than four bytes")
 
     def _check_first(self, first: int) -> None:
-        """The type may come from this side, at this time, with these flags (2.1.2, 2.1.3)."""
+        """Raises PacketError unless this side may send the packet type now, with these flags (2.1.2, 2.1.3)."""
         kind = first >> 4
         if self.version == 0 and first != 0x10:
             raise PacketError(connect.NOT_MQTT, "the first packet is not a CONNECT")
@@ -189,14 +189,14 @@ class Decoder:
             raise PacketError(TOO_LARGE, f"a packet of {size} bytes, {self.limit} are allowed")
 
     def _check_start(self, first: int, start: bytes, length: int) -> None:
-        """An incomplete packet that can no longer become legal is refused now, not when the rest has come."""
+        """Raises PacketError for an incomplete packet that cannot become legal: it is not kept until the rest arrives."""
         if first == 0x10 and not connect.may_be_connect(start[:8]):
             raise PacketError(connect.NOT_MQTT, "the protocol name is not MQTT's")
         if first >> 4 == 3 and len(start) >= 2 and (start[0] << 8 | start[1]) + (4 if first & 6 else 2) > length:
             raise PacketError(0x81, "a topic reaches past the end of the packet")
 
     def _other(self, kind: int, body: bytes) -> Packet:
-        """All that is not hot."""
+        """Decode a packet of a type that is not decoded in `_packets`, which handles PUBLISH and the short PUBACK."""
         version = self.version
         if kind == CONNECT:
             self.version = connect.decode_version(body)
@@ -221,7 +221,7 @@ class Decoder:
 
 
 def encode(packet: Packet, version: int) -> bytes:
-    """Any packet."""
+    """The bytes of any packet."""
     if isinstance(packet, Publish):
         return encode_publish(packet, version)
     if isinstance(packet, Ack):

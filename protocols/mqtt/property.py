@@ -1,4 +1,4 @@
-"""MQTT 5 properties (2.2.2): one table of what each is and where it may stand, one decoder, one encoder."""
+"""MQTT 5 properties (2.2.2): a table of their types and of the packets that may carry them, a decoder, an encoder."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ UNSUBACK: Final = 11
 DISCONNECT: Final = 14
 AUTH: Final = 15
 WILL: Final = 16
-"""Where properties stand: the packet types, and the will of a CONNECT."""
+"""Where properties can be: packet types, and WILL for the will properties of a CONNECT."""
 
 _FLAG, _BYTE, _TWO, _FOUR, _VAR, _TEXT, _BINARY, _PAIR = range(8)
 _ACKS = (PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK)
@@ -87,9 +87,11 @@ _NOT_ZERO: Final = frozenset({SUBSCRIPTION_ID, RECEIVE_MAXIMUM, MAXIMUM_PACKET_S
 class Properties:
     """The properties of one packet, or of one will.
 
-    numbers   integers by identifier, flags among them
-    texts     UTF-8 strings by identifier; blobs: binary data by identifier
-    user      user properties in order, repeats kept; subscription_ids in order
+    numbers            integers and flags by property identifier
+    texts              UTF-8 strings by property identifier
+    blobs              binary data by property identifier
+    user               user properties in order, repeats kept
+    subscription_ids   subscription identifiers in order
     """
 
     __slots__ = ("blobs", "numbers", "subscription_ids", "texts", "user")
@@ -121,11 +123,11 @@ class Properties:
 
 
 NONE: Final = Properties()
-"""What a packet without properties has. Nobody writes to it."""
+"""The properties of a packet without properties. Shared: never to be changed."""
 
 
 def size_at(data: bytes, at: int) -> int:
-    """Bytes that the property section at `at` occupies, its length included. PacketError when it is not all there."""
+    """Bytes of the property section at `at`, its length field included. PacketError 0x81 when `data` ends inside it."""
     length = varint(data, at)
     total = varint_size(length) + length
     if at + total > len(data):
@@ -161,7 +163,7 @@ def decode(data: bytes, at: int, where: int) -> Properties:
 
 
 def _value(section: bytes, at: int, name: int, kind: int, where: int, out: Properties) -> int:
-    """Read one value into `out`; where the next property begins."""
+    """Read one value into `out`. Returns where the next property begins."""
     if kind == _PAIR:
         key = binary(section, at)
         at += 2 + len(key)
@@ -192,7 +194,7 @@ def _value(section: bytes, at: int, name: int, kind: int, where: int, out: Prope
 
 
 def _number(section: bytes, at: int, kind: int) -> tuple[int, int]:
-    """An integer, and how many bytes it occupies."""
+    """(integer, bytes that it occupies)."""
     if kind == _VAR:
         number = varint(section, at)
         return number, varint_size(number)

@@ -1,4 +1,4 @@
-"""PUBLISH and its acknowledgements, PUBACK to PUBCOMP (MQTT 3.1.1 and 5.0, 3.3 to 3.7): the packets that are many."""
+"""Syntax of PUBLISH and of its acknowledgements, PUBACK to PUBCOMP (MQTT 3.1.1 and 5.0, 3.3 to 3.7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ _RESERVED: Final = bytes((0, 0, 0, 0, 0, 0, 2, 0))
 
 @final
 class Publish:
-    """One PUBLISH. `topic` is as it came, neither decoded nor checked: whoever maps topics does that once a topic."""
+    """One PUBLISH.
+
+    topic        bytes as received, neither decoded nor checked: `translate.route` does that once a topic
+    body         the payload
+    qos          0, 1 or 2
+    retain       the RETAIN flag
+    dup          the DUP flag
+    packet_id    packet identifier; 0 at QoS 0
+    properties   NONE below 5.0
+    """
 
     __slots__ = ("body", "dup", "packet_id", "properties", "qos", "retain", "topic")
 
@@ -86,7 +95,7 @@ _ACK_CODES: Final[tuple[frozenset[int], ...]] = (
 
 
 def decode_ack(kind: int, body: bytes, version: int) -> Ack:
-    """PUBACK to PUBCOMP (3.4 to 3.7): the code and the properties may be left out from the right."""
+    """PUBACK to PUBCOMP (3.4 to 3.7). In 5.0 the properties, or reason code and properties, may be absent."""
     size = len(body)
     if size < 2 or (size > 2 and version != V5):
         raise PacketError(0x81, "an acknowledgement of the wrong size")
@@ -107,9 +116,9 @@ def decode_ack(kind: int, body: bytes, version: int) -> Ack:
 
 
 def publish_parts(topic: bytes, body: bytes, properties: bytes, qos: int, retain: bool) -> tuple[bytes, bytes]:
-    """A PUBLISH as (what comes before the packet id, what comes after it): shared among all who get the same.
+    """A PUBLISH as (bytes before the packet identifier, bytes after it), shared by all receivers of the same delivery.
 
-    `properties` is the encoded section, b"" below 5.0. At QoS 0 the two parts joined are the packet.
+    `properties` is the encoded section, b"" below 5.0. At QoS 0 the packet is the two parts joined.
     """
     length = 2 + len(topic) + (2 if qos else 0) + len(properties) + len(body)
     first = 0x30 | qos << 1 | (1 if retain else 0)
@@ -127,7 +136,7 @@ def encode_publish(packet: Publish, version: int) -> bytes:
 
 
 def encode_ack(packet: Ack, version: int) -> bytes:
-    """A whole PUBACK, PUBREC, PUBREL or PUBCOMP, as short as it may be."""
+    """A whole PUBACK, PUBREC, PUBREL or PUBCOMP; reason code and properties are left out where the default is meant."""
     first = packet.kind << 4 | _RESERVED[packet.kind]
     head = packet.packet_id.to_bytes(2, "big")
     if version != V5 or (packet.code == 0 and packet.properties == NONE):
@@ -139,7 +148,7 @@ def encode_ack(packet: Ack, version: int) -> bytes:
 
 
 def acks(kind: int, packet_ids: list[int]) -> bytes:
-    """Many successful acknowledgements of one kind in one piece, alike in all versions."""
+    """Successful acknowledgements of one kind, one for each packet identifier; the bytes are the same in all versions."""
     out = bytearray()
     first = kind << 4 | _RESERVED[kind]
     for packet_id in packet_ids:

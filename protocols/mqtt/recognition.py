@@ -1,4 +1,4 @@
-"""How a connection of MQTT begins."""
+"""Recognition of MQTT by the first bytes of a connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ _NAMES: Final = (b"\x00\x04MQTT", b"\x00\x06MQIsdp")
 
 
 def begins(head: bytes) -> bool | None:
-    """CONNECT: `10`, a remaining length of one to four bytes, and the protocol's name (MQTT 5.0 sections 2.1, 3.1.2.1)."""
+    """True when `head` begins a CONNECT, None while it may: `10`, 1 to 4 bytes of remaining length, the protocol name.
+
+    MQTT 5.0 sections 2.1, 3.1.2.1.
+    """
     if head[0] != 0x10:
         return False
     for index in range(1, 5):

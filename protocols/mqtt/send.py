@@ -1,4 +1,4 @@
-"""PUBLISH from the client: gathered into Sends, and acknowledged in the order in which they came (MQTT 5, 4.6)."""
+"""PUBLISH from the client: batched into Send commands, and acknowledged in the order of arrival (MQTT 5, 4.6)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from protocols.mqtt.wire import V5, PacketError
 
 ROUTES_MAX: Final = 1_024
 MESSAGE_BYTES: Final = 256
-"""What a message costs besides its body, about."""
+"""Approximate bytes of memory that a message takes besides its body."""
 REFUSALS: Final = {
     0x97: "the properties are too many to be stored: 32,767 bytes in all",
     0x99: "the payload is not the UTF-8 that it claims to be",
 }
-"""Faults of one message that leave the connection as it is: it is answered with this code, and these words."""
+"""Reason code -> reason string of refusals that concern one message only: the connection stays open."""
 PUBACK: Final = 4
 PUBREC: Final = 5
 PUBCOMP: Final = 7
@@ -35,10 +35,15 @@ PUBCOMP: Final = 7
 
 @final
 class Run:
-    """Messages of one topic that were read together and are sent as one command; also its ticket.
+    """Messages of one topic that were read together and are sent as one command. It is the ticket of that command.
 
-    kind        PUBACK or PUBREC, what each is acknowledged with; packet_ids 0 for QoS 0 among QoS 1
-    code        how it went, -1 while that is open; words: why it went wrong
+    topic        the stored topic of the messages
+    kind         packet type of the acknowledgements: PUBACK or PUBREC
+    messages     the messages; empty once they are answered
+    packet_ids   packet identifier of each message; 0 for a QoS 0 message in a PUBACK run
+    size         bytes that the messages count for in `Inbound.pending_bytes`
+    code         reason code of the answer; -1 while there is none
+    words        reason string of a refusal
     """
 
     __slots__ = ("code", "kind", "messages", "packet_ids", "size", "topic", "words")
@@ -55,7 +60,7 @@ class Run:
 
 @final
 class Releases:
-    """PUBRELs that were read together; the ticket of their Release."""
+    """PUBREL packets that were read together; the ticket of their ReleasePacketIds."""
 
     __slots__ = ("packet_ids",)
 
@@ -65,9 +70,9 @@ class Releases:
 
 @final
 class Inbound:
-    """The client's publishing side of one connection.
+    """The PUBLISH packets of one connection's client, from decoding to acknowledgement.
 
-    pending_bytes   messages handed on and not answered yet
+    pending_bytes   bytes of the messages that were sent to the gateway and not answered yet
     """
 
     __slots__ = (
@@ -100,12 +105,12 @@ class Inbound:
         self._runs: list[Run] = []
         self._released: list[int] = []
         self._open = 0
-        # An empty dict is a third of an empty set: an idle connection pays for each of them.
+        # An empty dict takes a third of the memory of an empty set, and every idle connection has one.
         self._open_twice: dict[int, None] = {}
         self.pending_bytes = 0
 
     def publish(self, packet: Publish, commands: list[Command]) -> None:
-        """One PUBLISH. PacketError where the client has broken the protocol."""
+        """Add one PUBLISH to the current run, or refuse it. Raises PacketError when the client has broken the protocol."""
         qos = packet.qos
         topic = packet.topic
         more = b""
@@ -145,7 +150,7 @@ class Inbound:
         run.size += MESSAGE_BYTES + len(packet.body)
 
     def _topic_of(self, packet: Publish) -> bytes:
-        """The topic that a PUBLISH with properties means (3.3.2.3.4)."""
+        """The topic name of a PUBLISH with properties, its topic alias resolved (3.3.2.3.4). Raises PacketError."""
         if packet.properties.subscription_ids:
             raise PacketError(0x82, "a subscription identifier from a client")
         alias = packet.properties.numbers.get(props.TOPIC_ALIAS)
@@ -171,7 +176,7 @@ class Inbound:
         return where
 
     def _count(self, packet: Publish) -> None:
-        """Receive Maximum (3.3.4): the client must not have more unfinished than we said."""
+        """Count a message in flight. PacketError 0x93 above the Receive Maximum that CONNACK has set (3.3.4)."""
         if packet.qos == 2:
             if packet.packet_id in self._open_twice:
                 return
@@ -182,7 +187,10 @@ class Inbound:
             raise PacketError(0x93, f"more than {self._config.receive_maximum} unfinished messages")
 
     def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
-        """Answer one message without sending it, in its turn; below 5.0 there is no such answer."""
+        """Refuse one message without a command; its acknowledgement keeps its place in the order.
+
+        Raises PacketError below 5.0, which cannot refuse a PUBLISH, unless `accept_refused_publish` is set.
+        """
         if packet.qos == 0:
             self._refused("mqtt", status.PUBLISHES[code])
             self._output.lose(REFUSED, 1)
@@ -198,11 +206,11 @@ class Inbound:
         self._settle(run, code)
 
     def release(self, packet_id: int) -> None:
-        """One PUBREL."""
+        """Add one PUBREL to those of this read."""
         self._released.append(packet_id)
 
     def flush(self, commands: list[Command]) -> None:
-        """Turn what has been gathered into commands."""
+        """Append the commands for the current run and for the PUBRELs of this read."""
         run = self._run
         if run is not None:
             self._run = None
@@ -233,11 +241,11 @@ class Inbound:
                 self._acknowledge(each)
 
     def stored(self, run: Run) -> None:
-        """The messages of `run` are stored."""
+        """The messages of `run` are stored: acknowledge them."""
         self._end(run, 0)
 
     def refused(self, run: Run, code: int, words: str = "") -> None:
-        """The messages of `run` were refused, for MQTT 5's `code`; `words` is for a person."""
+        """The messages of `run` were refused with reason code `code`; `words` becomes the reason string."""
         run.words = words
         unanswerable = run.packet_ids.count(0)
         if unanswerable:
@@ -269,7 +277,7 @@ class Inbound:
             self._open_twice.pop(packet_id, None)
 
     def _explained(self, words: str) -> Properties:
-        """A reason string, where it is wanted and small enough (3.4.2.2.2)."""
+        """Properties with a reason string; NONE when the client wants none or the packet would be too large (3.4.2.2.2)."""
         most = self._output.packet_bytes_max
         if not words or not self._explains or (most and len(words.encode()) + 16 > most):
             return NONE
@@ -278,7 +286,7 @@ class Inbound:
         return why
 
     def released(self, releases: Releases, known: list[bool]) -> None:
-        """PUBCOMP: 0x92 in 5.0 for a packet id that stood for nothing."""
+        """Send PUBCOMP for each PUBREL; in 5.0 with 0x92 for a packet identifier that was not in use."""
         self._forget(releases.packet_ids)
         if self._version != V5 or all(known):
             self._output.put(acks(PUBCOMP, releases.packet_ids))

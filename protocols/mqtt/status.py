@@ -1,4 +1,4 @@
-"""One table: every ErrorCode in MQTT's words, and why connections end."""
+"""ErrorCode -> MQTT's reason and return codes, and the words that closed connections are counted under."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from domain.errors import ErrorCode, Failure
 
 
 class Words(NamedTuple):
-    """What one ErrorCode is called.
+    """MQTT's codes for one ErrorCode.
 
-    publish    PUBACK and PUBREC, 5.0; subscribe: SUBACK, 5.0 (below it every refusal is 0x80)
-    connect    CONNACK, 5.0; return_code: CONNACK below 5.0
+    publish       reason code in PUBACK and PUBREC (5.0)
+    subscribe     reason code in SUBACK (5.0); below 5.0 every refusal is 0x80
+    connect       reason code in CONNACK (5.0)
+    return_code   return code in CONNACK (below 5.0)
     """
 
     publish: int
@@ -75,42 +77,42 @@ DISCONNECT_CODES: Final = frozenset(
         0x9C, 0x9D, 0x9E, 0x9F, 0xA0, 0xA1, 0xA2,
     }
 )  # fmt: skip
-"""Which refusals each packet of the server can carry (3.2.2.2, 3.4.2.1, 3.5.2.1, 3.9.3, 3.14.2.1)."""
+"""The refusals that each packet of the server can carry (3.2.2.2, 3.4.2.1, 3.5.2.1, 3.9.3, 3.14.2.1)."""
 
 BEFORE_CONNACK: Final = {0x83: 0x83, 0x87: 0x87, 0x8B: 0x88, 0x98: 0x86, 0x9C: 0x9C, 0x9D: 0x9D}
-"""DISCONNECT's code -> CONNACK's, for ends that come before CONNACK. One that has connected again hears nothing there."""
+"""Reason code of DISCONNECT -> that of CONNACK, for a connection that ends before CONNACK. 0x8E (taken over) has none."""
 
 Code = Callable[[Failure], int]
 
 
 def publish_code(failure: Failure) -> int:
-    """PUBACK's and PUBREC's code: the one that a rule of access names, where these packets can carry it."""
+    """Reason code for PUBACK and PUBREC: the one that an access rule sets when these packets can carry it, else the table's."""
     return failure.word if failure.word in PUBLISH_CODES else WORDS[failure.code].publish
 
 
 def subscribe_code(failure: Failure) -> int:
-    """SUBACK's code, likewise."""
+    """Reason code for SUBACK: the one that an access rule sets when SUBACK can carry it, else the table's."""
     return failure.word if failure.word in SUBACK_CODES else WORDS[failure.code].subscribe
 
 
 def connect_code(failure: Failure) -> int:
-    """CONNACK's code, likewise."""
+    """Reason code for CONNACK: the one that an access rule sets when CONNACK can carry it, else the table's."""
     return failure.word if failure.word in CONNACK_CODES else WORDS[failure.code].connect
 
 
 def later_code(failure: Failure) -> int:
-    """DISCONNECT's code for somebody who cannot prove anew who they are."""
+    """Reason code for DISCONNECT after a failed re-authentication."""
     return 0x87 if failure.code is ErrorCode.NOT_AUTHENTICATED else WORDS[failure.code].publish
 
 
 def expelled_code(failure: Failure) -> int:
-    """DISCONNECT's code for somebody whose access has ended: by what became of the user, or of what it may do."""
+    """Reason code for DISCONNECT after revoked access: 0x98 when the user is no longer valid, 0x87 when its rights are gone."""
     return 0x98 if failure.code is ErrorCode.NOT_AUTHENTICATED else 0x87
 
 
 PUBLISHES: Final = {0x87: "not-allowed", 0x90: "topic-illegal", 0x97: "properties-too-large", 0x99: "media-type"}
 FILTERS: Final = {0x8F: "filter-illegal", 0x9E: "not-supported", 0xA1: "not-supported", 0xA2: "not-supported"}
-"""What a refusal of ours that leaves the connection as it is counts as: of a PUBLISH, of a filter."""
+"""Reason code -> word that the adapter counts a refused PUBLISH or a refused filter under; the connection stays open."""
 
 REASONS: Final[dict[int, str]] = {
     -1: "not-mqtt",
@@ -143,7 +145,7 @@ REASONS: Final[dict[int, str]] = {
     0x9D: "moved",
     0x9F: "connect-rate",
 }
-"""Why the server ended a connection: MQTT 5's reason code -> the word that is counted."""
+"""Reason code with which the server ended a connection -> the word that the end is counted under."""
 
 CLIENT_GOODBYE: Final = "goodbye"
 LOST: Final = "lost"

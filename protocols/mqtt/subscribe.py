@@ -1,4 +1,4 @@
-"""SUBSCRIBE, SUBACK, UNSUBSCRIBE and UNSUBACK (MQTT 5, 3.8 to 3.11). Their filters' grammar is checked elsewhere."""
+"""Syntax of SUBSCRIBE, SUBACK, UNSUBSCRIBE and UNSUBACK (MQTT 5, 3.8 to 3.11). `subscriptions` checks the topic filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RETAIN_AS_PUBLISHED: Final = 0x08
 
 @final
 class Subscribe:
-    """One SUBSCRIBE: filters, each with its options byte (3.8.3.1; below 5.0 only the QoS bits can be set)."""
+    """One SUBSCRIBE. `filters`: (topic filter, subscription options byte) pairs (3.8.3.1); below 5.0 options are the QoS."""
 
     __slots__ = ("filters", "packet_id", "properties")
 
@@ -38,7 +38,7 @@ class Unsubscribe:
 
 @final
 class Suback:
-    """SUBACK or, with `un` set, UNSUBACK: one code a filter, in order; an UNSUBACK below 5.0 has none."""
+    """SUBACK, or UNSUBACK when `un` is true. `codes`: one byte a filter, in order; an UNSUBACK below 5.0 has none."""
 
     __slots__ = ("codes", "packet_id", "properties", "un")
 
@@ -50,7 +50,7 @@ class Suback:
 
 
 def decode_subscribe(body: bytes, version: int) -> Subscribe:
-    """The body of a SUBSCRIBE: at least one filter, no reserved option bits, retain handling 0 to 2."""
+    """The body of a SUBSCRIBE. PacketError without a filter, for reserved option bits, and for retain handling 3."""
     packet_id, properties, at = _head(body, version, props.SUBSCRIBE)
     filters: list[tuple[str, int]] = []
     while at < len(body):
@@ -71,7 +71,7 @@ def decode_subscribe(body: bytes, version: int) -> Subscribe:
 
 
 def decode_unsubscribe(body: bytes, version: int) -> Unsubscribe:
-    """The body of an UNSUBSCRIBE: at least one filter."""
+    """The body of an UNSUBSCRIBE. PacketError without a filter."""
     packet_id, properties, at = _head(body, version, props.UNSUBSCRIBE)
     filters: list[str] = []
     while at < len(body):
@@ -93,7 +93,7 @@ def decode_suback(body: bytes, version: int, un: bool) -> Suback:
 
 
 def _head(body: bytes, version: int, where: int) -> tuple[int, Properties, int]:
-    """Packet id (never 0: 2.2.1), properties, and where the payload begins."""
+    """(packet identifier, properties, where the payload begins). PacketError for packet identifier 0 (2.2.1)."""
     packet_id = short(body, 0)
     if packet_id == 0:
         raise PacketError(0x81, "packet id 0")

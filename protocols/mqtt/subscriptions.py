@@ -1,4 +1,4 @@
-"""SUBSCRIBE and UNSUBSCRIBE to commands, and their outcomes to codes (MQTT 5, 3.8 to 3.11)."""
+"""SUBSCRIBE and UNSUBSCRIBE to commands, and the outcomes to SUBACK and UNSUBACK (MQTT 5, 3.8 to 3.11)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ WILDCARDS_UNAVAILABLE: Final = 0xA2
 
 @final
 class Subscribing:
-    """One SUBSCRIBE under way. `codes` has -1 where the gateway has yet to say; `words` is the first refusal's sentence."""
+    """One SUBSCRIBE that waits for the gateway.
+
+    codes   reason code of each filter, in order; -1 where the gateway decides
+    words   reason string of the first refusal
+    """
 
     __slots__ = ("codes", "packet_id", "terms", "words")
 
@@ -35,7 +39,7 @@ class Subscribing:
         self.words = words
 
     def suback(self, outcomes: list[Failure | None], granted: list[int]) -> bytes:
-        """SUBACK once every outcome is known; below 5.0 there is one word for all refusals."""
+        """The SUBACK, from the gateway's outcome for each filter that it was sent. Below 5.0 every refusal is 0x80."""
         given = iter(zip(outcomes, granted, strict=True))
         version = self.terms.version
         words = self.words
@@ -53,7 +57,11 @@ class Subscribing:
 
 @final
 class Asked:
-    """The ticket of a Subscribe: what to answer with, and the levels asked for."""
+    """The ticket of a Subscribe command.
+
+    under_way   the SUBSCRIBE to be answered
+    granted     QoS granted to each filter that was sent to the gateway, in order
+    """
 
     __slots__ = ("granted", "under_way")
 
@@ -64,7 +72,7 @@ class Asked:
 
 @final
 class Unsubscribing:
-    """The ticket of an Unsubscribe of `count` filters."""
+    """The ticket of an Unsubscribe command for `count` filters."""
 
     __slots__ = ("count", "packet_id", "terms")
 
@@ -74,7 +82,7 @@ class Unsubscribing:
         self.count = count
 
     def unsuback(self, codes: list[int], words: str = "") -> bytes:
-        """UNSUBACK."""
+        """The UNSUBACK with one reason code a filter, in order; below 5.0 without codes."""
         why = explained(self.terms, words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why, un=True), self.terms.version)
 
@@ -82,7 +90,7 @@ class Unsubscribing:
 def subscribe(
     packet: packets.Subscribe, terms: Terms, config: MqttConfig, refused: Callable[[str, str], None] = unheard
 ) -> Subscribe | bytes:
-    """The command for a SUBSCRIBE; its SUBACK when none of its filters gets so far. `refused` counts those that do not."""
+    """The command for a SUBSCRIBE, or its SUBACK when every filter is refused here. `refused` counts the refused filters."""
     identifiers = packet.properties.subscription_ids
     identifier = identifiers[0] if identifiers else 0
     codes: list[int] = []
@@ -115,7 +123,7 @@ def subscribe(
 
 
 def answered(event: Subscribed | Unsubscribed) -> bytes:
-    """SUBACK or UNSUBACK for what the gateway has said; b"" where nobody asked."""
+    """SUBACK or UNSUBACK for an event of the gateway; b"" when the ticket is not one of this module."""
     ticket = event.ticket
     if isinstance(event, Subscribed):
         return ticket.under_way.suback(event.outcomes, ticket.granted) if isinstance(ticket, Asked) else b""
@@ -131,7 +139,7 @@ _WORDS: Final = {
 
 
 def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttConfig) -> int:
-    """Why a filter is refused before anybody is asked, -1: it is not."""
+    """Reason code of a filter that is refused without asking the gateway; -1: not refused."""
     if name.startswith(SHARED):
         if not config.shared_available:
             return SHARED_UNAVAILABLE
@@ -143,7 +151,7 @@ def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttC
 
 
 def explained(terms: Terms, words: str, size: int) -> Properties:
-    """A reason string for an answer with `size` codes: where it is wanted, and small enough (3.9.2.1.2)."""
+    """Properties with a reason string for an answer with `size` codes; NONE when unwanted or too large (3.9.2.1.2)."""
     if not words or not terms.problem_info:
         return NONE
     most = terms.packet_bytes_max

@@ -1,4 +1,4 @@
-"""PUBLISH to messages and records to PUBLISH: what MQTT's fields mean in the domain. See docs/protocols/mqtt.md."""
+"""PUBLISH to messages and records to PUBLISH: the mapping of MQTT's fields. See docs/protocols/mqtt.md."""
 
 from __future__ import annotations
 
@@ -20,15 +20,20 @@ from protocols.mqtt.publish import publish_parts
 from protocols.mqtt.wire import V5, PacketError, put_varint, text
 
 STORED_BYTES_MAX: Final = 32_500
-"""Of the 32,767 bytes that all properties of a message may have, some are left for what the gateway adds."""
+"""Bytes of stored properties that a PUBLISH may bring: of the 32,767 of a message, the gateway needs the rest for its own."""
 MESSAGE_GROUP: Final = "messageGroup"
-"""The user property that names the message group: messages of one are in one queue, in order."""
+"""The user property that names the message group (ordering key): messages of one group are in one queue, in order."""
 _FORBIDDEN: Final = ("\x01", "\x02")
 
 
 @final
 class Route:
-    """Where one MQTT topic goes. `refusal` is 0 or a reason code; `stored` the properties by QoS * 2 + RETAIN."""
+    """The mapping of one MQTT topic name, made once a connection.
+
+    topic     the stored topic
+    refusal   reason code that refuses every PUBLISH to it; 0: none
+    stored    stored properties, indexed by QoS * 2 + RETAIN
+    """
 
     __slots__ = ("refusal", "stored", "topic")
 
@@ -39,10 +44,10 @@ class Route:
 
 
 def route(name: bytes, client_id: str) -> Route:
-    """The route of a topic as it stands in a PUBLISH (contract of paths: docs/protocols/mqtt.md).
+    """The route of the topic name of a PUBLISH (mapping of topics: docs/protocols/mqtt.md).
 
-    PacketError 0x81 when it is not UTF-8, 0x90 when it is no topic name; U+0001 and U+0002 are none of MQTT's business
-    (1.5.4 lets a server refuse control characters) and cannot be stored.
+    Raises PacketError 0x81 when `name` is not UTF-8, 0x90 when it is no topic name. U+0001 and U+0002 cannot be stored and are
+    refused: a server may refuse control characters (1.5.4).
     """
     path = text(name)
     if not is_path(path) or "\x01" in path or "\x02" in path:
@@ -64,7 +69,7 @@ _TEXT: Final = properties.HG_PAYLOAD_FORMAT_START + b"1\x02"
 
 
 def message(where: Route, body: bytes, qos: int, retain: bool, more: bytes, born_host: bytes) -> Message:
-    """A message for the log; `more` are stored properties of its own."""
+    """The message to be stored. `more`: its own stored properties, besides those of the route."""
     kind = RETAIN_NONE if not retain else RETAIN_SET if body else RETAIN_DELETE
     stored = where.stored[qos << 1 | (1 if retain else 0)]
     return Message(where.topic, body, stored + more if more else stored, born_host=born_host, retain=kind)
@@ -73,8 +78,8 @@ def message(where: Route, body: bytes, qos: int, retain: bool, more: bytes, born
 def stored_form(given: Properties, body: bytes, now_ms: int) -> bytes:
     """MQTT 5 properties of a PUBLISH or a will -> stored properties.
 
-    PacketError 0x82 for a response topic with wildcards, 0x99 for a body that is not the UTF-8 it claims to be,
-    0x97 when the properties are too many to be stored, 0x81 for control characters where a string cannot hold them.
+    Raises PacketError: 0x82 for a response topic with wildcards, 0x99 for a body with Payload Format Indicator 1 that is not
+    UTF-8, 0x97 for properties above STORED_BYTES_MAX, 0x81 for control characters that cannot be stored.
     """
     if given is NONE:
         return b""
@@ -113,7 +118,7 @@ def _check_text(body: bytes) -> None:
 
 
 def _user_form(pairs: list[tuple[str, str]]) -> bytes:
-    """All pairs in order as JSON in `extData`; those that can be properties of their own are that too."""
+    """User properties -> stored properties: all pairs in order as JSON in `extData`, and each storable pair by its own name."""
     keys = [key for key, _ in pairs]
     out = [properties.entry(properties.EXT_DATA, json.dumps(pairs, ensure_ascii=False, separators=(",", ":")))]
     for key, value in pairs:
@@ -125,7 +130,7 @@ def _user_form(pairs: list[tuple[str, str]]) -> bytes:
 
 
 def body_of(routed: RoutedRecord) -> bytes | None:
-    """The payload, made plain when an SDK compressed it (once for all receivers); None when that fails."""
+    """The payload, decompressed when an SDK compressed it (once for all receivers); None when that fails."""
     record = routed.record
     if not record.sys_flag & SYS_COMPRESSED:
         return record.body
@@ -141,10 +146,14 @@ def body_of(routed: RoutedRecord) -> bytes | None:
 def parts(
     routed: RoutedRecord, version: int, level: int, retained: bool, identifiers: tuple[int, ...], now_ms: int, alias: int
 ) -> tuple[bytes, bytes] | None:
-    """A PUBLISH as (before the packet id, behind it), shared by all who get the same; at level 0 it is whole in the first.
+    """A PUBLISH as (bytes before the packet identifier, bytes after it), shared by all receivers of the same delivery.
 
-    None when the body cannot be made plain. `now_ms` is what Message Expiry Interval is counted from.
-    alias    0: none; above: it is made with this packet; below: it stands for the topic, which is left out (5.0)
+    At level 0 the whole packet is in the first part. None when the body cannot be decompressed.
+
+    level         QoS
+    identifiers   subscription identifiers of the receiver
+    now_ms        wall clock, epoch ms: Message Expiry Interval is counted from it
+    alias         topic alias (5.0). 0: none; positive: this packet sets it; negative: it replaces the topic name
     """
     if version != V5:
         key: tuple[int, ...] = (4, level, retained)
@@ -166,7 +175,7 @@ def parts(
 
 
 def _seconds_left(stored: bytes, now_ms: int) -> int:
-    """Message Expiry Interval of a delivery made now, -1: the message does not expire."""
+    """Message Expiry Interval, in seconds, of a delivery at `now_ms`; -1: the message does not expire."""
     expire = properties.find(stored, properties.HG_EXPIRE_MS_START)
     return max(0, int(expire) - now_ms) // 1000 if expire.isdigit() and len(expire) < 19 else -1
 
@@ -198,7 +207,7 @@ def _without_length(section: bytes) -> bytes:
 
 
 def _stored_to_mqtt(stored: bytes) -> Properties:
-    """Stored properties -> what a subscriber with 5.0 sees, less what depends on it or on the time."""
+    """Stored properties -> the PUBLISH properties that are the same for every subscriber at every time (5.0)."""
     out = Properties()
     if properties.find(stored, properties.HG_PAYLOAD_FORMAT_START) == b"1":
         out.numbers[props.PAYLOAD_FORMAT] = 1
@@ -219,7 +228,7 @@ def _stored_to_mqtt(stored: bytes) -> Properties:
 
 
 def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
-    """User properties: the ordered list of a sender with MQTT 5, else what an SDK's application has set."""
+    """User properties: the ordered list that an MQTT 5 client sent, else the properties that an SDK's application has set."""
     given = properties.find(stored, properties.EXT_DATA_START)
     if given:
         try:
@@ -233,7 +242,7 @@ def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
 
 
 def _is_text(value: object) -> bool:
-    """What MQTT can carry as a string: the property may have been written by anybody."""
+    """True for a value that MQTT can carry as a string: other protocols may have stored any value."""
     if not isinstance(value, str) or "\x00" in value:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The primitives of MQTT's wire: integers, strings, variable byte integers, and what is wrong with a packet."""
+"""MQTT's data types: integers, strings, variable byte integers; and the error of a malformed or illegal packet."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ STRING_BYTES_MAX: Final = 65_535
 
 
 class PacketError(Exception):
-    """A packet that must not be answered as if it were right. `code` is MQTT 5's reason code (2.4), `text` is for a person.
+    """A malformed packet, or one that breaks the protocol. `code` is MQTT 5's reason code (2.4), `text` the reason string.
 
-    Raised by the decoders of this folder and caught by the connection: it never leaves the folder.
+    The decoders and handlers of this folder raise it, and the connection catches it: it never leaves the folder.
     """
 
     def __init__(self, code: int, text: str) -> None:
@@ -25,14 +25,14 @@ class PacketError(Exception):
 
 
 def short(data: bytes, at: int) -> int:
-    """A two byte integer at `at`. PacketError when it is not all there."""
+    """The two byte integer at `at`. PacketError 0x81 when `data` ends inside it."""
     if at + 2 > len(data):
         raise PacketError(0x81, "the packet ends inside a two byte integer")
     return data[at] << 8 | data[at + 1]
 
 
 def binary(data: bytes, at: int) -> bytes:
-    """Binary data at `at`, its two bytes of length first (1.5.6); it occupies 2 + len bytes."""
+    """The binary data at `at`, without its two byte length (1.5.6); it occupies 2 + len bytes. PacketError 0x81."""
     end = at + 2 + short(data, at)
     if end > len(data):
         raise PacketError(0x81, "a length reaches past the end of the packet")
@@ -40,7 +40,7 @@ def binary(data: bytes, at: int) -> bytes:
 
 
 def text(raw: bytes) -> str:
-    """The text of a UTF-8 encoded string: no surrogates, no overlong forms, no U+0000 (1.5.4). U+FEFF stays."""
+    """The text of a UTF-8 encoded string (1.5.4). PacketError for surrogates, overlong forms and U+0000. U+FEFF is kept."""
     if 0 in raw:
         raise PacketError(0x81, "a string holds U+0000")
     try:
@@ -50,7 +50,10 @@ def text(raw: bytes) -> str:
 
 
 def varint(data: bytes, at: int) -> int:
-    """A variable byte integer at `at` (1.5.5), in its shortest form; `varint_size` tells how many bytes it occupies."""
+    """The variable byte integer at `at` (1.5.5). PacketError 0x81 when incomplete or not in its shortest form.
+
+    `varint_size` returns how many bytes it occupies.
+    """
     value = 0
     for place in range(4):
         if at + place >= len(data):
@@ -87,5 +90,5 @@ def put_binary(data: bytes) -> bytes:
 
 
 def framed(first: int, body: bytes) -> bytes:
-    """A whole packet: fixed header and what follows it."""
+    """A whole packet: fixed header and body."""
     return bytes((first,)) + put_varint(len(body)) + body
