@@ -1,4 +1,4 @@
-"""What must not go with its segment: live state, leases, the ends of emptied queues, the deletions of topics."""
+"""What is written again before its segment is deleted: live state, leases, next offsets of emptied queues, deleted topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from store.state.view import DROPPED, EMPTY, StateView
 
 @final
 class Compaction:
-    """Knows which segment holds the newest word on a thing. `queues`: the segments of the queues' newest messages."""
+    """Finds the state that retention has to write again, and removes topics and lite queues.
+
+    queues   queues by the segment that holds their newest message
+    """
 
     def __init__(
         self, commit: GroupCommit, index: QueueIndex, state: StateView, ledger: LeaseLedger, appender: Appender
@@ -35,25 +38,25 @@ class Compaction:
         self.queues: Anchors[Queue] = Anchors()
 
     def load(self, segments: Segments) -> None:
-        """Note the segments of the queues' newest messages, after recovery."""
+        """Find the segment of each queue's newest message, after recovery."""
         for base, queue in self._index.newest(segments):
             self.queues.touch(queue, base)
 
     def keep(self, messages: Sequence[Message], changes: Sequence[StateChange], done: Done) -> None:
-        """Write what has to outlive its segment; durable before `done`."""
+        """Write again what is still needed of a segment; durable before `done`."""
         self._appender.add(messages, changes, done, True)
 
     def needed_below(self, base: int) -> list[StateChange]:
-        """Live state, and ends of queues that will be empty, of which the newest record stands before `base`.
+        """Changes of live state, and next offsets of queues that become empty, whose newest record stands before `base`.
 
-        What has a newer change under way is left out: the log has that, behind.
+        A key with a newer change that is accepted and not durable yet is left out: the log holds that change after `base`.
         """
-        resting = self._ledger.turn.needed_below(base, self._commit.base)
+        idle = self._ledger.turn.needed_below(base, self._commit.base)
         self._ledger.turn.write(self._commit.base)
         unapplied = self._appender.unapplied
         needed = [item for item in self._state.anchored_below(base) if (item.space, item.key) not in unapplied]
         needed = [item for item in needed if not self._is_stale(item, base)]
-        needed += resting
+        needed += idle
         for queue in self.queues.below(base):
             self.queues.forget(queue)
             if queue.entry.name == TIMER_TOPIC or queue.visible != queue.next:
@@ -67,7 +70,7 @@ class Compaction:
         return needed
 
     def _is_stale(self, item: StateChange, base: int) -> bool:
-        """True when neither the log from `base` on nor the index knows of the deleted topic or lite topic any more."""
+        """True when neither the log from `base` on nor the index holds anything of a deleted topic or lite topic."""
         if item.value is None or item.space not in (DROPPED, EMPTY):
             return False
         facts = item.value.split(b" ")
@@ -80,7 +83,7 @@ class Compaction:
             yield base, change, False
 
     def drop_topic(self, topic: str) -> list[StateChange]:
-        """Forget a topic's queues and leases; what the log has to know of it."""
+        """Remove a topic's queues and leases; the changes for the log."""
         changes = self._ledger.drop_topic(topic)
         old = self._index.topics.get(topic)
         for queue in [] if old is None else old.all_queues():
@@ -94,7 +97,7 @@ class Compaction:
         return changes
 
     def drop_lite_queue(self, queue: Queue) -> StateChange:
-        """Forget a lite queue; what the log has to know of it, for as long as it has messages of before."""
+        """Remove a lite queue; the change for the log, which is kept while the log holds earlier messages of the lite topic."""
         key = _empty_key(queue.name, 0)
         item = StateChange(EMPTY, key, b"%d %d %d" % (queue.next, self._commit.end, self._index.end))
         self.queues.forget(queue)
@@ -104,7 +107,7 @@ class Compaction:
 
 
 def empty_at(state: StateView, topic: str, queue_id: int) -> int:
-    """Where a queue goes on whose messages are all gone; 0 when there never were any."""
+    """The next offset of a queue whose messages are all deleted; 0 when it never had one."""
     value = state.get(EMPTY, _empty_key(topic, queue_id))
     return 0 if value is None else int(value.split(b" ")[0])
 

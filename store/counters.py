@@ -1,4 +1,4 @@
-"""The store in numbers."""
+"""Figures of the store for metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when a batch has reached its level: messages become readable, state changes take effect, callers are told."""
+"""Effects of a batch that has reached its durability level: messages become readable, changes apply, appends are answered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TAIL_BYTES: Final = ROWS_MAX * ROW_BYTES
 
 @final
 class StateEffects:
-    """State changes take effect: in the state view, in metadata and index, and, while the store opens, in the ledger."""
+    """Applies state changes: to the state view, to metadata and index, and, during recovery, to the lease ledger."""
 
     __slots__ = ("_index", "_ledger", "_metadata", "_state")
 
@@ -37,13 +37,13 @@ class StateEffects:
         self._ledger = ledger
 
     def written(self, changes: Sequence[StateChange], base: int) -> None:
-        """Changes of a batch in the segment at `base`. Those of leases have taken effect before they were written."""
+        """Apply the changes of a batch in the segment at `base`. Lease changes were applied before they were written."""
         for item in changes:
             if item.space != LEASE:
                 self._apply(item, base)
 
     def recovered(self, item: StateChange, base: int) -> None:
-        """A change that recovery has read."""
+        """Apply a change that recovery has read from the segment at `base`."""
         if item.space == LEASE:
             self._ledger.apply(item, base)
             return
@@ -64,7 +64,7 @@ class StateEffects:
 
 @final
 class BatchEffects:
-    """The effects of a batch of group commit."""
+    """Applies the effects of batches."""
 
     __slots__ = ("_appender", "_commit", "_compaction", "_index", "_listeners", "_segments", "_state", "_wheel")
 
@@ -89,7 +89,7 @@ class BatchEffects:
         self._listeners = listeners
 
     def reached(self, effects: Effects) -> None:
-        """A batch has reached its level. The order: queues, state, timers, callers, listeners."""
+        """Apply the effects of a batch that has reached a level, in this order: queues, state, timers, callers, listeners."""
         arrivals = effects.arrivals
         segment = self._segments.at(effects.position)
         base = self._segments.active.base if segment is None else segment.base

@@ -1,4 +1,4 @@
-"""Which queues are hot: nothing of them is gone and all of it is in the newest part of the log."""
+"""Hot queues: no message of theirs is deleted, and all of them are in the newest part of the log."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ class HotLog:
         self._hot_bytes = hot_bytes
 
     def contains(self, queue: Queue) -> bool:
-        """True when nothing of the queue is gone and its first message is in the hot part of the log."""
+        """True when no message of `queue` is deleted, and the first one is in the hot part of the log."""
         rows = self._index.rows(queue, queue.first, 1) if queue.first == 0 or queue.lite else []
         return bool(rows) and self._commit.written - rows[0][0] <= self._hot_bytes
 
     def start_of(self, queue: Queue, from_first: bool) -> int:
-        """Where a group without a position begins: the first message, or the last one of a queue that is not hot."""
+        """The offset at which a group without a position begins: the first message, or the last one of a queue that is not hot.
+
+        `from_first` begins at the first message of any queue.
+        """
         return queue.first if from_first or queue.first == queue.visible or self.contains(queue) else queue.visible - 1

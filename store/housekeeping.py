@@ -1,4 +1,4 @@
-"""The running of an open store: what is due every second, the clean end, and the closing of the files."""
+"""The life of an open store: its start, the work of every second, the clean end, and the closing of the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _SECOND_NS: Final = 1_000_000_000
 
 @final
 class Housekeeping:
-    """Starts the parts, looks after them every second, and stops them."""
+    """Starts the parts of a store, runs their periodic work, and stops them.
+
+    _spills   writes out index rows when memory is above its bound
+    """
 
     def __init__(self, parts: StoreParts, held: HeldCalls, disk: Disk, clock: Clock) -> None:
         self._parts = parts
@@ -29,7 +32,7 @@ class Housekeeping:
         self._closed = False
 
     def start(self) -> None:
-        """The log is recovered: the parts run on. Held calls run when what was recovered is durable."""
+        """Start the parts after recovery. Held calls run when what was recovered is durable."""
         parts = self._parts
         self._disk.replace(ABORT, b"running\n")
         parts.ledger.recovered()

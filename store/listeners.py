@@ -1,4 +1,4 @@
-"""Who is told of messages that have become readable, and of messages that can be leased again."""
+"""Listeners of messages that have become readable, and of messages that can be leased again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StoreListeners:
         self.lite: list[LiteListener] = []
 
     def arrived(self, queue: Queue, records: Sequence[bytes]) -> None:
-        """Records have become readable. Parked messages and half messages are told to no listener."""
+        """Tell the listeners of records that have become readable, except parked messages and half messages."""
         name = queue.entry.name
         if parking.is_parking_topic(name) or name == HALF_TOPIC:
             return
@@ -40,7 +40,7 @@ class StoreListeners:
             listener.arrived(name, queue.id, records)
 
     def freed(self, group: str, topic: str) -> None:
-        """Messages of `topic` can be leased again by `group`."""
+        """Tell the listeners that messages of `topic` can be leased again by `group`."""
         if topic.startswith(lite.PREFIX):
             parent, name = lite.split(topic)
             for each in self.lite:

@@ -23,7 +23,7 @@ from store.queue.queue import Queue
 from store.writer import StoreWriter
 
 DROPS_MAX: Final = 1_024
-"""Lite topics whose end is told to the log in one record."""
+"""Lite topics that one call of `drop` removes, with one record of the log."""
 
 
 @final
@@ -42,7 +42,7 @@ class StoredLiteQueues:
         clock: Clock,
         broker: str,
     ) -> None:
-        """`broker`: the name that receipts carry."""
+        """`broker` is the broker name in receipts."""
         self._index = index
         self._ledger = ledger
         self._compaction = compaction

@@ -27,7 +27,7 @@ from store.writer import StoreWriter
 
 @final
 class Outbox:
-    """Messages as they are to be stored: those with a delay and half messages go to topics that no client reads."""
+    """Turns messages into their stored form: delayed messages and half messages go to topics that no client reads."""
 
     __slots__ = ("_clock", "_transactions", "_wheel")
 
@@ -37,7 +37,10 @@ class Outbox:
         self._clock = clock
 
     def parked(self, messages: Sequence[Message]) -> tuple[list[Message], list[StateChange]] | Failure:
-        """Messages as they are to be stored, and the state changes that open their transactions."""
+        """(messages in their stored form, state changes that open their transactions).
+
+        DELIVERY_TIME_ILLEGAL, PROPERTIES_TOO_LARGE, OVERLOADED.
+        """
         out: list[Message] = []
         halves: list[Message] = []
         now = self._clock.wall_ms()
@@ -87,7 +90,7 @@ class StoredLog:
         self._listeners.all.append(listener)
 
     def append(self, messages: Sequence[Message], done: Done | None, changes: Sequence[StateChange] = ()) -> None:
-        """MessageLog.append. For a delayed or half message, `Placed` says where it is kept out of sight."""
+        """MessageLog.append. For a delayed or half message, `Placed` is its place in the topic that parks it."""
         failure = self._writer.refusal()
         if failure is None:
             for message in messages:

@@ -50,5 +50,5 @@ class WriteAdmission:
             self._full = Failure(ErrorCode.STORE_UNAVAILABLE, text)
 
     def close(self, text: str) -> None:
-        """Take nothing any more."""
+        """Refuse all writes from now on with DRAINING and `text`."""
         self._closing = Failure(ErrorCode.DRAINING, text)

@@ -1,4 +1,4 @@
-"""The ways into the log for the parts of the store: each asks for what it needs, `Appender` places it."""
+"""How the parts of the store append to the log: one method for each kind of write."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class StoredLeases:
         clock: Clock,
         broker: str,
     ) -> None:
-        """`broker`: the name that receipts carry."""
+        """`broker` is the broker name in receipts."""
         self._ledger = ledger
         self._release = release
         self._index = index
@@ -80,6 +80,7 @@ class StoredLeases:
             done(result)
 
     def _queues_to_lease_from(self, group: str, topic: str, queue_id: int) -> list[Queue]:
+        """The queues of a call in the order in which it visits them; `queue_id` is LeaseRequest.queue_id."""
         entry = self._index.topics.get(topic)
         if entry is None:
             return []

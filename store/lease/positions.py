@@ -1,4 +1,4 @@
-"""Positions: the port `GroupPositions` over the lease tables, whose floors they are."""
+"""Positions: the port `GroupPositions` over the lease tables. The position of a group on a queue is the floor of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lease calls get their messages, and where messages go that nobody has settled for too long."""
+"""Reads the messages of lease calls, and moves messages that block a floor to the retry topic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LeaseSource:
         clock: Clock,
         durability: Durability,
     ) -> None:
-        """`durability`: of the retry topic of a topic that does not exist any more."""
+        """`durability` is that of a retry topic whose topic does not exist any more."""
         self._reader = reader
         self._appender = appender
         self._ledger = ledger

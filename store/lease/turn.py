@@ -65,7 +65,7 @@ class TurnJournal:
         self._writer.journal(changes, _answers(page) if page else None, _answers(flushed) if flushed else None)
 
     def drop(self, table: LeaseTable) -> None:
-        """Leave out of the journal a table that is removed."""
+        """Leave `table`, which is being removed, out of the journal."""
         self._dirty.pop(table, None)
         self.anchors.forget(table)
 
@@ -101,7 +101,7 @@ class TurnJournal:
         yield from merge(live, self.tables.snapshot(), key=itemgetter(0))
 
     def when_written(self, done: Callable[[Any], None], result: object) -> None:
-        """Call `done(result)` when the journal of this turn is written. A table has been marked as changed before."""
+        """Call `done(result)` when the journal of this turn is written. The caller has marked a table as changed before."""
         self._when_written.append((done, result))
 
     def when_durable(self, topic: str, done: Callable[[Any], None], result: object) -> None:
