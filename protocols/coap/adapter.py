@@ -1,4 +1,4 @@
-"""CoAP as the gateway knows it: a datagram protocol."""
+"""The adapter of CoAP, a datagram protocol, and its declaration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from protocols.setting import Setting
 
 @final
 class CoapAdapter:
-    """CoAP over UDP."""
+    """The datagram adapter of CoAP over UDP.
+
+    setting   facts about the node
+    config    the settings of CoAP
+    """
 
     name = "coap"
 

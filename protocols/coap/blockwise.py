@@ -1,4 +1,4 @@
-"""Bodies in blocks (RFC 7959): assembly of Block1 requests, and versions of values pinned while their Block2 blocks are read.
+"""Block-wise transfer (RFC 7959): assembly of Block1 bodies, and values pinned while a peer reads their Block2 blocks.
 
 A Block option is a number: block number << 4 | more << 3 | size exponent, block size 2 ** (exponent + 4).
 """
@@ -20,13 +20,21 @@ def block(number: int, more: bool, exponent: int) -> int:
 
 
 def exponent_of(size: int) -> int:
-    """The size exponent of the largest block of at most `size` bytes, at least 0 (16 bytes)."""
+    """The size exponent (SZX), 0 to 6, of the largest block of at most `size` bytes; 0 (16 bytes) for a smaller `size`."""
     return max(0, min(6, size.bit_length() - 5))
 
 
 @final
 class Assembly:
-    """A body on its way in. `charge`: what it counts for in the budgets, its bytes and its own weight."""
+    """An unfinished Block1 body.
+
+    key      what identifies the body: peer, method, path, queries, Request-Tag
+    peer     key of the remote that sends it
+    due      monotonic ns at which it is dropped
+    parts    the blocks so far, in order
+    size     bytes so far
+    charge   bytes that it counts for in the budgets: `size` and ASSEMBLY_BYTES for the object
+    """
 
     __slots__ = ("charge", "due", "key", "parts", "peer", "size")
 
@@ -41,7 +49,11 @@ class Assembly:
 
 @final
 class Share:
-    """Unfinished bodies of one peer, oldest first, and what they count for together."""
+    """Unfinished bodies of one peer.
+
+    open     by key, oldest first
+    charge   bytes that they count for in the budgets together
+    """
 
     __slots__ = ("charge", "open")
 
@@ -52,9 +64,16 @@ class Share:
 
 @final
 class Assemblies:
-    """Unfinished Block1 bodies of all peers, oldest first, each for at most 93 s (MAX_TRANSMIT_WAIT).
+    """Unfinished Block1 bodies of all peers. Each is dropped 93 s (MAX_TRANSMIT_WAIT) after its first block.
 
-    Invariant: `charge` is the sum over `open`, and each share's is the sum over the bodies of its peer.
+    Invariant: `charge` is the sum over `open`; the charge of each share is the sum over the bodies of its peer.
+
+    open        bodies by key, oldest first
+    shares      peer -> its bodies
+    charge      bytes that all bodies count for
+    peer_max    bytes for the bodies of one peer
+    total_max   bytes for all bodies
+    dropped     bodies that were dropped for a budget or for their age
     """
 
     __slots__ = ("charge", "dropped", "open", "peer_max", "shares", "total_max")
@@ -68,7 +87,7 @@ class Assemblies:
         self.dropped = 0
 
     def begin(self, key: object, peer: int, now: int) -> None:
-        """Block 0 has come: start anew, dropping an unfinished body under the same key."""
+        """Start a body with block 0. Drops an unfinished body with the same key."""
         self.drop(key)
         assembly = Assembly(key, peer, now + ASSEMBLY_NS)
         share = self.shares.get(peer)
@@ -79,12 +98,12 @@ class Assemblies:
         self._charge(assembly, share, ASSEMBLY_BYTES)
 
     def size(self, key: object) -> int:
-        """Bytes that have come so far; -1 when there is no such body."""
+        """Bytes received so far; -1 when there is no such body."""
         assembly = self.open.get(key)
         return -1 if assembly is None else assembly.size
 
     def add(self, key: object, at: int, payload: bytes) -> bool:
-        """Put the block that starts at byte `at`. False: a gap, or the body has been dropped, for a budget too (4.08)."""
+        """Append the block that starts at byte `at`. False (4.08): a gap, no such body, or the body exceeded a budget."""
         assembly = self.open.get(key)
         if assembly is None or assembly.size != at:
             return False
@@ -99,13 +118,13 @@ class Assemblies:
         return key in self.open
 
     def finish(self, key: object) -> bytes:
-        """The whole body; its assembly is over."""
+        """Remove the body and return its bytes. KeyError when there is none."""
         body = b"".join(self.open[key].parts)
         self.drop(key)
         return body
 
     def drop(self, key: object) -> None:
-        """Forget an unfinished body; harmless when there is none."""
+        """Drop an unfinished body. Does nothing when there is none."""
         assembly = self.open.pop(key, None)
         if assembly is None:
             return
@@ -116,7 +135,7 @@ class Assemblies:
             del self.shares[assembly.peer]
 
     def expire(self, now: int) -> None:
-        """Drop bodies that were begun more than 93 s ago."""
+        """Drop bodies whose first block came more than 93 s ago."""
         while self.open:
             oldest = next(iter(self.open.values()))
             if oldest.due > now:
@@ -135,7 +154,12 @@ class Assemblies:
 
 @final
 class Pinned:
-    """Values being read block by block: (peer, resource) -> value, for 93 s after it was last read, within a byte budget."""
+    """Values that peers read block by block: all blocks are of one version. Each is dropped 93 s after it was last read.
+
+    values      (peer, resource) -> (value, its bytes, monotonic ns at which it is dropped), least recently read first
+    bytes       bytes of all values
+    bytes_max   the most that `bytes` can be; the least recently read value is dropped first
+    """
 
     __slots__ = ("bytes", "bytes_max", "values")
 
@@ -145,7 +169,7 @@ class Pinned:
         self.values: OrderedDict[object, tuple[object, int, int]] = OrderedDict()
 
     def put(self, key: object, value: object, size: int, now: int) -> None:
-        """Pin `value` of `size` bytes, replacing what was pinned under `key`. Larger than the whole budget: not pinned."""
+        """Pin `value` of `size` bytes in place of the one under `key`. A value larger than `bytes_max` is not pinned."""
         self.drop(key)
         if size > self.bytes_max:
             return
@@ -155,7 +179,7 @@ class Pinned:
         self.bytes += size
 
     def get(self, key: object, now: int) -> object | None:
-        """The pinned value, kept for another 93 s; None when there is none."""
+        """The pinned value, or None. Keeps it for another 93 s."""
         found = self.values.get(key)
         if found is None:
             return None
@@ -164,13 +188,13 @@ class Pinned:
         return found[0]
 
     def drop(self, key: object) -> None:
-        """Let go of a value; harmless when there is none."""
+        """Drop a value. Does nothing when there is none."""
         found = self.values.pop(key, None)
         if found is not None:
             self.bytes -= found[1]
 
     def expire(self, now: int) -> None:
-        """Let go of what was not read for 93 s."""
+        """Drop values that were not read for 93 s."""
         while self.values:
             key, found = next(iter(self.values.items()))
             if found[2] > now:

@@ -14,25 +14,25 @@ Count = Annotated[int, Meta(ge=1)]
 
 @dataclass(frozen=True, slots=True)
 class CoapConfig:
-    """Settings of one CoAP endpoint. Bytes, counts and milliseconds, as the names say.
+    """Settings of one CoAP endpoint. The suffix of a name is its unit.
 
-    datagram_bytes_max      a larger datagram is refused with 4.13, and 1,152 is what most clients send at most
-    block_bytes             preferred block size of answers: 16, 32, … 1,024
-    block1_bytes_max        a body in blocks may have this many bytes; 4.13 with Size1 above
-    block1_peer_bytes_max   unfinished bodies of one peer together
-    block1_total_bytes_max  unfinished bodies of all peers together; the oldest go first
-    pinned_bytes_max        values kept so that all their blocks are of one version
+    datagram_bytes_max      a larger datagram is refused with 4.13; most clients send at most 1,152 bytes
+    block_bytes             preferred block size of responses: 16, 32, … 1,024
+    block1_bytes_max        largest body of a Block1 request; above it 4.13 with Size1
+    block1_peer_bytes_max   unfinished bodies of one peer together; the oldest are dropped first
+    block1_total_bytes_max  unfinished bodies of all peers together; the oldest are dropped first
+    pinned_bytes_max        values that are kept so that all their Block2 blocks are of one version
     answers_max             entries of the duplicate table
-    answers_bytes_max       bytes of the answers in it
-    peers_max               addresses remembered at once; idle ones go first
-    observers_max           observations in all
+    answers_bytes_max       bytes of the responses in the duplicate table
+    peers_max               addresses remembered at once; idle ones are forgotten first
+    observers_max           observations of all peers
     observers_peer_max      observations of one peer
-    backlog_max             notifications waiting for one observer; the oldest go first
-    backlog_bytes_max       bytes of the notifications that wait for one observer; the oldest go first
-    requests_max            requests being executed; more are answered 5.03
+    backlog_max             notifications that wait for one observer; the oldest are dropped first
+    backlog_bytes_max       bytes of the notifications that wait for one observer; the oldest are dropped first
+    requests_max            requests in execution; more are answered 5.03
     receipts_max            leases handed out with `group=` that wait for their DELETE
-    ack_delay_ms            a request that takes longer gets an empty ACK first, its answer separately
-    amplification           an address that has proved nothing gets at most this many times the bytes it sent; 0: no limit
+    ack_delay_ms            a confirmable request that takes longer gets an empty ACK, then a separate response
+    amplification           an unverified address gets at most this many times the bytes that it has sent; 0: no limit
     """
 
     datagram_bytes_max: Count = 8_192

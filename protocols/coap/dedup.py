@@ -1,8 +1,8 @@
-"""What was answered to which message: a request that comes twice is executed once and answered with the same bytes
+"""The duplicate table: a request that arrives twice is executed once and answered with the same bytes
 (RFC 7252, sections 4.2 and 4.5).
 
-One entry is a number, a reference in a queue and the answer: some 200 bytes. Time is kept per second, not per entry. A peer
-cannot hold more than 65,536 entries, because a message id has 16 bits.
+One entry is a number, a reference in a queue and the response: about 200 bytes. Times of arrival are kept per second, not per
+entry. A peer cannot have more than 65,536 entries, because a message id has 16 bits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ PROTECTED_S: Final = 45
 
 @final
 class Answers:
-    """Answers by key, oldest first, for `lifetime_s`; never more than `entries_max` entries and `bytes_max` answer bytes.
+    """The encoded responses to recent requests, by key (remote and message id).
 
-    Invariant: `order` holds the keys of `answers` in order of arrival, and the counts in `seconds` add up to its length.
-    `evicted` counts entries that had to go before their time; none of these was younger than `protected_s`.
+    Invariant: `order` has the keys of `answers` in order of arrival, and the counts in `seconds` add up to its length.
+
+    answers       key -> encoded response; b"" while the request is in execution
+    order         keys, oldest first
+    seconds       how many of the keys came in each second, oldest first
+    bytes         bytes of all responses
+    bytes_max     the most that `bytes` can be
+    entries_max   the most entries
+    lifetime_s    age at which an entry is removed
+    protected_s   age below which an entry is never evicted
+    evicted       entries that were removed before `lifetime_s` to make room
     """
 
     __slots__ = (
@@ -40,9 +49,9 @@ class Answers:
         self.evicted = 0
 
     def begin(self, key: int, now: int) -> bool:
-        """Enter a request that is about to be executed; b"" stands for it until `settle`. False: no room, do not execute.
+        """Add a request before it is executed, with b"" as its response until `settle`. False: no room, do not execute it.
 
-        The caller has looked `key` up before: it is not there.
+        `key` must not be in the table.
         """
         second = now // SECOND_NS
         seconds = self.seconds
@@ -62,14 +71,14 @@ class Answers:
         return True
 
     def settle(self, key: int, answer: bytes) -> None:
-        """Keep the bytes that were sent for `key`, replacing earlier ones; harmless when the entry has gone."""
+        """Keep the bytes that were sent for `key` in place of earlier ones. Does nothing when the entry was removed."""
         before = self.answers.get(key)
         if before is not None:
             self.answers[key] = answer
             self.bytes += len(answer) - len(before)
 
     def expire(self, now: int) -> None:
-        """Forget what is older than the lifetime."""
+        """Remove entries older than `lifetime_s`."""
         oldest = now // SECOND_NS - self.lifetime_s
         while self.seconds and self.seconds[0][0] <= oldest:
             for _ in range(self.seconds[0][1]):

@@ -1,4 +1,4 @@
-"""The endpoint: order in time between datagrams, the duplicate table, requests being executed, and messages of our own."""
+"""The endpoint: datagrams to requests, the duplicate table, requests in execution, and messages that the server sends."""
 
 from __future__ import annotations
 
@@ -36,8 +36,21 @@ KNOWN_OPTION_BYTES_MAX: Final = 512
 class CoapEndpoint:
     """One bound socket and all its peers.
 
-    known    options by their bytes: peers repeat themselves, and reading options is most of the work
-    slow     confirmable requests in order of arrival, with the time at which each gets an empty ACK
+    config         the settings of CoAP
+    authority      checks credentials; None: access is not controlled
+    ack_delay_ns   time after which a confirmable request gets an empty ACK
+    known          encoded options -> decoded: peers repeat the same options, and decoding them is most of the work
+    remotes        addresses that have sent something recently
+    assemblies     unfinished Block1 bodies
+    pinned         values that peers read block by block
+    observations   the observers
+    replier        sends responses
+    transmitter    sends and retransmits datagrams
+    outcomes       turns events into responses
+    resources      turns requests into commands
+    slow           (monotonic ns of its empty ACK, confirmable request), in order of arrival
+    silence_ns     monotonic ns at which silent observers are checked next
+    sweep_ns       monotonic ns at which old entries are removed next
     """
 
     __slots__ = (
@@ -65,7 +78,7 @@ class CoapEndpoint:
     # The endpoint as the shell sees it
 
     def receive(self, data: bytes, peer: Peer, now: int) -> Sequence[Command]:
-        """One datagram. What a peer sends never raises."""
+        """Decode one datagram and return its commands. Never raises for input of a peer."""
         size = len(data)
         if size < 4 or data[0] >> 6 != 1 or not peer.port:
             self.replier.count("malformed")
@@ -105,7 +118,7 @@ class CoapEndpoint:
         return commands
 
     def _sign(self, commands: Sequence[Command], remote: Remote) -> None:
-        """Who asks: whoever clients without credentials are. Where they are nobody the gateway refuses, and 4.01 is said."""
+        """Set the principal for clients without credentials on commands. Without one the gateway refuses them with 4.01."""
         if self.authority is None:
             return
         principal = self.authority.authenticate(None, remote.address[0])
@@ -115,22 +128,22 @@ class CoapEndpoint:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Datagrams and requests that came to nothing, by reason: malformed, format-error, duplicate, stray, 4.02, …"""
+        """Number of dropped and refused datagrams and requests by reason: malformed, format-error, duplicate, stray, 4.02, …"""
         return self.replier.counts
 
     def answer(self, event: Event, now: int) -> None:
-        """An event for one of our tickets; others are not ours and say nothing here."""
+        """Send the response or the notification for an event. Ignores events whose ticket is not of this endpoint."""
         self.outcomes.answered(event, now)
 
     def outgoing(self) -> Sequence[tuple[bytes, tuple[str, int]]]:
-        """Datagrams to be sent, in order."""
+        """Take the (datagram, address) pairs to be sent, in order."""
         out = self.transmitter.out
         if out:
             self.transmitter.out = []
         return out
 
     def deadline(self) -> int | None:
-        """The next slow request, retransmission or sweep; 0 when a command waits to be handed out."""
+        """Monotonic ns of the next empty ACK, retransmission or sweep; 0 while commands are pending; None for never."""
         if self.outcomes.later:
             return 0
         slow = self.slow
@@ -146,7 +159,7 @@ class CoapEndpoint:
         return due
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Acknowledge what takes long, send again what was not acknowledged, forget what is old."""
+        """Send empty ACKs that are due, retransmit unacknowledged messages, remove old entries; return pending commands."""
         slow = self.slow
         while slow and (slow[0][0] <= now or slow[0][1].settled):
             exchange = slow.popleft()[1]
@@ -165,7 +178,7 @@ class CoapEndpoint:
         self.outcomes.later.clear()
         if self.authority is not None:
             for command in commands:
-                # The second half of a conditional request is its client's; what else comes here is our own housekeeping.
+                # The store command of a conditional request has its client's rights, all other commands have the gateway's.
                 ticket = getattr(command, "ticket", None)
                 if isinstance(command, (Send, DeleteLatest)) and isinstance(ticket, Exchange):
                     self._sign((command,), ticket.remote)
@@ -210,7 +223,7 @@ class CoapEndpoint:
         return commands
 
     def _learn(self, pairs: Pairs, raw: bytes) -> Options:
-        """Read options, and remember them for the next request that carries the same bytes."""
+        """Decode options, and keep them for the next request with the same bytes."""
         options = option.read(pairs, raw)
         if options.plain and len(raw) <= KNOWN_OPTION_BYTES_MAX:
             if len(self.known) >= KNOWN_OPTIONS_MAX:
@@ -219,9 +232,10 @@ class CoapEndpoint:
         return options
 
     def _duplicate(self, recent: Answers, remote: Remote, kind: int, mid: int, now: int) -> bool:
-        """A request that has come before: the same answer, unless it is not there yet or was non-confirmable (section 4.5).
+        """Handle a request whose key is in the duplicate table (section 4.5): send the same bytes again if there are any.
 
-        False when that was longer ago than a message id lives: it is another request then.
+        Nothing is sent while the request is in execution, nor for a non-confirmable request. False when the entry has outlived
+        the lifetime of a message id: the request is a new one.
         """
         recent.expire(now)
         answer = recent.answers.get(remote.key | mid)
@@ -235,7 +249,7 @@ class CoapEndpoint:
     # What is not a request
 
     def _no_request(self, data: bytes, remote: Remote, kind: int, code: int, now: int) -> Sequence[Command]:
-        """Empty messages, responses, reserved codes (sections 4.2, 4.3, 12.1)."""
+        """Handle Empty messages, responses and reserved codes (sections 4.2, 4.3, 12.1)."""
         mid = data[2] << 8 | data[3]
         packet = message.decode(data)
         if packet is None or code >> 5 in (1, 6, 7):
@@ -267,7 +281,7 @@ class CoapEndpoint:
         return ()
 
     def _format_error(self, remote: Remote, kind: int, mid: int) -> Sequence[Command]:
-        """Not a CoAP message: reset when it asked for an answer, else silence (section 4.2, 4.3)."""
+        """Reject a message with a format error: RST for a confirmable one, nothing for another (sections 4.2, 4.3)."""
         if kind == message.CON:
             return self._reset(remote, mid, "format-error")
         self.replier.count("format-error")

@@ -1,8 +1,8 @@
-"""Messages in time (RFC 7252, section 4): one remote address, one request being executed, one confirmable message of ours.
+"""The message layer's state (RFC 7252, section 4): remote addresses, requests in execution, confirmable messages of the server.
 
-             CON of ours                                   request of theirs
+             CON of the server                             request of a client
 idle --send--> outstanding --ACK--> idle          CON --> executing --answer within 1 s--> piggybacked ACK
-                 |  |  `-----RST--> rejected                   `--longer--> empty ACK ... answer as a CON of ours
+                 |  |  `-----RST--> rejected                   `--longer--> empty ACK ... answer as a CON of the server
                  |  `---timeout x 4: sent again    NON --> executing --answer--> NON
                  `------timeout: failed           same message id again --> the same bytes again, nothing executed
 """
@@ -22,29 +22,33 @@ VERIFIED_NS: Final = 600_000_000_000
 CREDIT_BYTES_MAX: Final = 16 * 1024 * 1024
 STRAY_ACKS_MAX: Final = 3
 REPEATED_ACKS: Final = 16
-"""An ACK of one of the last messages was doubled on its way; one of any other number is a guess."""
+"""An ACK for one of this many last message ids may be a duplicate; an ACK for another message id counts as stray."""
 MIDS_PER_LAP: Final = 4_096
 LAPS: Final = 16
 
 
 class Outbound(Protocol):
-    """Something of ours that waits for its turn to be sent as a confirmable message (NSTART is 1)."""
+    """Source of confirmable messages to one remote, which are sent one at a time (NSTART is 1)."""
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
-        """The message, made when its turn has come; None when there is nothing left to say."""
+        """Encode the message with message id `mid` when it can be sent; None when there is nothing to send any more."""
 
 
 @final
 class Remote:
-    """One address.
+    """One remote address.
 
-    key            the address as a number with 16 bits free below for a message id
-    credit         bytes that may still be sent to it before it has proved that it is there
-    verified_ns    until then it has; 0 never
-    stray          acknowledgements that match nothing: somebody guesses
-    outstanding    the one confirmable message of ours that waits for its ACK; `waiting`: what comes after it, in order
+    address        (host, port)
+    born_host      the address in the form that records store
+    key            the address as a number whose low 16 bits are free for a message id
+    mid            message id of the last message to it
+    credit         bytes that may be sent to it while it is unverified
+    verified_ns    monotonic ns until which the address counts as verified; 0: it is unverified
+    stray          ACK and RST messages that match no message to it: possibly guessed
+    outstanding    the confirmable message that waits for its ACK, None: none
+    waiting        sources of the next confirmable messages, in order
     observers      number of its observations
-    laps           when each sixteenth of the message ids was last used up, so that none is used twice within 247 s
+    laps           monotonic ns at which each sixteenth of the message ids was used up: none is reused within 247 s
     """
 
     __slots__ = (
@@ -66,11 +70,11 @@ class Remote:
 
     @property
     def idle(self) -> bool:
-        """True when nothing would be lost by forgetting it."""
+        """True when the remote has no outstanding message, none waiting, and no observation: it may be forgotten."""
         return self.outstanding is None and not self.waiting and not self.observers
 
     def next_mid(self, now: int) -> int:
-        """A message id for a message of ours, or -1: all of them have been used within the last 247 s (section 4.4)."""
+        """The next unused message id, or -1 when all have been used within the last 247 s (section 4.4)."""
         mid = (self.mid + 1) & 0xFFFF
         if not mid % MIDS_PER_LAP:
             if not self.laps:
@@ -83,13 +87,21 @@ class Remote:
         return mid
 
     def mid_due(self) -> int:
-        """When `next_mid` will have one again after it had none."""
+        """Monotonic ns from which `next_mid` returns a message id again after it returned -1."""
         return self.laps[((self.mid + 1) & 0xFFFF) // MIDS_PER_LAP] + EXCHANGE_LIFETIME_NS
 
 
 @final
 class Transmission:
-    """A confirmable message of ours on its way: what, for whom, how often already."""
+    """A confirmable message that waits for its ACK.
+
+    remote       the receiver
+    mid          its message id
+    data         the datagram
+    owner        the source of the message
+    timeout_ns   time until the next retransmission; doubles with each
+    attempts     retransmissions so far
+    """
 
     __slots__ = ("attempts", "data", "mid", "owner", "remote", "timeout_ns")
 
@@ -104,13 +116,22 @@ class Transmission:
 
 @final
 class Exchange:
-    """One request being executed: the ticket of its command, and all that is needed to answer it.
+    """One request in execution. It is the ticket of its command.
 
-    key            its place in the duplicate table, -1 when it is safe to execute twice
-    acknowledged   an empty ACK has gone out: the answer travels as a CON of its own
-    block1         the Block1 option to be repeated in the answer, ABSENT for none
+    remote         the sender
+    confirmable    True: a CON, False: a NON
+    code           the method
+    mid            message id of the request
+    token          token of the request
+    options        its decoded options
+    key            key in the duplicate table; -1 for a request that may be executed twice
+    acknowledged   an empty ACK was sent: the response is a separate confirmable message
+    separate       encoded separate response, kept until it is sent
+    settled        the request was answered, or ended without an answer
+    block1         Block1 option that the response repeats; ABSENT for none
     size           bytes of its datagram
-    path           of the resource; `intent`: what is to be done with the value when the command answers
+    path           the MQTT topic of the resource
+    intent         how to answer when the command's event comes: an Observation, a Condition, a Lease, or None
     """
 
     __slots__ = (

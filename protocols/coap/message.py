@@ -1,4 +1,4 @@
-"""The CoAP message over UDP (RFC 7252, section 3): header, token, options, payload. Syntax only; no domain, no state.
+"""Syntax of the CoAP message over UDP (RFC 7252, section 3): header, token, options, payload.
 
 0 version 2 bits = 1 | type 2 bits | token length 4 bits | 1 code | 2 message id 2 | token 0-8 | options | FF payload
 """
@@ -53,16 +53,20 @@ Pairs = list[tuple[int, bytes]]
 
 
 def name(code: int) -> str:
-    """`4.04` for 0x84."""
+    """The dotted form of a code: `4.04` for 0x84."""
     return f"{code >> 5}.{code & 31:02d}"
 
 
 @final
 class Packet:
-    """One message, taken apart.
+    """One decoded message.
 
     kind       CON, NON, ACK or RST
-    options    (number, value) pairs in order: numbers rise, equal ones are repeated
+    code       method or response code
+    mid        message id
+    token      0 to 8 bytes
+    options    (number, value) pairs, numbers ascending; a repeated option has a pair for each value
+    payload    b"" for none
     """
 
     __slots__ = ("code", "kind", "mid", "options", "payload", "token")
@@ -77,10 +81,9 @@ class Packet:
 
 
 def split(data: bytes, at: int) -> tuple[Pairs, int] | None:
-    """Options from `at` on -> (pairs, where they end). None for a format error.
+    """Decode the options from `at` on -> (pairs, where they end: the payload marker or the end of `data`).
 
-    That is the reserved nibble 15, a value or an extension cut short, or a number above 65,535 (section 3.1). The end is the
-    marker's place, or the end of the data.
+    None for a format error: the reserved nibble 15, an incomplete value or extension, a number above 65,535 (section 3.1).
     """
     pairs: Pairs = []
     size = len(data)
@@ -126,8 +129,8 @@ def split(data: bytes, at: int) -> tuple[Pairs, int] | None:
 def decode(data: bytes) -> Packet | None:
     """One datagram -> Packet, or None for a format error (sections 3 and 4.1).
 
-    That is: too short, version other than 1, token length 9 to 15, broken options, a marker with nothing after it, an Empty
-    message that is not empty.
+    Format errors: too short, version other than 1, token length 9 to 15, malformed options, a payload marker without payload,
+    an Empty message with a token, options or payload.
     """
     size = len(data)
     if size < 4 or data[0] >> 6 != 1:
@@ -148,7 +151,7 @@ def decode(data: bytes) -> Packet | None:
 
 
 def option(previous: int, number: int, value: bytes) -> bytes:
-    """One encoded option after one with number `previous` (section 3.1)."""
+    """Encode one option that follows an option with number `previous` (section 3.1)."""
     delta = number - previous
     length = len(value)
     head = 0
@@ -173,7 +176,7 @@ def option(previous: int, number: int, value: bytes) -> bytes:
 
 
 def join(pairs: Pairs) -> bytes:
-    """Pairs -> encoded options. Sorted by number here; equal numbers keep their order."""
+    """Encode options, sorted by number; options with the same number keep their order."""
     out: list[bytes] = []
     previous = 0
     for number, value in sorted(pairs, key=_number):
@@ -187,7 +190,7 @@ def _number(pair: tuple[int, bytes]) -> int:
 
 
 def encode(kind: int, code: int, mid: int, token: bytes, options: bytes, payload: bytes) -> bytes:
-    """A message from its parts; `options` as `join` gives them. The token has at most 8 bytes."""
+    """Encode a message. `options` is the result of `join`; the token has at most 8 bytes."""
     head = bytes((0x40 | kind << 4 | len(token), code, mid >> 8, mid & 255))
     if payload:
         return b"".join((head, token, options, b"\xff", payload))
@@ -195,10 +198,10 @@ def encode(kind: int, code: int, mid: int, token: bytes, options: bytes, payload
 
 
 def empty(kind: int, mid: int) -> bytes:
-    """An Empty message: acknowledgement, reset or ping."""
+    """Encode an Empty message: an acknowledgement, a reset or a ping."""
     return bytes((0x40 | kind << 4, 0, mid >> 8, mid & 255))
 
 
 def uint(value: int) -> bytes:
-    """A number as an option value: big-endian, no leading zero byte, empty for 0 (section 3.2)."""
+    """Encode a number as an option value: big-endian, no leading zero byte, b"" for 0 (section 3.2)."""
     return value.to_bytes((value.bit_length() + 7) // 8, "big")

@@ -1,9 +1,9 @@
-"""Observation (RFC 7641): who watches which path, and what each observer has not been told yet.
+"""Observation (RFC 7641): the observers of each path, and the notifications that wait for them.
 
     GET Observe 0 --> registered --answer 2.05 with Observe--> notifying --message--> CON --ACK--> notifying
     notifying --Observe 1, RST, a CON never acknowledged--> gone
 
-Every message on the path is a notification, all of them confirmable, one at a time to each peer, in order.
+Every message on the path becomes a notification. Notifications are confirmable and sent in order, one at a time to each peer.
 """
 
 from __future__ import annotations
@@ -21,18 +21,26 @@ from protocols.coap.translate import Representation
 CHECK_NS: Final = 86_400_000_000_000
 UNVERIFIED_EXPONENT: Final = 0
 UNACCEPTABLE: Final = Representation(b"", option.ABSENT, 0, b"")
-"""Stands in a backlog for the 4.06 that ends an observation."""
+"""In a backlog: the error response that ends the observation (4.06, or `Observation.refusal`)."""
 
 
 @final
 class Observation:
-    """One observer of one path: the ticket of its Watch.
+    """One observer of one path. It is the ticket of its Watch.
 
-    started       its 2.05 is out: what comes now are notifications
-    format        Content-Format of the first value that declared one, ABSENT until then
-    ending        what waits is the last that it will be told, an error
-    refusal       which one: 4.06 for a value of another format, or why it may not hear more
-    confirmed_ns  when it last acknowledged something, or registered
+    registry       the observations of the endpoint
+    remote         the observer's address
+    token          token of the registration; every notification carries it
+    path           the MQTT topic observed
+    options        options of the registration: Accept and Block2 apply to notifications
+    started        the 2.05 to the registration was sent: further messages become notifications
+    cancelled      the observation was removed
+    format         Content-Format of the first value that declared one; ABSENT before
+    ending         an error response is at the end of the backlog; nothing is queued after it
+    refusal        response code of that error: 4.06 for a value of another format, or the code of the gateway's refusal
+    confirmed_ns   monotonic ns of its last acknowledgement, or of the registration
+    backlog        values that wait to be sent, in order
+    backlog_bytes  bytes of the bodies in the backlog
     """
 
     __slots__ = (
@@ -56,7 +64,7 @@ class Observation:
         self.backlog_bytes = 0
 
     def agrees(self, value: Representation) -> bool:
-        """False when `value` declares another format than the values before it did."""
+        """False when `value` declares another Content-Format than earlier values did (section 4.2). Keeps the first one."""
         if value.format == option.ABSENT:
             return True
         if self.format == option.ABSENT:
@@ -64,7 +72,7 @@ class Observation:
         return self.format == value.format
 
     def datagram(self, mid: int, now: int, /) -> bytes | None:
-        """The next notification (section 4.2), in full or its first block (RFC 7959 section 2.6)."""
+        """Encode the next notification (section 4.2), or its first block (RFC 7959 section 2.6); None when none waits."""
         if self.cancelled or not self.backlog:
             return None
         value = self.backlog.pop(0)
@@ -76,7 +84,7 @@ class Observation:
 
 @final
 class Observations:
-    """All observations of an endpoint. The sequence number is one for all: 24 bits, rising (section 4.4)."""
+    """All observations of an endpoint. They share one rising sequence number of 24 bits (section 4.4)."""
 
     __slots__ = ("by_remote", "config", "count", "lost", "pinned", "sequence", "wall_ms")
 
@@ -90,7 +98,7 @@ class Observations:
         self.sequence = 0
 
     def find(self, remote: Remote, token: bytes) -> Observation | None:
-        """The observation of this peer under this token."""
+        """The observation of this peer with this token, or None."""
         return self.by_remote.get(remote.key, {}).get(token)
 
     def all_of(self, remote: Remote) -> list[Observation]:
@@ -98,7 +106,7 @@ class Observations:
         return list(self.by_remote.get(remote.key, {}).values())
 
     def add(self, remote: Remote, token: bytes, path: str, options: Options, now: int) -> Observation | None:
-        """Register; None when the peer or the endpoint has as many as it may: the request is then answered as a plain GET."""
+        """Add an observation; None at `observers_peer_max` or `observers_max`: the GET is answered as one without Observe."""
         if self.count >= self.config.observers_max or remote.observers >= self.config.observers_peer_max:
             return None
         observation = Observation(self, remote, token, path, options, now)
@@ -108,7 +116,7 @@ class Observations:
         return observation
 
     def remove(self, observation: Observation) -> None:
-        """Forget it; harmless when it has gone."""
+        """Remove an observation. Does nothing when it was removed before."""
         if observation.cancelled:
             return
         observation.cancelled = True
@@ -122,15 +130,15 @@ class Observations:
         self.count -= 1
 
     def next_sequence(self) -> int:
-        """The Observe value of the next answer or notification."""
+        """The Observe value of the next response or notification."""
         self.sequence = (self.sequence + 1) & 0xFFFFFF
         return self.sequence
 
     def queue(self, observation: Observation, value: Representation) -> None:
-        """One more for this observer. One that is too far behind loses the oldest, counted.
+        """Append a value to the backlog. Above `backlog_max` or `backlog_bytes_max` the oldest are dropped and counted.
 
         All notifications have the format of the first (section 4.2). A value of another declared format ends the observation:
-        4.06 comes after what is still waiting, and nothing after that.
+        4.06 is sent after the waiting notifications.
         """
         if observation.ending:
             return
@@ -146,7 +154,7 @@ class Observations:
             self.lost += 1
 
     def refuse(self, observation: Observation, code: int) -> None:
-        """It may not hear more: an error response is all that it is told from now on (section 4.2)."""
+        """End the observation with an error response (section 4.2), which replaces the waiting notifications."""
         if not observation.ending:
             observation.ending = True
             observation.refusal = code
@@ -154,15 +162,15 @@ class Observations:
             observation.backlog_bytes = 0
 
     def drop(self, observation: Observation, etag: bytes) -> None:
-        """Take a value out of the backlog: the observer has just got it as the answer to its registration."""
+        """Remove the value with this ETag from the backlog: the response to the registration carries it."""
         kept = [value for value in observation.backlog if value.etag != etag]
         observation.backlog_bytes -= sum(len(value.body) for value in observation.backlog if value.etag == etag)
         observation.backlog = kept
 
     def silent(self, since_ns: int, now: int) -> list[Observation]:
-        """Observations that have confirmed nothing since then, each named once a day at most (RFC 7641 section 4.5).
+        """Observations without an acknowledgement since `since_ns`, each at most once a day (RFC 7641 section 4.5).
 
-        All of them are looked at in turn, so the caller asks rarely.
+        Takes time linear in the number of observations, so the endpoint calls it rarely.
         """
         found: list[Observation] = []
         for of_remote in self.by_remote.values():
@@ -173,7 +181,7 @@ class Observations:
         return found
 
     def notification(self, observation: Observation, value: Representation, mid: int, now: int) -> bytes:
-        """2.05 as a confirmable message. An address that has never acknowledged anything gets a block of 16 bytes at most."""
+        """Encode a 2.05 as a confirmable message. An unverified address gets a block of at most 16 bytes (section 7)."""
         exponent = blockwise.exponent_of(self.config.block_bytes)
         if observation.remote.verified_ns <= now and self.config.amplification:
             exponent = UNVERIFIED_EXPONENT

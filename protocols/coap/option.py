@@ -1,7 +1,7 @@
-"""Options of a request by number (RFC 7252 section 5.10 and later RFCs): which are known, how long, how often, what they say.
+"""Options of a request (RFC 7252 section 5.10 and later RFCs): known numbers, their lengths, repetition and values.
 
-An option whose length is out of range, or that is repeated though it must not be, counts as unknown (5.4.3, 5.4.5):
-critical (odd number) is 4.02, elective is ignored.
+An option whose length is out of range, or that is repeated without being repeatable, counts as unknown (5.4.3, 5.4.5): a
+critical one (odd number) is refused with 4.02, an elective one is ignored.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _NUMBERS: Final = frozenset({CONTENT_FORMAT, ACCEPT, OBSERVE, BLOCK1, BLOCK2, SI
 
 @final
 class Fault:
-    """A response code and a diagnostic for people: why a request is refused."""
+    """Why a request is refused: the response code and the diagnostic payload (5.5.2)."""
 
     __slots__ = ("code", "text")
 
@@ -75,12 +75,25 @@ class Fault:
 
 @final
 class Options:
-    """What the options of one request say. Numbers are ABSENT (-1) when their option is; Block values are the raw number.
+    """The decoded options of one request. A number is ABSENT (-1) when its option is absent; Block values are the raw number.
 
-    raw        the encoded options as they came
-    path       Uri-Path options, query Uri-Query options, in order
-    fault      set when the request must be refused for its options; the rest is then not to be used
-    plan       what `translate` made of path, query and format: kept here because peers repeat the same options for ever
+    raw              the encoded options
+    path             Uri-Path options, in order
+    query            Uri-Query options, in order
+    content_format   Content-Format
+    accept           Accept
+    observe          Observe: 0 registers, 1 deregisters
+    block1           Block1
+    block2           Block2
+    size1            Size1: bytes of the whole request body
+    etags            ETag options
+    if_match         If-Match options
+    if_none_match    True: If-None-Match is present
+    no_response      No-Response, a bit set (RFC 7967)
+    echo             Echo
+    request_tag      Request-Tag options (RFC 9175)
+    fault            why the request must be refused, None: valid; the other attributes are then incomplete
+    plan             the Publication or Fault of `translate`, kept here because peers repeat the same options
     """
 
     __slots__ = (
@@ -109,12 +122,12 @@ class Options:
 
     @property
     def plain(self) -> bool:
-        """True when nothing here belongs to one request alone, so that the object may serve all that carry the same bytes."""
+        """True when every request with the same option bytes can share this object: no block, ETag, condition or Echo."""
         return self.block1 == ABSENT and self.block2 == ABSENT and not self.echo and not self.if_match and not self.etags
 
 
 def read(pairs: Pairs, raw: bytes) -> Options:
-    """Options of a request, classified. Never raises: what is wrong is the `fault`."""
+    """Decode the options of a request. Never raises: an error sets `fault`."""
     options = Options(raw)
     previous = -1
     for number, value in pairs:

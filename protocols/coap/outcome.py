@@ -1,4 +1,4 @@
-"""Events -> responses and notifications. Knows no datagrams."""
+"""Events to responses and notifications. `responder` and `observe` make the datagrams."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from protocols.coap.responder import Check, Condition, Lease, Responder
 from protocols.coap.translate import Publication, Reception, Representation
 
 SILENT: Final = 2 | 8 | 16
-"""No-Response that waives everything (RFC 7967 section 2.1)."""
+"""No-Response bits of a request that wants no response of any class (RFC 7967 section 2.1)."""
 
 
 @final
 class Outcomes:
-    """What the commands of one endpoint come to.
+    """Turns the events of one endpoint into responses and notifications.
 
-    `later` collects commands that an event leads to (the store half of a conditional request); the endpoint hands them out.
+    later   commands that events have caused, such as the store command of a conditional request; `expire` returns them
     """
 
     __slots__ = ("_record", "_seen", "config", "later", "leases", "observations", "pinned", "responder", "wall_ms")
@@ -47,7 +47,7 @@ class Outcomes:
         self._seen: Representation | None = None
 
     def answered(self, event: Event, now: int) -> None:
-        """An event for one of our tickets."""
+        """Send the response or the notification for an event. Ignores tickets that are not of this endpoint."""
         if isinstance(event, Sent):
             self._sent(event, now)
         elif isinstance(event, WatchedMessages):
@@ -69,13 +69,13 @@ class Outcomes:
                 self._failure(event.ticket, failure, now)
 
     def undelivered(self, exchange: Exchange) -> None:
-        """A separate answer was never acknowledged: a leased message in it goes back at once."""
+        """A separate response was never acknowledged: end the lease of the message in it at once, so that it is redelivered."""
         lease = exchange.intent
         if isinstance(lease, Lease):
             self.later.append(Extend(exchange, lease.group, lease.topic, [lease.receipt], 0))
 
     def store(self, exchange: Exchange, plan: Publication, body: bytes) -> Send:
-        """The command that stores `body`; one that nobody wants to hear of is settled here and now."""
+        """The command that stores `body`. A NON request that waives every response (No-Response) ends here."""
         retain = RETAIN_SET if exchange.code == message.PUT else RETAIN_NONE
         stored = plan.message(body, exchange.remote.born_host, retain, self.wall_ms())
         if not exchange.confirmable and exchange.options.no_response & SILENT == SILENT:
@@ -84,7 +84,7 @@ class Outcomes:
         return Send(exchange, [stored])
 
     def cancel(self, observation: Observation, now: int) -> Unwatch:
-        """End an observation: it is forgotten here, and the command says so to the gateway."""
+        """Remove an observation and its waiting notifications. Returns the command that ends it in the gateway."""
         self.observations.remove(observation)
         self.responder.abandon(observation, now)
         return Unwatch(observation)
@@ -189,7 +189,7 @@ class Outcomes:
             self._revoked(event.ticket, event.failure, now)
 
     def _revoked(self, observation: Observation, failure: Failure, now: int) -> None:
-        """The gateway ends a watch, or has not begun it."""
+        """The gateway has ended or refused a Watch: send an error response if the observation has started."""
         if observation.started and not observation.cancelled:
             self.observations.refuse(observation, status.CODES[failure.code])
             self.responder.notify(observation, now)
@@ -197,7 +197,7 @@ class Outcomes:
             self.observations.remove(observation)
 
     def fault(self, exchange: Exchange, fault: Fault, now: int) -> None:
-        """Refuse a request ourselves, and count it by its code."""
+        """Refuse a request in this adapter, and count it by its response code."""
         if fault.code != message.NOT_FOUND:
             self.responder.count(message.name(fault.code))
         self._refuse(exchange, fault, now)
@@ -206,7 +206,7 @@ class Outcomes:
         self._refuse(exchange, Fault(status.CODES[failure.code], failure.text), now)
 
     def _refuse(self, exchange: Exchange, fault: Fault, now: int) -> None:
-        """An error response, with the options that its code asks for and a diagnostic for people."""
+        """Send an error response with the options that its code requires and a diagnostic payload."""
         pairs: Pairs = []
         if status.has_retry(fault.code):
             pairs.append((option.MAX_AGE, message.uint(status.RETRY_AFTER_S)))
@@ -215,7 +215,7 @@ class Outcomes:
         self.responder.reply(exchange, fault.code, pairs, fault.text.encode(), now)
 
     def content(self, exchange: Exchange, value: Representation, observe: int, now: int) -> None:
-        """2.05, 2.03 or what speaks against it: all of the value, or the largest block that the peer may be sent."""
+        """Send 2.05 with the value or the largest block that the peer may get, 2.03 for a matching ETag, or an error."""
         options = exchange.options
         wall_ms = self.wall_ms()
         if value.etag and value.etag in options.etags:
@@ -249,9 +249,9 @@ class Outcomes:
     def _fit(
         self, exchange: Exchange, value: Representation, observe: int, number: int, exponent: int, now: int
     ) -> tuple[Pairs, bytes] | None:
-        """Options and payload from the block asked for, in the largest size that may be sent; None: not even 16 bytes may.
+        """Options and payload of the requested block, in the largest block size that may be sent; None: 16 bytes are too many.
 
-        A block may always be answered by a smaller one that begins where it begins (RFC 7959 section 2.4).
+        A response may have a smaller block that begins at the same byte as the requested one (RFC 7959 section 2.4).
         """
         room = self.responder.room(exchange, len(value.body), now) - message.HEADER_BYTES - len(exchange.token) - 1
         pairs, payload = translate.content(value, observe, number, exponent, self.wall_ms())

@@ -1,4 +1,4 @@
-"""Addresses that have spoken lately, bounded, and the proof that somebody is really there (RFC 9175, section 2)."""
+"""Remote addresses, bounded in number, and the Echo values that verify an address (RFC 9175, section 2)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ ECHO_BYTES: Final = 8
 
 @final
 class Remotes:
-    """Remote by address, in two generations: who was silent for a whole one and has nothing open is forgotten.
+    """Remotes by address, in two generations. An idle remote that sent nothing during a whole generation is forgotten.
 
-    A generation ends after 247 s, or when half of `peers_max` addresses are in it.
+    A generation ends after 247 s, or when it has half of `peers_max` addresses.
+
+    young      born host -> remote, for addresses that sent something in this generation
+    old        the same for the generation before, and for older remotes that are not idle
+    half       the most addresses of one generation
+    since_ns   monotonic ns at which this generation began
     """
 
     __slots__ = ("entropy", "half", "old", "since_ns", "young")
@@ -31,7 +36,7 @@ class Remotes:
         self.since_ns = now
 
     def add(self, peer: Peer, now: int) -> Remote:
-        """The remote of an address that is not among the young: promoted, or new."""
+        """The remote of an address that is not in `young`: moved from `old`, or made."""
         if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
             self._turn(now)
         remote = self.old.pop(peer.born_host, None)
@@ -50,9 +55,9 @@ class Remotes:
 
 @final
 class Echoes:
-    """Echo option values that prove an address without keeping anything: a keyed hash of the address and of the time.
+    """Echo option values, which verify an address without state: a keyed hash of the address and of the time.
 
-    A value is good for 2 to 4 minutes.
+    A value is valid for 2 to 4 minutes.
     """
 
     __slots__ = ("secret",)
@@ -61,11 +66,11 @@ class Echoes:
         self.secret = secret
 
     def value(self, remote: Remote, now: int) -> bytes:
-        """What the peer shall send back."""
+        """The Echo value that the peer has to send back."""
         return self._value(remote, now // ECHO_WINDOW_NS)
 
     def proves(self, remote: Remote, echo: bytes, now: int) -> bool:
-        """True when `echo` was given to this address lately."""
+        """True when `echo` is a valid value for this address."""
         window = now // ECHO_WINDOW_NS
         return echo == self._value(remote, window) or echo == self._value(remote, window - 1)
 

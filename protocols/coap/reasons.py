@@ -1,4 +1,4 @@
-"""What CoAP's words for refusals and ends of connections mean (domain/refusal.py)."""
+"""The words that CoAP counts refusals under -> their reasons (domain/refusal.py)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS: Final[Mapping[str, Reason | None]] = {
     "5.04": ErrorCode.FLUSH_TIMEOUT,
     "5.05": ErrorCode.NOT_SUPPORTED,
     "5.08": ErrorCode.ARGUMENT_ILLEGAL,
-    # Dropped, and nobody is refused anything.
+    # Dropped datagrams that are not refusals of a request.
     "duplicate": None,
     "stray": None,
     "ignored": None,

@@ -1,4 +1,4 @@
-"""Answers to requests: piggybacked, separate or non-confirmable, once each, kept for duplicates, and small until proved."""
+"""Responses to requests: piggybacked, separate or non-confirmable, kept for duplicates, small to unverified addresses."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BLOCK_OVERHEAD: Final = 48
 
 @final
 class Replier:
-    """The way out of an endpoint, and the duplicate tables on it.
+    """Sends the responses of an endpoint, and keeps its duplicate tables.
 
-    executing   requests that have no answer yet
-    counts      what was dropped or refused, and why: malformed, duplicate, challenged, requests, unanswered, …
+    executing   number of requests without a response so far
+    counts      dropped and refused datagrams and requests by reason: malformed, duplicate, challenged, requests, unanswered, …
     """
 
     __slots__ = ("config", "counts", "echoes", "executing", "recent_con", "recent_non", "transmitter")
@@ -38,7 +38,7 @@ class Replier:
         self.recent_non = Answers(NON_LIFETIME_S, max(1, config.answers_max // 8), config.answers_bytes_max)
 
     def enter(self, exchange: Exchange, now: int) -> bool:
-        """Note a request in the duplicate table; when it is full the request is refused."""
+        """Add a request to the duplicate table. False: the table is full, and the request was refused (5.03)."""
         recent = self.recent_con if exchange.confirmable else self.recent_non
         if recent.begin(exchange.remote.key | exchange.mid, now):
             exchange.key = exchange.remote.key | exchange.mid
@@ -47,13 +47,13 @@ class Replier:
         return False
 
     def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
-        """Answer a request, once."""
+        """Answer a request. A second answer to the same exchange is ignored."""
         if exchange.block1 != option.ABSENT:
             pairs = [*pairs, (option.BLOCK1, message.uint(exchange.block1))]
         self.emit(exchange, code, message.join(pairs) if pairs else b"", payload, now)
 
     def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
-        """Answer with encoded options: piggybacked, separate, or non-confirmable (RFC 7252 sections 5.2.1 to 5.2.3)."""
+        """As `reply`, with encoded options: piggybacked, separate or non-confirmable (RFC 7252 sections 5.2.1 to 5.2.3)."""
         if exchange.settled:
             return
         exchange.settled = True
@@ -66,7 +66,7 @@ class Replier:
         token = exchange.token
         if not self.proved(remote, now):
             room = remote.credit - 4 - len(token) - len(options)
-            if payload and len(payload) >= room:  # a diagnostic: content has been cut to size by who made it
+            if payload and len(payload) >= room:  # a diagnostic payload: content is in blocks that fit already
                 payload = payload[: max(0, room - 1)].decode("utf-8", "ignore").encode()
             if room < 0:
                 options = b""
@@ -86,15 +86,15 @@ class Replier:
             (self.recent_con if exchange.confirmable else self.recent_non).settle(exchange.key, data)
 
     def challenge(self, exchange: Exchange, now: int) -> None:
-        """4.01 with an Echo value that proves the address."""
+        """Answer 4.01 with an Echo value: the request that repeats it verifies the address."""
         self.count("challenged")
         self.reply(exchange, message.UNAUTHORIZED, [(option.ECHO, self.echoes.value(exchange.remote, now))], b"", now)
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
-        """Bytes that the answer may have, when it is part of a body of `total` bytes.
+        """Bytes that the response may have, when it is part of a body of `total` bytes.
 
-        An unproved address may spend what it has saved up when that is enough for the whole body. Else each of its requests
-        pays for its own answer, so that a body begun is a body that can be read to the end.
+        An unverified address may use all its credit when that suffices for the whole body. Otherwise the size of each request
+        bounds its response, so that the later blocks of the body are not refused for lack of credit.
         """
         remote = exchange.remote
         if self.proved(remote, now):
@@ -104,19 +104,19 @@ class Replier:
         return min(remote.credit, exchange.size * self.config.amplification)
 
     def proved(self, remote: Remote, now: int) -> bool:
-        """True when the address is known to be real, or when nobody asks."""
+        """True when the address is verified, or when `amplification` is 0."""
         return remote.verified_ns > now or not self.config.amplification
 
     def notify(self, observation: Observation, now: int) -> None:
-        """Send what the observation has to say when it is its turn."""
+        """Queue the next notification of an observation."""
         self.transmitter.confirm(observation.remote, observation, now)
 
     def abandon(self, observation: Observation, now: int) -> None:
-        """The observation has gone."""
+        """The observation was removed: drop its queued and outstanding notifications."""
         self.transmitter.forget(observation.remote, observation, now)
 
     def overload(self, exchange: Exchange, why: str, now: int) -> None:
-        """No room: 5.03 with Max-Age for a confirmable request, nothing for another."""
+        """Refuse a request for lack of room: 5.03 with Max-Age for a confirmable one, no response for another."""
         self.count(why)
         if exchange.confirmable:
             pairs: Pairs = [(option.MAX_AGE, message.uint(status.RETRY_AFTER_S))]
@@ -125,13 +125,13 @@ class Replier:
             self.release(exchange)
 
     def release(self, exchange: Exchange) -> None:
-        """The exchange ends without an answer."""
+        """End the exchange without a response."""
         if not exchange.settled:
             exchange.settled = True
             self.executing -= 1
 
     def acknowledge(self, exchange: Exchange) -> None:
-        """An empty ACK: the request has come, its answer takes time (section 5.2.2)."""
+        """Send an empty ACK; a separate response follows (section 5.2.2)."""
         exchange.acknowledged = True
         data = message.empty(message.ACK, exchange.mid)
         self.transmitter.send(exchange.remote, data)
@@ -139,5 +139,5 @@ class Replier:
             self.recent_con.settle(exchange.key, data)
 
     def count(self, why: str) -> None:
-        """One more dropped or refused for this reason."""
+        """Count a dropped or refused datagram or request under a reason."""
         self.counts[why] = self.counts.get(why, 0) + 1

@@ -1,4 +1,4 @@
-"""Requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` -> commands. Knows no datagrams."""
+"""Requests on `/mq/{topic}[/{sub…}]` and `/.well-known/core` to commands. `responder` makes the datagrams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocols.coap.translate import Publication, Reception, Representation
 
 @final
 class Resources:
-    """The resources of one endpoint. What can be answered at once is, by `outcomes`; the rest becomes commands."""
+    """The resources of one endpoint. A request becomes commands, or `outcomes` answers it at once."""
 
     __slots__ = ("observations", "outcomes", "pinned", "responder")
 
@@ -27,7 +27,7 @@ class Resources:
         self.pinned = outcomes.pinned
 
     def handle(self, exchange: Exchange, body: bytes, now: int) -> Sequence[Command]:
-        """A whole request whose options are in order."""
+        """Return the commands of a request with valid options and a complete body; () when it is answered already."""
         code = exchange.code
         if code in (message.POST, message.PUT):
             return self._publish(exchange, body, now)

@@ -1,4 +1,4 @@
-"""Between the message layer and the resources: what a resource may ask of it, and what a request that waits is waiting for."""
+"""The interface between resources and the message layer, and what a request in execution keeps for its response."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from protocols.coap.observe import Observation
 
 
 class Responder(Protocol):
-    """What a resource needs of the message layer."""
+    """The message layer as resources use it."""
 
     def enter(self, exchange: Exchange, now: int) -> bool:
-        """Note a request that must not be executed twice; False when there is no room and it has been refused."""
+        """Add a request that must not be executed twice to the duplicate table. False: no room, and it was refused."""
 
     def reply(self, exchange: Exchange, code: int, pairs: Pairs, payload: bytes, now: int) -> None:
-        """Answer, once; later answers to the same exchange are dropped."""
+        """Answer a request. Later answers to the same exchange are ignored."""
 
     def emit(self, exchange: Exchange, code: int, options: bytes, payload: bytes, now: int) -> None:
-        """The same with encoded options, for requests without Block1."""
+        """As `reply`, with encoded options, for requests without Block1."""
 
     def release(self, exchange: Exchange) -> None:
-        """End the exchange without an answer."""
+        """End the exchange without a response."""
 
     def challenge(self, exchange: Exchange, now: int) -> None:
-        """Answer 4.01 with Echo: the address must prove itself before it gets that much (RFC 9175 section 2.4)."""
+        """Answer 4.01 with Echo: the address must be verified before it gets a response of that size (RFC 9175 section 2.4)."""
 
     def room(self, exchange: Exchange, total: int, now: int) -> int:
-        """Bytes that the answer may have, when it is part of a body of `total` bytes."""
+        """Bytes that the response may have, when it is part of a body of `total` bytes."""
 
     def count(self, why: str) -> None:
-        """One more refused for this reason."""
+        """Count a refusal under a reason."""
 
     def notify(self, observation: Observation, now: int) -> None:
-        """The observation has something to say."""
+        """The backlog of the observation has a value to send."""
 
     def abandon(self, observation: Observation, now: int) -> None:
-        """The observation has gone."""
+        """The observation was removed: drop its notifications."""
 
 
 @final
 class Condition:
-    """A request with If-Match or If-None-Match waits for the present value; `body` is what it then stores."""
+    """A request with If-Match or If-None-Match that waits for the latest value. `body` is stored when the condition holds."""
 
     __slots__ = ("body",)
 
@@ -53,7 +53,7 @@ class Condition:
 
 @final
 class Check:
-    """The ticket of a look at the present value for an observer that was silent for a day (RFC 7641 section 4.5)."""
+    """The ticket of the QueryLatest that makes a notification for an observer silent for a day (RFC 7641 section 4.5)."""
 
     __slots__ = ("observation",)
 
@@ -63,7 +63,7 @@ class Check:
 
 @final
 class Lease:
-    """A message handed out with `group=`, until its DELETE."""
+    """The lease of a message that was received with `group=`, kept until its DELETE."""
 
     __slots__ = ("group", "receipt", "topic")
 

@@ -1,4 +1,4 @@
-"""ErrorCode -> CoAP response code: one row each."""
+"""ErrorCode -> CoAP response code."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ CODES: Final[dict[ErrorCode, int]] = {
 }
 
 RETRY_AFTER_S: Final = 2
-"""Max-Age of 5.03 and 4.29: when it makes sense to come again (RFC 7252 section 5.9.3.4, RFC 8516)."""
+"""Max-Age of 5.03 and 4.29: seconds after which the client may repeat the request (RFC 7252 section 5.9.3.4, RFC 8516)."""
 
 
 def has_retry(code: int) -> bool:
-    """True for response codes that carry Max-Age as "not before"."""
+    """True for response codes whose Max-Age is the time before which the client must not repeat the request."""
     return code in (message.UNAVAILABLE, message.TOO_MANY_REQUESTS)

@@ -1,6 +1,4 @@
-"""Meaning: what the path, the queries and the format of a request say about a message, and what a stored message looks like
-to a CoAP client. Knows no datagrams.
-"""
+"""Path, queries and format of a request to the fields of a message, and stored messages to CoAP representations."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ _FORBIDDEN: Final = "/+#\x00\x01\x02"
 
 
 def path_of(options: Options) -> str | Fault:
-    """The MQTT topic that `/mq/…` names: one Uri-Path option is one level, nothing is escaped or folded."""
+    """The MQTT topic of `/mq/…`: each Uri-Path option is one level, without escapes or normalisation. Fault 4.00 or 4.04."""
     levels = options.path
     if not levels or levels[0] != ROOT:
         return Fault(message.NOT_FOUND, "resources are /mq/{topic} and /.well-known/core")
@@ -40,12 +38,15 @@ def path_of(options: Options) -> str | Fault:
 
 @final
 class Publication:
-    """What POST and PUT with certain options mean, whatever the payload. Made once for the same option bytes.
+    """The fields that the options of a POST or PUT give its message. Made once for all requests with the same option bytes.
 
-    properties    stored form, complete but for what depends on the clock
-    location      encoded Location-Path options of the path, to be followed by one for the message id
-    delay_ms, ttl_ms   0: none
-    no_id         answer 2.04 without the message id
+    path        the MQTT topic
+    topic       the stored topic
+    properties  stored properties, without those that depend on the time
+    location    encoded Location-Path options of the path; the option for the message id follows
+    delay_ms    delay of delivery; 0: none
+    ttl_ms      life of the message after delivery; 0: unbounded
+    no_id       answer 2.04 without the message id
     """
 
     __slots__ = ("delay_ms", "location", "no_id", "path", "properties", "topic", "ttl_ms")
@@ -60,7 +61,7 @@ class Publication:
         self.no_id = no_id
 
     def message(self, body: bytes, born_host: bytes, retain: int, wall_ms: int) -> Message:
-        """The message with this payload."""
+        """The message with payload `body`. `wall_ms`: epoch ms that delay and expiry are counted from."""
         stored = self.properties
         if self.delay_ms or self.ttl_ms:
             if self.delay_ms:
@@ -71,7 +72,7 @@ class Publication:
 
 
 def publication(options: Options) -> Publication | Fault:
-    """Options of POST or PUT -> what they mean, or why they mean nothing. Remembered in `options.plan`."""
+    """Options of a POST or PUT -> Publication, or the Fault that refuses the request. Kept in `options.plan`."""
     plan = options.plan
     if plan is None:
         plan = options.plan = _publication(options)
@@ -128,7 +129,7 @@ def _queries(queries: list[str]) -> dict[str, str] | Fault:
 
 
 def _duration(text: str, most: int) -> int:
-    """Milliseconds from 0 to `most`, or -1."""
+    """A decimal number from 0 to `most`; -1 for anything else."""
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         return -1
     number = int(text)
@@ -137,7 +138,11 @@ def _duration(text: str, most: int) -> int:
 
 @final
 class Reception:
-    """What GET with `group=` asks for: one message of `topic` for `group`."""
+    """A GET with `group=`: lease one message of `topic` for consumer group `group`.
+
+    wait_ms        long poll: how long to wait for a message
+    invisible_ms   duration of the lease
+    """
 
     __slots__ = ("group", "invisible_ms", "topic", "wait_ms")
 
@@ -149,9 +154,9 @@ class Reception:
 
 
 def reception(options: Options) -> Reception | Fault | None:
-    """The queries `group`, `wait_ms` (or `wait`, seconds) and `invisible_ms` of GET and DELETE; None without `group`.
+    """Decode the queries `group`, `wait_ms` (or `wait`, seconds) and `invisible_ms` of GET and DELETE; None without `group`.
 
-    Queries with other names are ignored.
+    Ignores queries with other names. Returns a Fault (4.00) for invalid values.
     """
     if not any(text.startswith("group=") for text in options.query):
         return None
@@ -174,11 +179,12 @@ def reception(options: Options) -> Reception | Fault | None:
 
 @final
 class Representation:
-    """A stored message as a CoAP resource.
+    """A stored message as the representation of a CoAP resource.
 
-    etag          8 bytes derived from the message id; b"" for "there is nothing"
-    format        Content-Format, ABSENT when its media type has no number
-    expire_ms     wall clock, 0: never
+    etag        8 bytes derived from the message id; b"" when there is no value
+    format      Content-Format; ABSENT when the media type has no number
+    expire_ms   wall clock, epoch ms, at which it expires; 0: never
+    body        the payload
     """
 
     __slots__ = ("body", "etag", "expire_ms", "format")
@@ -194,7 +200,7 @@ NOTHING: Final = Representation(b"", option.ABSENT, 0, b"")
 
 
 def representation(data: bytes, wall_ms: int) -> Representation | None:
-    """A record -> what a client sees of it; None when it has expired or its body cannot be made plain."""
+    """A record -> its representation; None when it has expired or its body cannot be decompressed."""
     record = Record(data)
     stored = record.properties
     expire = properties.find(stored, properties.HG_EXPIRE_MS_START)
@@ -211,21 +217,23 @@ def representation(data: bytes, wall_ms: int) -> Representation | None:
 
 
 def etag_of(name: bytes) -> bytes:
-    """8 bytes that stand for a message id or for a receipt."""
+    """The ETag of a message id or of a receipt: an 8 byte hash."""
     return hashlib.blake2b(name, digest_size=8).digest()
 
 
 def accepts(options: Options, value: Representation) -> bool:
-    """True when the client takes this format (Accept, RFC 7252 section 5.10.4); without one a value counts as octets."""
+    """True when the client accepts the format (Accept, RFC 7252 section 5.10.4); a value without one counts as octet-stream."""
     if options.accept == option.ABSENT or value is NOTHING:
         return True
     return options.accept == (media.OCTET_STREAM if value.format == option.ABSENT else value.format)
 
 
 def content(value: Representation, observe: int, number: int, exponent: int, wall_ms: int) -> tuple[Pairs, bytes]:
-    """Options and payload of 2.05 for block `number` of `value`, or for all of it when it fits into that one block.
+    """Options and payload of the 2.05 with block `number` of `value`, or with all of it when it fits into one block.
 
-    observe    sequence number of a notification, ABSENT when it is none. The block exists: the caller has looked.
+    number     block number; the block must exist
+    exponent   size exponent of the block
+    observe    sequence number of a notification; ABSENT for another response
     """
     pairs = validity(value, wall_ms)
     if observe != option.ABSENT:
@@ -245,7 +253,7 @@ def content(value: Representation, observe: int, number: int, exponent: int, wal
 
 
 def validity(value: Representation, wall_ms: int) -> Pairs:
-    """ETag and Max-Age of a value: what 2.03 says of it, and the beginning of 2.05."""
+    """ETag and Max-Age options of a value: all options of 2.03, and the first ones of 2.05."""
     pairs: Pairs = []
     if value.etag:
         pairs.append((option.ETAG, value.etag))

@@ -1,4 +1,4 @@
-"""Datagrams of ours: order, retransmission (RFC 7252, section 4.2) and one confirmable message at a time to each peer (4.7)."""
+"""Sending of datagrams: order, retransmission (RFC 7252, section 4.2), one confirmable message at a time to each peer (4.7)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ UNSETTLED_MAX: Final = 262_144
 
 @final
 class Transmitter:
-    """What is to be sent now, and what may have to be sent again.
+    """Datagrams to be sent now, and confirmable messages that may have to be sent again.
 
-    `heap` holds (due, serial, what): a Transmission whose ACK may be late, or a Remote that had no message id left. Entries
-    whose matter is settled stay until they are due and are then passed over.
+    entropy   randomness of the initial timeout (ACK_RANDOM_FACTOR)
+    out       (datagram, address) pairs to be sent, in order
+    heap      (due, serial, what): a Transmission that waits for its ACK, or a Remote without an unused message id.
+              Entries that are no longer needed stay until they are due, and are skipped then
+    serial    number of the last heap entry; entries with the same due time are ordered by it
+    resent    number of retransmissions
     """
 
     __slots__ = ("entropy", "heap", "out", "resent", "serial")
@@ -37,15 +41,15 @@ class Transmitter:
         self.resent = 0
 
     def send(self, remote: Remote, data: bytes) -> None:
-        """Send once."""
+        """Queue one datagram and reduce the credit of the remote. It is not retransmitted."""
         left = remote.credit - len(data)
         remote.credit = left if left > 0 else 0
         self.out.append((data, remote.address))
 
     def confirm(self, remote: Remote, owner: Outbound, now: int) -> bool:
-        """Send what `owner` has to say as a confirmable message as soon as it is its turn. Asking twice is asking once.
+        """Queue `owner` to send its next confirmable message to `remote`. Does nothing when it is queued already.
 
-        False: too much is on its way or waiting, to this peer or in all; nothing will be sent.
+        False: WAITING_MAX sources wait for this peer, or UNSETTLED_MAX entries are in the heap; nothing will be sent.
         """
         if owner not in remote.waiting:
             if len(remote.waiting) >= WAITING_MAX or len(self.heap) >= UNSETTLED_MAX:
@@ -56,12 +60,12 @@ class Transmitter:
         return True
 
     def acknowledged(self, remote: Remote, now: int) -> None:
-        """The ACK or RST of the outstanding message has come: the next one is on its way."""
+        """The ACK or RST of the outstanding message has come: send the next message to this peer."""
         remote.outstanding = None
         self._next(remote, now)
 
     def forget(self, remote: Remote, owner: Outbound, now: int) -> None:
-        """`owner` has nothing to say any more: not again, not later."""
+        """Remove `owner` from the queue, and stop the retransmission of its outstanding message."""
         if owner in remote.waiting:
             remote.waiting.remove(owner)
         if remote.outstanding is not None and remote.outstanding.owner is owner:
@@ -69,11 +73,11 @@ class Transmitter:
             self._next(remote, now)
 
     def deadline(self) -> int | None:
-        """When `expire` has something to look at."""
+        """Monotonic ns of the earliest heap entry; None without entries."""
         return self.heap[0][0] if self.heap else None
 
     def expire(self, now: int) -> list[tuple[Remote, Outbound]]:
-        """Send again what is due. Returns those whose message was never acknowledged."""
+        """Retransmit messages that are due. Returns (remote, owner) of those unacknowledged after MAX_RETRANSMIT attempts."""
         failed: list[tuple[Remote, Outbound]] = []
         while self.heap and self.heap[0][0] <= now:
             what = heapq.heappop(self.heap)[2]

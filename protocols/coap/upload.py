@@ -1,4 +1,4 @@
-"""Requests whose body comes in blocks."""
+"""Requests whose body is sent in Block1 blocks (RFC 7959)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from protocols.coap.option import Fault
 
 
 def assemble(assemblies: Assemblies, body_max: int, exchange: Exchange, payload: bytes, now: int) -> bytes | Fault | None:
-    """One block of a body (RFC 7959 section 2.5): the whole body with the last one, None when more must come,
-    a fault when the body is lost.
+    """Handle one block of a body (RFC 7959 section 2.5).
 
-    Bodies are kept apart by peer, method, path, queries and Request-Tag (RFC 9175 section 3). `exchange.block1` is set to what
-    the answer repeats.
+    Returns the whole body after the last block, None when more blocks must come, a Fault when the body is refused and dropped.
+    A body is identified by peer, method, path, queries and Request-Tag (RFC 9175 section 3). Sets `exchange.block1` to the
+    option that the response repeats.
     """
     options = exchange.options
     number = options.block1 >> 4

@@ -1,4 +1,4 @@
-"""`/.well-known/core`: what is here, in link format (RFC 6690, RFC 7252 section 7)."""
+"""`/.well-known/core`: the resources in link format (RFC 6690, RFC 7252 section 7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINKS: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
 
 
 def links(query: list[str]) -> bytes:
-    """The link list, filtered by `name=value`; `*` at the end of the value stands for any ending. No link: empty."""
+    """The link list, filtered by `name=value` queries (RFC 6690 section 4.1); a value that ends in `*` matches a prefix."""
     kept = [
         _text(target, attributes) for target, attributes in _LINKS if all(_matches(target, attributes, text) for text in query)
     ]
