@@ -19,7 +19,7 @@ ALGORITHM: Final = "MQv2-HMAC-SHA1"
 
 
 @final
-class Caller:
+class Authenticator:
     """Who speaks on one connection; a signature is looked at once, as long as it is repeated and users are what they were."""
 
     __slots__ = ("_authority", "_epoch", "_peer", "_principal", "_seen")

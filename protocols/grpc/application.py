@@ -18,8 +18,8 @@ from domain.relay import ClientAnswered, Inquiry
 from domain.transaction import CheckTransaction
 from protocols.adapter import Peer
 from protocols.grpc import client, framing, lite, receive, route, send, settle, status, transaction
-from protocols.grpc.access import Caller
-from protocols.grpc.call import Call, Verb
+from protocols.grpc.access import Authenticator
+from protocols.grpc.call import Call, Method
 from protocols.grpc.framing import FramingError, Messages
 from protocols.grpc.inquiry import Inquiries
 from protocols.grpc.messages import messaging_pb2 as pb
@@ -32,9 +32,9 @@ MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + 512 * 1024
 """One request: bodies of 4 MiB together, and room for what surrounds them."""
 CLIENT_ID_BYTES_MAX: Final = 1024
 
-VERBS: Final[dict[bytes, Verb]] = {
-    f"/apache.rocketmq.v2.MessagingService/{verb.name}".encode(): verb
-    for verb in (
+METHODS: Final[dict[bytes, Method]] = {
+    f"/apache.rocketmq.v2.MessagingService/{method.name}".encode(): method
+    for method in (
         send.SEND_MESSAGE, receive.RECEIVE_MESSAGE, settle.ACK_MESSAGE, settle.CHANGE_INVISIBLE_DURATION,
         settle.FORWARD_MESSAGE, transaction.END_TRANSACTION, transaction.RECALL_MESSAGE, route.QUERY_ROUTE,
         route.QUERY_ASSIGNMENT, client.TELEMETRY, client.HEARTBEAT, client.NOTIFY_CLIENT_TERMINATION,
@@ -51,23 +51,23 @@ _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIE
 
 @final
 class GrpcApplication:
-    """One connection's calls. Implements `protocols.http2.application.Application`, and `CallContext` for the verbs."""
+    """One connection's calls. Implements `protocols.http2.application.Application`, and `CallContext` for the methods."""
 
     __slots__ = (
-        "_caller", "_calls", "_client_id", "_client_raw", "_origin", "_owed", "_reply", "inquiries", "peer", "renewals",
-        "sessions", "setting",
+        "_authenticator", "_calls", "_client_id", "_client_raw", "_origin", "_queued", "_reply", "inquiries", "peer",
+        "renewals", "sessions", "setting",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, sessions: Sessions, reply: Reply, peer: Peer) -> None:
         self.setting = setting
         self.sessions = sessions
         self.peer = peer
-        self._caller = None if setting.authority is None else Caller(setting.authority, peer)
+        self._authenticator = None if setting.authority is None else Authenticator(setting.authority, peer)
         self.renewals = Renewals(self)
         self.inquiries = Inquiries()
         self._reply = reply
         self._calls: dict[int, Call] = {}
-        self._owed: list[Command] = []
+        self._queued: list[Command] = []
         self._client_raw = b""
         self._client_id = ""
         self._origin = b""
@@ -81,11 +81,11 @@ class GrpcApplication:
         return any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        """A call begins: find its verb and its client."""
+        """A call begins: find its method and its client."""
         fields = dict(headers)
-        verb = VERBS.get(fields.get(b":path", b""))
+        method = METHODS.get(fields.get(b":path", b""))
         encoding = fields.get(b"grpc-encoding", b"identity")
-        if verb is None:
+        if method is None:
             self._refuse_stream(stream_id, framing.UNIMPLEMENTED, "this method is not served")
             return ()
         if encoding not in (b"identity", b"gzip"):
@@ -93,12 +93,12 @@ class GrpcApplication:
             return ()
         raw = fields.get(b"x-mq-client-id", b"")
         if raw != self._client_raw:
-            self._know(raw)
+            self._set_client(raw)
         timeout = fields.get(b"grpc-timeout")
         wait = framing.timeout_ns(timeout) if timeout is not None else -1
         call = Call(
             stream_id,
-            verb,
+            method,
             self._client_id,
             self._origin,
             now + wait if wait >= 0 else -1,
@@ -108,19 +108,19 @@ class GrpcApplication:
         space = fields.get(b"x-mq-namespace")
         if space:
             call.namespace = space.decode("latin-1")
-        if verb.streaming or wait >= 0:
+        if method.streaming or wait >= 0:
             call.language = fields.get(b"x-mq-language", b"OTHER").decode("latin-1")[:32]
             call.version = fields.get(b"x-mq-client-version", b"").decode("latin-1")[:32]
-        if verb.streaming:
+        if method.streaming:
             # At once: there are clients that read nothing before the response headers are there.
             self._reply.respond(stream_id, _RESPONSE, False)
         if not self._client_id:
             self._refuse_client(call)
-        elif self._caller is not None:
-            found = self._caller.identify(fields)
+        elif self._authenticator is not None:
+            found = self._authenticator.identify(fields)
             if isinstance(found, Failure):
                 self.setting.refused("grpc", found.code.value)
-                self._refuse_alone(call, status.status(*status.of(found)))
+                self._reply_status(call, status.status(*status.of(found)))
             else:
                 call.principal = found
         return ()
@@ -132,7 +132,7 @@ class GrpcApplication:
             return ()
         try:
             messages = call.messages.feed(data)
-            if not call.verb.streaming:
+            if not call.method.streaming:
                 if messages:
                     if call.request is not None or len(messages) > 1:
                         raise FramingError(framing.INVALID_ARGUMENT, "a unary call has one request message")
@@ -141,7 +141,7 @@ class GrpcApplication:
             commands: list[Command] = []
             for message in messages:
                 if self._calls.get(stream_id) is call:
-                    commands += _signed(call, call.verb.begin(self, call, message, now))
+                    commands += _with_principal(call, call.method.begin(self, call, message, now))
             return commands
         except FramingError as error:
             self.fail(call, error.status, str(error))
@@ -157,7 +157,7 @@ class GrpcApplication:
         if not call.messages.complete():
             self.fail(call, framing.INTERNAL, "the request ends inside a message")
             return ()
-        if call.verb.streaming:
+        if call.method.streaming:
             self.close(call)
             return ()
         request, call.request = call.request, None
@@ -165,7 +165,7 @@ class GrpcApplication:
             self.fail(call, framing.INTERNAL, "the request has no message")
             return ()
         try:
-            return _signed(call, call.verb.begin(self, call, request, now))
+            return _with_principal(call, call.method.begin(self, call, request, now))
         except DecodeError:
             self.fail(call, framing.INTERNAL, "the request message cannot be read")
             return ()
@@ -173,10 +173,10 @@ class GrpcApplication:
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
         """Nobody waits for the answer any more. Its command goes on; what it brings is given back."""
         call = self._calls.pop(stream_id, None)
-        if call is not None and call.verb is client.TELEMETRY:
+        if call is not None and call.method is client.TELEMETRY:
             known = self.sessions.find(call.client_id)
             if known is not None and known.kind == pb.LITE_PUSH_CONSUMER:
-                return _signed(call, (lite.end(self, call, known),))
+                return _with_principal(call, (lite.remove_subscriptions(self, call, known),))
         return ()
 
     def answer(self, event: Event, now: int) -> None:
@@ -186,71 +186,71 @@ class GrpcApplication:
             if type(event) is CheckTransaction:
                 stream = self.telemetry(event.client_id)
                 if stream is not None:
-                    self.push(stream, transaction.question(event, self.sessions.find(event.client_id)))
+                    self.push(stream, transaction.check_command(event, self.sessions.find(event.client_id)))
             elif type(event) is LiteTaken:
                 stream = self.telemetry(event.client_id)
                 if stream is not None:
-                    self.push(stream, lite.taken(event))
+                    self.push(stream, lite.unsubscribe_command(event))
             elif type(event) is Inquiry:
-                self._inquire(event, now)
+                self._send_inquiry(event, now)
             return
         subject = ticket[1]
         if type(subject) is Call:
-            if self._calls.get(subject.stream_id) is subject or subject.verb is receive.RECEIVE_MESSAGE:
-                subject.verb.finish(self, subject, event, now)
+            if self._calls.get(subject.stream_id) is subject or subject.method is receive.RECEIVE_MESSAGE:
+                subject.method.finish(self, subject, event, now)
         else:
             self.renewals.extended(subject, event, now)
 
-    def _inquire(self, event: Inquiry, now: int) -> None:
+    def _send_inquiry(self, event: Inquiry, now: int) -> None:
         """Put a question to a client, or say at once why it cannot be put."""
         stream = self.telemetry(event.client_id)
         asked = self.inquiries.ask(event, self.sessions.find(event.client_id) if stream is not None else None, now)
         if isinstance(asked, ClientAnswered):
-            self.owe(asked)
+            self.enqueue(asked)
         elif stream is not None:
             self.push(stream, asked)
 
     def deadline(self) -> int | None:
-        """When leases are due; now, when a command is owed."""
-        return 0 if self._owed else self.renewals.due_at
+        """When leases are due; now, when a command is queued."""
+        return 0 if self._queued else self.renewals.due_at
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Commands that are owed, and leases to be extended."""
-        commands, self._owed = self._owed, []
+        """Commands that are queued, and leases to be extended."""
+        commands, self._queued = self._queued, []
         due_at = self.renewals.due_at
         if due_at is not None and due_at <= now:
             commands += self.renewals.expire(now)
-        if self._caller is not None:
+        if self._authenticator is not None:
             for command in commands:
                 # Leases that are kept or given back, and goodbyes: what was granted when it was asked for.
                 if getattr(command, "principal", None) is None:
                     command.principal = GATEWAY
         return commands
 
-    # What verbs call
+    # What methods call
 
     def ticket(self, call: Call) -> object:
         """Element 0 routes the event here, element 1 to its call."""
         return (self, call)
 
-    def gone(self, call: Call) -> bool:
+    def is_closed(self, call: Call) -> bool:
         """True when the stream was reset, or is answered."""
         return self._calls.get(call.stream_id) is not call
 
-    def unread(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of answers that have not left yet."""
         return self._reply.pending(0)
 
     def telemetry(self, client_id: str) -> Call | None:
         """The Telemetry stream of a client, when it has one here."""
         for call in self._calls.values():
-            if call.verb is client.TELEMETRY and call.client_id == client_id:
+            if call.method is client.TELEMETRY and call.client_id == client_id:
                 return call
         return None
 
-    def owe(self, command: Command) -> None:
+    def enqueue(self, command: Command) -> None:
         """Give `command` out with the next `expire`, which `deadline` asks for at once."""
-        self._owed.append(command)
+        self._queued.append(command)
 
     def reply(self, call: Call, message: bytes) -> None:
         """One message and the end."""
@@ -270,7 +270,7 @@ class GrpcApplication:
         self.setting.refused("grpc", status.REFUSALS[code])
         self.reply(call, status.status(code, text))
 
-    def failed(self, call: Call, failure: Failure) -> None:
+    def reply_failure(self, call: Call, failure: Failure) -> None:
         """What the gateway has refused."""
         self.reply(call, status.status(*status.of(failure)))
 
@@ -284,7 +284,7 @@ class GrpcApplication:
             return
         if not counted:
             self.setting.refused("grpc", framing.REFUSALS[grpc_status])
-        if call.verb.streaming:
+        if call.method.streaming:
             self._reply.trailers(call.stream_id, _trailers(grpc_status, text))
         else:
             self._reply.respond(call.stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
@@ -301,17 +301,17 @@ class GrpcApplication:
     def _refuse_client(self, call: Call) -> None:
         """No client id: refused in the service's words, which every answer has room for."""
         self.setting.refused("grpc", status.REFUSALS[pb.CLIENT_ID_REQUIRED])
-        self._refuse_alone(call, status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing"))
+        self._reply_status(call, status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing"))
 
-    def _refuse_alone(self, call: Call, told: bytes) -> None:
+    def _reply_status(self, call: Call, status_field: bytes) -> None:
         """An answer that is nothing but its status, before the request is looked at."""
-        if call.verb.streaming:
-            self.push(call, told)
+        if call.method.streaming:
+            self.push(call, status_field)
             self.close(call)
         else:
-            self.reply(call, told)
+            self.reply(call, status_field)
 
-    def _know(self, raw: bytes) -> None:
+    def _set_client(self, raw: bytes) -> None:
         """Remember who is speaking: on most connections it is always the same client."""
         text = raw.decode("utf-8", "replace")
         usable = 0 < len(raw) <= CLIENT_ID_BYTES_MAX and text.isprintable()
@@ -320,7 +320,7 @@ class GrpcApplication:
         self._origin = _ORIGIN + text.encode() + b"\x02" if usable else b""
 
 
-def _signed(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
+def _with_principal(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
     """`commands`, each knowing whose it is."""
     if call.principal is not None:
         for command in commands:

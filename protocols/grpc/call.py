@@ -1,4 +1,4 @@
-"""One RPC in progress, and what its verb may ask of the connection that carries it."""
+"""One RPC in progress, and what its method may ask of the connection that carries it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,29 @@ class Call:
     namespace   the metadata x-mq-namespace, for resources that name none themselves
     origin      stored properties that tell where its messages come from
     principal   who makes it, None where access is not controlled
-    state       what the verb keeps between its command and the event
+    state       what the method keeps between its command and the event
     """
 
     __slots__ = (
-        "client_id", "deadline", "language", "messages", "namespace", "origin", "principal", "request", "state", "stream_id",
-        "verb", "version",
+        "client_id",
+        "deadline",
+        "language",
+        "messages",
+        "method",
+        "namespace",
+        "origin",
+        "principal",
+        "request",
+        "state",
+        "stream_id",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, stream_id: int, verb: Verb, client_id: str, origin: bytes, deadline: int, messages: Messages) -> None:
+    def __init__(
+        self, stream_id: int, method: Method, client_id: str, origin: bytes, deadline: int, messages: Messages
+    ) -> None:
         self.stream_id = stream_id
-        self.verb = verb
+        self.method = method
         self.client_id = client_id
         self.origin = origin
         self.deadline = deadline
@@ -57,7 +69,7 @@ class Call:
 
 
 class CallContext(Protocol):
-    """What one connection offers to the verbs: the answers of their calls, and what its clients share."""
+    """What one connection offers to the methods: the answers of their calls, and what its clients share."""
 
     setting: Setting
     peer: Peer
@@ -77,7 +89,7 @@ class CallContext(Protocol):
     def refuse(self, call: Call, code: int, text: str) -> None:
         """Answer with a Status alone, for a refusal by the adapter, which is counted. Ends the call with grpc-status 0."""
 
-    def failed(self, call: Call, failure: Failure) -> None:
+    def reply_failure(self, call: Call, failure: Failure) -> None:
         """Answer with a Status alone, for a refusal by the gateway, which has counted it. Ends the call with grpc-status 0."""
 
     def push(self, call: Call, message: bytes) -> None:
@@ -89,20 +101,20 @@ class CallContext(Protocol):
     def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
         """End the call with a grpc-status, for an error below the service. `counted`: the gateway has counted the refusal."""
 
-    def gone(self, call: Call) -> bool:
+    def is_closed(self, call: Call) -> bool:
         """True when the call has ended: its stream was reset, or it was answered."""
 
-    def unread(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of answers, over all calls of the connection, that its client has not read yet."""
 
     def telemetry(self, client_id: str) -> Call | None:
         """The Telemetry stream of a client on this connection, None when it has none."""
 
-    def owe(self, command: Command) -> None:
+    def enqueue(self, command: Command) -> None:
         """Send a command that an event has made necessary, at the next opportunity."""
 
 
-class Verb(NamedTuple):
+class Method(NamedTuple):
     """One RPC.
 
     begin       takes one whole request message -> commands. Raises google.protobuf's DecodeError for what is not one

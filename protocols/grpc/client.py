@@ -12,7 +12,7 @@ from domain.event import Done, Event, Refused
 from domain.membership import Leave
 from domain.topic import Group
 from protocols.grpc import framing, lite, settings, status, translate_in
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.receive import filter_of
 from protocols.grpc.session import Client
@@ -29,7 +29,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
     """One command of the client. Settings are answered with merged settings each time; the rest answers us."""
     command = pb.TelemetryCommand.FromString(body)
     if not command.HasField("settings"):
-        return context.inquiries.answered(command, now)
+        return context.inquiries.read_answer(command, now)
     sent = command.settings
     if len(body) > SETTINGS_BYTES_MAX:
         context.fail(call, framing.INVALID_ARGUMENT, f"settings of {len(body)} bytes, {SETTINGS_BYTES_MAX} are allowed")
@@ -43,11 +43,11 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
     asked: tuple[Command, ...] = ()
     if context.setting.authority is not None:
         asked = (CheckAccess(context.ticket(call), _needs(client)),)
-    elif not _settled(context, call, client, now):
+    elif not _register(context, call, client, now):
         return ()
     heartbeat = client.heartbeat(context.ticket(call), wait=False)
     if kind == "publishing" and not asked:
-        context.push(call, _told(settings.for_producer(sent)))
+        context.push(call, _settings_command(settings.for_producer(sent)))
         return (heartbeat,)
     if call.state is None:
         call.state = []
@@ -57,7 +57,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
     return (heartbeat, *asked, QueryGroup(context.ticket(call), client.group))
 
 
-def _settled(context: CallContext, call: Call, client: Client, now: int) -> bool:
+def _register(context: CallContext, call: Call, client: Client, now: int) -> bool:
     """Know the client by its settings from now on. Who may not do what they say never takes the place of another client."""
     if context.sessions.put(client, now):
         return True
@@ -85,18 +85,18 @@ def finish_telemetry(context: CallContext, call: Call, event: Event, now: int) -
         else:
             context.fail(call, framing.INVALID_ARGUMENT, status.of(event.failure)[1], counted=True)
         return
-    if context.setting.authority is not None and not _settled(context, call, client, now):
+    if context.setting.authority is not None and not _register(context, call, client, now):
         return
     if isinstance(event, Done):
-        context.push(call, _told(settings.for_producer(sent)))
+        context.push(call, _settings_command(settings.for_producer(sent)))
         return
     group: Group = event.group
     client.fifo = group.orderly
     client.retry = group.retry
-    context.push(call, _told(settings.for_consumer(sent, group)))
+    context.push(call, _settings_command(settings.for_consumer(sent, group)))
 
 
-def _told(merged: pb.Settings) -> bytes:
+def _settings_command(merged: pb.Settings) -> bytes:
     command = pb.TelemetryCommand()
     command.status.code = pb.OK
     command.status.message = "OK"
@@ -146,24 +146,24 @@ def begin_termination(context: CallContext, call: Call, body: bytes, now: int) -
         context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings on a Telemetry stream")
         return ()
     for handle, lease in list(client.leases.items()):
-        found = client.release(handle)
+        found = client.remove_lease(handle)
         if found is not None:
-            context.owe(Extend(context.ticket(call), lease.group, lease.topic, [found], GIVE_BACK_MS))
+            context.enqueue(Extend(context.ticket(call), lease.group, lease.topic, [found], GIVE_BACK_MS))
     if client.kind == pb.LITE_PUSH_CONSUMER:
-        context.owe(lite.end(context, call, client))
+        context.enqueue(lite.remove_subscriptions(context, call, client))
     return (Leave(context.ticket(call), call.client_id, consumer_group=client.group),)
 
 
-def finish_simply(context: CallContext, call: Call, event: Event, now: int) -> None:
+def finish_done(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK. What was given back on the side is answered too, after the call is over: that is nobody's business."""
-    if context.gone(call):
+    if context.is_closed(call):
         return
     if isinstance(event, Refused):
-        context.failed(call, event.failure)
+        context.reply_failure(call, event.failure)
     else:
         context.reply(call, status.STATUS_OK)
 
 
-TELEMETRY: Verb = Verb("Telemetry", begin_telemetry, finish_telemetry, streaming=True)
-HEARTBEAT: Verb = Verb("Heartbeat", begin_heartbeat, finish_simply)
-NOTIFY_CLIENT_TERMINATION: Verb = Verb("NotifyClientTermination", begin_termination, finish_simply)
+TELEMETRY: Method = Method("Telemetry", begin_telemetry, finish_telemetry, streaming=True)
+HEARTBEAT: Method = Method("Heartbeat", begin_heartbeat, finish_done)
+NOTIFY_CLIENT_TERMINATION: Method = Method("NotifyClientTermination", begin_termination, finish_done)

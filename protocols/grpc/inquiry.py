@@ -28,7 +28,7 @@ from protocols.grpc import translate_out
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, V5_0_0, Client
 
-ASKED_MAX: Final = 4_096
+PENDING_MAX: Final = 4_096
 """Questions that the clients of a connection may leave without an answer before the oldest is forgotten."""
 RESULTS: Final[Mapping[int, str]] = {
     pb.OK: "CR_SUCCESS",
@@ -44,16 +44,16 @@ _HOSTS: Final = translate_out.Hosts()
 class Inquiries:
     """The questions that the clients of one connection have not answered yet, by their serial, which is the nonce."""
 
-    __slots__ = ("_asked",)
+    __slots__ = ("_pending",)
 
     def __init__(self) -> None:
-        self._asked: dict[int, tuple[Inquiry, Client, int]] = {}
+        self._pending: dict[int, tuple[Inquiry, Client, int]] = {}
 
     def ask(self, event: Inquiry, client: Client | None, now: int) -> bytes | ClientAnswered:
         """A TelemetryCommand that asks it, or the answer where none is needed. `client` None: it has no stream for it here."""
         about = event.about
         if client is None:
-            return _unable(event, "has no Telemetry stream on the connection by which it was heard last")
+            return _failure(event, "has no Telemetry stream on the connection by which it was heard last")
         if isinstance(about, RunningInfoRequest):
             if not about.stacks:
                 return ClientAnswered(event.serial, running_info(client, ""))
@@ -64,32 +64,32 @@ class Inquiries:
             command.verify_message_command.nonce = str(event.serial)
             command.verify_message_command.message.MergeFromString(_message(client, about.record))
         else:
-            return _unable(event, "speaks gRPC, which has no words for that question")
+            return _failure(event, "speaks gRPC, which has no words for that question")
         command.status.code = pb.OK
-        if len(self._asked) >= ASKED_MAX:
-            del self._asked[next(iter(self._asked))]
-        self._asked[event.serial] = (event, client, now)
+        if len(self._pending) >= PENDING_MAX:
+            del self._pending[next(iter(self._pending))]
+        self._pending[event.serial] = (event, client, now)
         return cast(bytes, command.SerializeToString())
 
-    def answered(self, command: pb.TelemetryCommand, now: int) -> Sequence[Command]:
+    def read_answer(self, command: pb.TelemetryCommand, now: int) -> Sequence[Command]:
         """A client's word -> ClientAnswered, when it answers a question of ours. Node.js answers in the question's field."""
         kind = command.WhichOneof("command")
         if kind not in ("thread_stack_trace", "verify_message_result", "verify_message_command"):
             return ()
         nonce: str = getattr(command, kind).nonce
-        found = self._asked.pop(int(nonce), None) if nonce.isascii() and nonce.isdigit() and len(nonce) < 20 else None
+        found = self._pending.pop(int(nonce), None) if nonce.isascii() and nonce.isdigit() and len(nonce) < 20 else None
         if found is None:
             return ()
         event, client, asked_ns = found
         if isinstance(event.about, RunningInfoRequest):
             if kind != "thread_stack_trace":
-                return (_unable(event, "answered another question"),)
+                return (_failure(event, "answered another question"),)
             return (ClientAnswered(event.serial, running_info(client, command.thread_stack_trace.thread_stack_trace)),)
         result = RESULTS.get(command.status.code)
         if result is None:
             code = command.status.code
             name = pb.Code.Name(code) if code in pb.Code.values() else str(code)
-            return (_unable(event, f"did not consume it: {name} {command.status.message}".rstrip()),)
+            return (_failure(event, f"did not consume it: {name} {command.status.message}".rstrip()),)
         answer = {
             "autoCommit": True,
             "consumeResult": result,
@@ -100,7 +100,7 @@ class Inquiries:
         return (ClientAnswered(event.serial, orjson.dumps(answer)),)
 
 
-def _unable(event: Inquiry, why: str) -> ClientAnswered:
+def _failure(event: Inquiry, why: str) -> ClientAnswered:
     return ClientAnswered(event.serial, Failure(ErrorCode.GROUP_OFFLINE, f"the client <{event.client_id}> {why}"))
 
 

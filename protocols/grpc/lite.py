@@ -15,7 +15,7 @@ from domain.event import Event, Leased, Refused
 from domain.lite import LiteAction, LiteTaken, OffsetOption, OffsetOptionType, ReceiveLite, SyncSubscription
 from domain.record import Record
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import Client
 from protocols.grpc.translate_in import Refusal
@@ -69,7 +69,7 @@ def _start(option: pb.OffsetOption) -> OffsetOption | None:
 
 def finish_sync(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
-    if context.gone(call):
+    if context.is_closed(call):
         return
     if isinstance(event, Refused):
         context.reply(call, status.status(*_refused(event.failure)))
@@ -100,21 +100,21 @@ def queue_of(topic: str, leased: Leased) -> str:
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
-def settled_in(topic: str, lite_topic: str) -> str:
+def named_queue(topic: str, lite_topic: str) -> str:
     """The queue that an acknowledgement speaks of: the topic's own where it names no lite topic."""
     return lite.queue_name(topic, lite_topic) if lite_topic else topic
 
 
-def end(context: CallContext, call: Call, client: Client) -> SyncSubscription:
+def remove_subscriptions(context: CallContext, call: Call, client: Client) -> SyncSubscription:
     """All that a client has subscribed to is over."""
     topic = next(iter(client.subscriptions), None)
     name = topic.topic if topic is not None else ""
     return SyncSubscription(context.ticket(call), client.client_id, client.group, name, LiteAction.COMPLETE_REMOVE)
 
 
-def taken(event: LiteTaken) -> bytes:
+def unsubscribe_command(event: LiteTaken) -> bytes:
     """A TelemetryCommand with notify_unsubscribe_lite_command."""
     return status.STATUS_OK + wire.text(b"\x4a", wire.text(b"\x0a", event.lite.encode()))
 
 
-SYNC_LITE_SUBSCRIPTION = Verb("SyncLiteSubscription", begin_sync, finish_sync)
+SYNC_LITE_SUBSCRIPTION = Method("SyncLiteSubscription", begin_sync, finish_sync)

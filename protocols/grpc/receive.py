@@ -15,7 +15,7 @@ from domain.filter.expression import SQL92, TAG
 from domain.filter.filter import Filter
 from domain.receipt import Receipt
 from protocols.grpc import framing, lite, status, translate_in, translate_out, wire
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.renewal import INVISIBLE_MS
 from protocols.grpc.session import Client
@@ -103,36 +103,36 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     receive = poll.receive
     if isinstance(event, GroupFound):
         receive.ordered = event.group.orderly
-        if context.gone(call):
+        if context.is_closed(call):
             return
         if event.group.attributes.get(BIND_TOPIC) == receive.topic:
             context.refuse(call, pb.UNRECOGNIZED_CLIENT_TYPE, f"client {call.client_id} has sent no settings yet")
         else:
-            owed: Command = receive
+            queued: Command = receive
             if call.principal is not None:
                 # To know the group was granted. To receive from the topic is another question, and asked again as it waits.
-                owed.principal = call.principal
-            context.owe(owed)
+                queued.principal = call.principal
+            context.enqueue(queued)
         return
     if isinstance(event, Refused):
-        if not context.gone(call):
+        if not context.is_closed(call):
             code, text = status.of(event.failure)
-            context.reply_frames(call, framing.frame(status.status(code, text)) + _delivered(context))
+            context.reply_frames(call, framing.frame(status.status(code, text)) + _delivery_timestamp(context))
         return
     if not isinstance(event, Received):
         return  # what was given back has been answered
     messages = event.messages
-    if context.gone(call):
-        _give_back(context, call, poll, messages)
+    if context.is_closed(call):
+        _release(context, call, poll, messages)
         return
-    unread = context.unread()
-    if unread > limits.UNREAD_BYTES_MAX and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
+    unsent = context.unsent_bytes()
+    if unsent > limits.UNREAD_BYTES_MAX and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
         # Polls that were let in while there was room may all be answered at once. SDKs ask again within a second.
-        _give_back(context, call, poll, messages)
-        context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unread} bytes of answers wait for this client to read them: ask again")
+        _release(context, call, poll, messages)
+        context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unsent} bytes of answers wait for this client to read them: ask again")
         return
     if not messages:
-        context.reply_frames(call, _NONE + _delivered(context))
+        context.reply_frames(call, _NONE + _delivery_timestamp(context))
         return
     frames = [_OK]
     for leased in messages:
@@ -141,17 +141,17 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
         frames.append(framing.frame(wire.text(b"\x12", message)))
         if poll.renew and poll.client is not None:
             context.renewals.add(poll.client, handle, leased, receive.group, poll.queue(leased), now)
-    frames.append(_delivered(context))
+    frames.append(_delivery_timestamp(context))
     context.reply_frames(call, b"".join(frames))
 
 
-def _give_back(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
+def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
     """Leases that the client never hears of: others may have the messages now."""
     given: dict[str, list[Receipt]] = {}
     for leased in messages:
         given.setdefault(poll.queue(leased), []).append(leased.receipt)
     for name, receipts in given.items():
-        context.owe(Extend(context.ticket(call), poll.receive.group, name, receipts, 0, untold=True))
+        context.enqueue(Extend(context.ticket(call), poll.receive.group, name, receipts, 0, untold=True))
 
 
 def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter | Refusal | None:
@@ -177,8 +177,8 @@ def _wait_ns(call: Call, client: Client | None, request: pb.ReceiveMessageReques
     return Refusal(code, "the deadline leaves less than the 5 seconds that a poll takes at least")
 
 
-def _delivered(context: CallContext) -> bytes:
+def _delivery_timestamp(context: CallContext) -> bytes:
     return framing.frame(wire.timestamp(b"\x1a", context.setting.wall_ms()))
 
 
-RECEIVE_MESSAGE = Verb("ReceiveMessage", begin, finish)
+RECEIVE_MESSAGE = Method("ReceiveMessage", begin, finish)

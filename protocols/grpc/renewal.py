@@ -19,14 +19,14 @@ from domain import limits
 from domain.command import Command, Extend
 from domain.event import Event, Extended, Leased
 from domain.receipt import Receipt
-from protocols.grpc.session import Client, Lease
+from protocols.grpc.session import Client, RenewedLease
 
 INVISIBLE_MS: Final = 60_000
-AHEAD_NS: Final = 10 * limits.SECOND_NS
+RENEW_AHEAD_NS: Final = 10 * limits.SECOND_NS
 SCAN_NS: Final = 5 * limits.SECOND_NS
-AGE_NS: Final = 3 * 3600 * limits.SECOND_NS
-BATCH: Final = 256
-KEPT_MIN: Final = 4096
+AGE_MAX_NS: Final = 3 * 3600 * limits.SECOND_NS
+BATCH_LEASES_MAX: Final = 256
+COMPACT_LEASES_MIN: Final = 4096
 """Below this many leases, those that are over just wait for their turn."""
 
 _INVISIBLE_NS = INVISIBLE_MS * limits.MILLISECOND_NS
@@ -36,65 +36,65 @@ _INVISIBLE_NS = INVISIBLE_MS * limits.MILLISECOND_NS
 class Renewals:
     """The leases that one connection has handed out and keeps alive. `owner` is element 0 of every ticket."""
 
-    __slots__ = ("_leases", "_owner", "_thin_at", "due_at")
+    __slots__ = ("_compact_at", "_leases", "_owner", "due_at")
 
     def __init__(self, owner: object) -> None:
         self._owner = owner
-        self._leases: deque[Lease] = deque()
-        self._thin_at = KEPT_MIN
+        self._leases: deque[RenewedLease] = deque()
+        self._compact_at = COMPACT_LEASES_MIN
         self.due_at: int | None = None
 
     def add(self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int) -> None:
         """Keep a lease that was given now for INVISIBLE_MS."""
-        lease = Lease(client, handle, leased, group, topic, now, now + _INVISIBLE_NS)
-        if client.hold(lease, now):
-            if len(self._leases) >= self._thin_at:
-                self._leases = deque(known for known in self._leases if not known.over)
-                self._thin_at = max(KEPT_MIN, 2 * len(self._leases))
+        lease = RenewedLease(client, handle, leased, group, topic, now, now + _INVISIBLE_NS)
+        if client.add_lease(lease, now):
+            if len(self._leases) >= self._compact_at:
+                self._leases = deque(known for known in self._leases if not known.ended)
+                self._compact_at = max(COMPACT_LEASES_MIN, 2 * len(self._leases))
             self._leases.append(lease)
             if self.due_at is None:
-                self.due_at = lease.ends_ns - AHEAD_NS
+                self.due_at = lease.ends_ns - RENEW_AHEAD_NS
 
     def expire(self, now: int) -> Sequence[Command]:
         """Extend what is due, a command for each run of one group and topic."""
         commands: list[Command] = []
         leases = self._leases
-        batch: list[Lease] = []
-        while leases and (leases[0].over or leases[0].ends_ns - AHEAD_NS <= now):
+        batch: list[RenewedLease] = []
+        while leases and (leases[0].ended or leases[0].ends_ns - RENEW_AHEAD_NS <= now):
             lease = leases.popleft()
-            if lease.over:
+            if lease.ended:
                 continue
-            if now - lease.since_ns >= AGE_NS:
+            if now - lease.since_ns >= AGE_MAX_NS:
                 delay_ms = min(lease.client.retry.delay_ms(lease.attempt - 1), limits.INVISIBLE_MS_MAX)
-                lease.client.release(lease.handle)
+                lease.client.remove_lease(lease.handle)
                 commands.append(Extend((self._owner, ()), lease.group, lease.topic, [lease.receipt], delay_ms))
                 continue
-            if batch and (lease.group != batch[0].group or lease.topic != batch[0].topic or len(batch) >= BATCH):
+            if batch and (lease.group != batch[0].group or lease.topic != batch[0].topic or len(batch) >= BATCH_LEASES_MAX):
                 commands.append(self._extend(batch))
                 batch = []
             batch.append(lease)
         if batch:
             commands.append(self._extend(batch))
-        self.due_at = max(leases[0].ends_ns - AHEAD_NS, now + SCAN_NS) if leases else None
+        self.due_at = max(leases[0].ends_ns - RENEW_AHEAD_NS, now + SCAN_NS) if leases else None
         return commands
 
-    def extended(self, batch: Sequence[Lease], event: Event, now: int) -> None:
+    def extended(self, batch: Sequence[RenewedLease], event: Event, now: int) -> None:
         """The answer: new receipts, or the end of the renewal. An empty batch has been given up before."""
         if not batch:
             return
         outcomes = event.outcomes if isinstance(event, Extended) else [None] * len(batch)
         for lease, outcome in zip(batch, outcomes, strict=True):
-            if lease.over:
+            if lease.ended:
                 continue
             if not isinstance(outcome, Receipt):
-                lease.client.release(lease.handle)
+                lease.client.remove_lease(lease.handle)
                 continue
             lease.receipt = outcome
             lease.ends_ns = now + _INVISIBLE_NS
             self._leases.append(lease)
             if self.due_at is None:
-                self.due_at = lease.ends_ns - AHEAD_NS
+                self.due_at = lease.ends_ns - RENEW_AHEAD_NS
 
-    def _extend(self, batch: list[Lease]) -> Extend:
+    def _extend(self, batch: list[RenewedLease]) -> Extend:
         receipts = [lease.receipt for lease in batch]
         return Extend((self._owner, tuple(batch)), batch[0].group, batch[0].topic, receipts, INVISIBLE_MS)

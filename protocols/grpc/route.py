@@ -11,13 +11,13 @@ from domain.command import Command
 from domain.event import Event, Refused
 from domain.topic import PERM_READ, PERM_WRITE, Group, Topic
 from protocols.grpc import translate_in
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 
 MASTER: Final = 0
 ANY_QUEUE: Final = -1
 
-_EVERYTHING: Final = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
+_MIXED_TYPES: Final = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
 """What RocketMQ's proxy tells of a MIXED topic (RouteActivity.parseTopicMessageType); SDKs refuse the rest themselves."""
 _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "NORMAL": (pb.NORMAL,),
@@ -26,7 +26,7 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "TRANSACTION": (pb.TRANSACTION,),
     "PRIORITY": (pb.PRIORITY,),
     "LITE": (pb.LITE,),
-    "MIXED": _EVERYTHING,
+    "MIXED": _MIXED_TYPES,
 }
 
 
@@ -45,21 +45,21 @@ def begin_route(context: CallContext, call: Call, body: bytes, now: int) -> Sequ
 def finish_route(context: CallContext, call: Call, event: Event, now: int) -> None:
     """TopicFound -> its queues, all at the endpoint by which the client has come. The order is always the same."""
     if isinstance(event, Refused):
-        context.failed(call, event.failure)
+        context.reply_failure(call, event.failure)
         return
     topic = cast(TopicFound, event).topic
     request = cast(pb.QueryRouteRequest, call.state)
     answer = pb.QueryRouteResponse()
     answer.status.code = pb.OK
     answer.status.message = "OK"
-    place = _place(context, request.topic, request.endpoints)
-    place.accept_message_types.extend(_accepted(topic))
+    queue = _message_queue(context, request.topic, request.endpoints)
+    queue.accept_message_types.extend(_accepted(topic))
     queue_id = 0
     for permission, count in _split(topic):
-        place.permission = permission
+        queue.permission = permission
         for _ in range(count):
-            place.id = queue_id
-            answer.message_queues.add().CopyFrom(place)
+            queue.id = queue_id
+            answer.message_queues.add().CopyFrom(queue)
             queue_id += 1
     context.reply(call, answer.SerializeToString())
 
@@ -76,19 +76,19 @@ def _split(topic: Topic) -> list[tuple[pb.Permission, int]]:
 
 def _accepted(topic: Topic) -> tuple[pb.MessageType, ...]:
     """What the SDKs may send to it; they refuse the rest before it is sent."""
-    return _TYPES.get(topic.type, _EVERYTHING)
+    return _TYPES.get(topic.type, _MIXED_TYPES)
 
 
-def _place(context: CallContext, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
+def _message_queue(context: CallContext, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
     """A queue of this broker at the client's own endpoint; where it named none, at the advertised one."""
-    place = pb.MessageQueue()
-    place.topic.CopyFrom(topic)
-    broker = place.broker
+    queue = pb.MessageQueue()
+    queue.topic.CopyFrom(topic)
+    broker = queue.broker
     broker.name = context.setting.broker
     broker.id = MASTER
     if endpoints.addresses and endpoints.scheme != pb.ADDRESS_SCHEME_UNSPECIFIED:
         broker.endpoints.CopyFrom(endpoints)
-        return place
+        return queue
     host = context.setting.host
     if ":" in host:
         broker.endpoints.scheme = pb.IPv6
@@ -99,10 +99,10 @@ def _place(context: CallContext, topic: pb.Resource, endpoints: pb.Endpoints) ->
     address = broker.endpoints.addresses.add()
     address.host = host
     address.port = context.setting.ports.get("grpc", context.peer.local_port)
-    return place
+    return queue
 
 
-class _Pair:
+class _Assignment:
     """The two answers that an assignment needs."""
 
     __slots__ = ("failed", "group", "request", "topic")
@@ -122,39 +122,39 @@ def begin_assignment(context: CallContext, call: Call, body: bytes, now: int) ->
     if refusal is not None:
         context.refuse(call, *refusal)
         return ()
-    call.state = _Pair(request)
+    call.state = _Assignment(request)
     ticket = context.ticket(call)
     return (QueryTopic(ticket, topic, create=True), QueryGroup(ticket, group))
 
 
 def finish_assignment(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Both found -> every member gets everything: balance is by message. A FIFO group polls queue by queue."""
-    pair = cast(_Pair, call.state)
-    if pair.failed:
+    found = cast(_Assignment, call.state)
+    if found.failed:
         return
     if isinstance(event, Refused):
-        pair.failed = True
-        context.failed(call, event.failure)
+        found.failed = True
+        context.reply_failure(call, event.failure)
         return
     if isinstance(event, TopicFound):
-        pair.topic = event.topic
+        found.topic = event.topic
     else:
-        pair.group = cast(GroupFound, event).group
-    if pair.topic is None or pair.group is None:
+        found.group = cast(GroupFound, event).group
+    if found.topic is None or found.group is None:
         return
-    if not pair.topic.perm & PERM_READ or pair.topic.read_queues == 0:
+    if not found.topic.perm & PERM_READ or found.topic.read_queues == 0:
         context.refuse(call, pb.FORBIDDEN, "no readable queue")
         return
     answer = pb.QueryAssignmentResponse()
     answer.status.code = pb.OK
     answer.status.message = "OK"
-    place = _place(context, pair.request.topic, pair.request.endpoints)
-    place.permission = pb.READ_WRITE if pair.topic.perm & PERM_WRITE else pb.READ
-    for queue_id in range(pair.topic.read_queues) if pair.group.orderly else (ANY_QUEUE,):
-        place.id = queue_id
-        answer.assignments.add().message_queue.CopyFrom(place)
+    queue = _message_queue(context, found.request.topic, found.request.endpoints)
+    queue.permission = pb.READ_WRITE if found.topic.perm & PERM_WRITE else pb.READ
+    for queue_id in range(found.topic.read_queues) if found.group.orderly else (ANY_QUEUE,):
+        queue.id = queue_id
+        answer.assignments.add().message_queue.CopyFrom(queue)
     context.reply(call, answer.SerializeToString())
 
 
-QUERY_ROUTE = Verb("QueryRoute", begin_route, finish_route)
-QUERY_ASSIGNMENT = Verb("QueryAssignment", begin_assignment, finish_assignment)
+QUERY_ROUTE = Method("QueryRoute", begin_route, finish_route)
+QUERY_ASSIGNMENT = Method("QueryAssignment", begin_assignment, finish_assignment)

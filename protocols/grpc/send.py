@@ -10,7 +10,7 @@ from domain.command import Command, Send
 from domain.event import Event, Refused, Sent
 from domain.message import SYS_PREPARED, Message
 from protocols.grpc import status, translate_in, wire
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.translate_in import Refusal
 
@@ -50,7 +50,7 @@ def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[C
 def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Sent -> one entry a message, in order."""
     if isinstance(event, Refused):
-        context.failed(call, event.failure)
+        context.reply_failure(call, event.failure)
         return
     answer = status.STATUS_OK
     for placed, prepared in zip(cast(Sent, event).placed, cast(list[int], call.state), strict=True):
@@ -66,4 +66,4 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     context.reply(call, answer)
 
 
-SEND_MESSAGE = Verb("SendMessage", begin, finish)
+SEND_MESSAGE = Method("SendMessage", begin, finish)

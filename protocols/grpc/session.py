@@ -18,8 +18,8 @@ from domain.receipt import Receipt
 from protocols.grpc.messages import messaging_pb2 as pb
 
 CLIENTS_MAX: Final = 100_000
-RENEWED_MAX: Final = 10_000
-SILENCE_NS: Final = 120 * limits.SECOND_NS
+RENEWED_LEASES_MAX: Final = 10_000
+SILENCE_MAX_NS: Final = 120 * limits.SECOND_NS
 SWEEP_NS: Final = 60 * limits.SECOND_NS
 
 LANGUAGES: Final[Mapping[str, str]] = {
@@ -42,7 +42,7 @@ def ordinal(version: str) -> int:
     return V5_0_0 + 2 * (int(found[1]) * 10 + int(found[2])) if found is not None else HIGHER_VERSION
 
 
-class Caller(Protocol):
+class CallMetadata(Protocol):
     """What a call tells of who makes it."""
 
     client_id: str
@@ -54,15 +54,15 @@ class Caller(Protocol):
 
 
 @final
-class Lease:
+class RenewedLease:
     """A message under renewal. Its client keeps naming it by the first handle; `receipt` is the one in force.
 
     ends_ns, since_ns   monotonic: when the lease ends, and when it was first given
-    over                True: settled, given back or given up; not to be renewed
+    ended                True: settled, given back or given up; not to be renewed
     attempt             which delivery of its message it is, from 1
     """
 
-    __slots__ = ("attempt", "client", "ends_ns", "group", "handle", "over", "receipt", "since_ns", "topic")
+    __slots__ = ("attempt", "client", "ended", "ends_ns", "group", "handle", "receipt", "since_ns", "topic")
 
     def __init__(self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int, ends_ns: int) -> None:
         self.attempt = leased.attempt
@@ -73,7 +73,7 @@ class Lease:
         self.topic = topic
         self.since_ns = now
         self.ends_ns = ends_ns
-        self.over = False
+        self.ended = False
 
 
 @final
@@ -89,7 +89,7 @@ class Client:
         "seen_ns", "since_ms", "subscriptions", "topics", "version",
     )  # fmt: skip
 
-    def __init__(self, call: Caller, settings: pb.Settings, now: int, wall_ms: int = 0, address: str = "") -> None:
+    def __init__(self, call: CallMetadata, settings: pb.Settings, now: int, wall_ms: int = 0, address: str = "") -> None:
         self.client_id = call.client_id
         self.kind: int = settings.client_type
         self.language = LANGUAGES.get(call.language, "OTHER")
@@ -110,7 +110,7 @@ class Client:
         self.fifo = False
         self.retry = DEFAULT
         self.seen_ns = now
-        self.leases: dict[str, Lease] = {}
+        self.leases: dict[str, RenewedLease] = {}
 
     @property
     def consume_type(self) -> str:
@@ -131,22 +131,22 @@ class Client:
             ticket, self.client_id, producers, consumers, self.language, self.version, wait=wait, address=self.address
         )
 
-    def hold(self, lease: Lease, now: int) -> bool:
+    def add_lease(self, lease: RenewedLease, now: int) -> bool:
         """Keep `lease` findable by its handle. False: too many are kept already."""
-        if len(self.leases) >= RENEWED_MAX:
+        if len(self.leases) >= RENEWED_LEASES_MAX:
             for handle in [handle for handle, known in self.leases.items() if known.ends_ns < now]:
                 del self.leases[handle]
-            if len(self.leases) >= RENEWED_MAX:
+            if len(self.leases) >= RENEWED_LEASES_MAX:
                 return False
         self.leases[lease.handle] = lease
         return True
 
-    def release(self, handle: str) -> Receipt | None:
+    def remove_lease(self, handle: str) -> Receipt | None:
         """End the renewal of `handle` -> its receipt in force, None when it was not under renewal."""
         lease = self.leases.pop(handle, None)
         if lease is None:
             return None
-        lease.over = True
+        lease.ended = True
         return lease.receipt
 
 
@@ -169,10 +169,10 @@ class Sessions:
         return self._clients.get(client_id)
 
     def put(self, client: Client, now: int) -> bool:
-        """Add or replace; leases under renewal go over to the new settings. False: there are too many clients."""
+        """Add or replace; leases under renewal go ended to the new settings. False: there are too many clients."""
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_NS
-            for client_id in [known.client_id for known in self._clients.values() if now - known.seen_ns > SILENCE_NS]:
+            for client_id in [known.client_id for known in self._clients.values() if now - known.seen_ns > SILENCE_MAX_NS]:
                 del self._clients[client_id]
         known = self._clients.get(client.client_id)
         if known is not None:

@@ -11,7 +11,7 @@ from domain.event import Event, Extended, Refused, Settled
 from domain.lite import SuspendLite, split
 from domain.receipt import Receipt
 from protocols.grpc import lite, status, translate_in, wire
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 
 _UNREADABLE = "INVALID_RECEIPT_HANDLE: the receipt handle cannot be read, or has expired"
@@ -26,10 +26,10 @@ def _receipt(context: CallContext, call: Call, handle: str, topic: str, lite_top
     client = context.sessions.find(call.client_id)
     if client is not None and client.leases:
         lease = client.leases.get(handle)
-        renewed = client.release(handle)
+        renewed = client.remove_lease(handle)
         if renewed is not None and lease is not None:
             return renewed, lease.topic
-    return receipt.parse(handle), lite.settled_in(topic, lite_topic)
+    return receipt.parse(handle), lite.named_queue(topic, lite_topic)
 
 
 def _has_ended(found: Receipt, wall_ms: int) -> bool:
@@ -94,7 +94,7 @@ def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None
     acks = cast(_Acks, call.state)
     if isinstance(event, Refused):
         if len(acks.receipts) == 1:
-            context.failed(call, event.failure)
+            context.reply_failure(call, event.failure)
             return
         queue = cast(tuple[object, object, str], event.ticket)[2]
         acks.outcomes[queue] = [status.of(event.failure)] * len(acks.receipts[queue])
@@ -118,12 +118,12 @@ def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
         if outcome is None:
             codes.add(pb.OK)
             top = status.STATUS_OK
-            told = _ENTRY_OK
+            status_field = _ENTRY_OK
         else:
             codes.add(outcome[0])
             top = status.status(*outcome)
-            told = wire.text(b"\x1a", status.content(*outcome))
-        answer += wire.text(b"\x12", wire.text(b"\x0a", message_id) + wire.text(b"\x12", handle) + told)
+            status_field = wire.text(b"\x1a", status.content(*outcome))
+        answer += wire.text(b"\x12", wire.text(b"\x0a", message_id) + wire.text(b"\x12", handle) + status_field)
     if len(codes) > 1:
         top = status.status(pb.MULTIPLE_RESULTS)
     context.reply(call, top + answer)
@@ -185,11 +185,11 @@ def begin_forward(context: CallContext, call: Call, body: bytes, now: int) -> Se
 def finish_forward(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
     if isinstance(event, Refused):
-        context.failed(call, event.failure)
+        context.reply_failure(call, event.failure)
     else:
         context.reply(call, status.STATUS_OK)
 
 
-ACK_MESSAGE = Verb("AckMessage", begin_ack, finish_ack)
-CHANGE_INVISIBLE_DURATION = Verb("ChangeInvisibleDuration", begin_change, finish_change)
-FORWARD_MESSAGE = Verb("ForwardMessageToDeadLetterQueue", begin_forward, finish_forward)
+ACK_MESSAGE = Method("AckMessage", begin_ack, finish_ack)
+CHANGE_INVISIBLE_DURATION = Method("ChangeInvisibleDuration", begin_change, finish_change)
+FORWARD_MESSAGE = Method("ForwardMessageToDeadLetterQueue", begin_forward, finish_forward)

@@ -11,7 +11,7 @@ from domain.receipt import Receipt
 from domain.record import Record
 from domain.transaction import COMMIT, ROLLBACK, UNKNOWN, CheckTransaction, EndTransaction, Recalled, RecallMessage
 from protocols.grpc import status, translate_in, translate_out, wire
-from protocols.grpc.call import Call, CallContext, Verb
+from protocols.grpc.call import Call, CallContext, Method
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import Client
 
@@ -38,7 +38,7 @@ def begin_end(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
 def finish_end(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Done -> OK."""
     if isinstance(event, Refused):
-        context.failed(call, event.failure)
+        context.reply_failure(call, event.failure)
     else:
         context.reply(call, status.STATUS_OK)
 
@@ -57,12 +57,12 @@ def begin_recall(context: CallContext, call: Call, body: bytes, now: int) -> Seq
 def finish_recall(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Recalled -> OK and the message's id."""
     if isinstance(event, Refused):
-        context.failed(call, event.failure)
+        context.reply_failure(call, event.failure)
     else:
         context.reply(call, status.STATUS_OK + wire.text(b"\x12", cast(Recalled, event).message_id.encode()))
 
 
-def question(event: CheckTransaction, client: Client | None) -> bytes:
+def check_command(event: CheckTransaction, client: Client | None) -> bytes:
     """A TelemetryCommand with recover_orphaned_transaction_command: the client answers with EndTransaction, or not at all."""
     record = Record(event.record)
     shown = Leased(event.record, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
@@ -72,5 +72,5 @@ def question(event: CheckTransaction, client: Client | None) -> bytes:
     return status.STATUS_OK + wire.text(b"\x2a", command)
 
 
-END_TRANSACTION = Verb("EndTransaction", begin_end, finish_end)
-RECALL_MESSAGE = Verb("RecallMessage", begin_recall, finish_recall)
+END_TRANSACTION = Method("EndTransaction", begin_end, finish_end)
+RECALL_MESSAGE = Method("RecallMessage", begin_recall, finish_recall)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message as Proto
 
-from protocols.grpc.application import VERBS
+from protocols.grpc.application import METHODS
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from tests.simulation.channel import Channel
@@ -109,7 +109,7 @@ def statuses(there: Channel, name: str) -> set[int]:
 
 
 def test_every_call_is_in_the_table() -> None:
-    served = {path.rpartition(b"/")[2].decode() for path in VERBS}
+    served = {path.rpartition(b"/")[2].decode() for path in METHODS}
     assert set(CALLS) | OPEN == served
     assert not served & NOT_OURS
 

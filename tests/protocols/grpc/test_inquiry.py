@@ -162,7 +162,7 @@ def test_answers_to_nothing_are_let_go(engine: EngineFactory) -> None:
 
 @both_engines
 def test_questions_are_bounded(engine: EngineFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "ASKED_MAX", 2)
+    monkeypatch.setattr(inquiry, "PENDING_MAX", 2)
     stage, stream, _ = consuming(engine)
     for serial in (1, 2, 3):
         stage.give(Inquiry(None, serial, "client-1", RunningInfoRequest("g", True)))
