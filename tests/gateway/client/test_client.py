@@ -44,7 +44,7 @@ def test_topics_and_route_name_what_there_is(broker: FakeBroker, client: Client)
     assert client.route("orders").addresses == {BROKER: broker.address}
 
 
-def test_unknown_topic_is_said_at_once(client: Client) -> None:
+def test_an_unknown_topic_is_an_error_at_once(client: Client) -> None:
     began = time.monotonic()
     with pytest.raises(UnknownTopicError, match="'orders' is not known to nameserver"):
         client.route("orders")
@@ -69,7 +69,7 @@ def test_scan_reads_exactly_the_range_in_order(broker: FakeBroker, client: Clien
     assert bodies(client, queue, 10, 90) == [b"%d" % at for at in range(10, 90)]
 
 
-def test_scan_asks_ahead_of_the_reader(broker: FakeBroker, client: Client) -> None:
+def test_scan_pulls_ahead_of_the_reader(broker: FakeBroker, client: Client) -> None:
     [queue] = broker.create("orders")
     for _ in range(20):
         broker.put("orders", b"x")
@@ -123,7 +123,7 @@ def test_search_that_answers_minus_one_means_the_end(broker: FakeBroker, client:
     assert client.search([queue], 1_800_000_000_000) == {queue: 1}
 
 
-def test_reads_outlive_a_lost_connection(broker: FakeBroker, client: Client) -> None:
+def test_reads_are_retried_after_a_lost_connection(broker: FakeBroker, client: Client) -> None:
     [queue] = broker.create("orders")
     for at in range(50):
         broker.put("orders", b"%d" % at)
@@ -147,7 +147,7 @@ def test_reads_wait_for_a_server_that_comes_back(broker: FakeBroker) -> None:
     again.join()
 
 
-def test_busy_answers_are_waited_out(broker: FakeBroker, client: Client) -> None:
+def test_busy_replies_are_retried(broker: FakeBroker, client: Client) -> None:
     [queue] = broker.create("orders")
     broker.put("orders", b"x")
     broker.answers[11] = [(2, "busy"), (14, "starting")]
@@ -164,7 +164,7 @@ def test_other_refusals_are_raised_as_they_came(broker: FakeBroker, client: Clie
     assert caught.value.code == 16
 
 
-def test_silence_ends_in_a_clear_error_in_time(broker: FakeBroker) -> None:
+def test_a_server_that_does_not_answer_is_an_error_after_the_timeout(broker: FakeBroker) -> None:
     broker.silent = True
     with Client(broker.address, timeout_s=0.2, retry_s=0.5) as client:
         began = time.monotonic()
@@ -173,7 +173,7 @@ def test_silence_ends_in_a_clear_error_in_time(broker: FakeBroker) -> None:
         assert time.monotonic() - began < 3
 
 
-def test_nobody_listening_is_unreachable() -> None:
+def test_a_closed_port_is_unreachable() -> None:
     with FakeBroker() as gone:
         address = gone.address
     with Client(address, retry_s=0.2) as client, pytest.raises(UnreachableError, match=f"cannot connect to {address}"):
@@ -209,7 +209,7 @@ def test_a_server_of_another_protocol_is_named(data: bytes) -> None:
         client.topics()
 
 
-def test_answers_that_are_no_answers_are_garbled(broker: FakeBroker) -> None:
+def test_malformed_replies_are_garbled(broker: FakeBroker) -> None:
     with Liar(frame_of(0)) as liar, Client(liar.address, retry_s=0) as client, pytest.raises(GarbledError, match="not JSON"):
         client.topics()
     [queue] = broker.create("orders")
@@ -220,7 +220,7 @@ def test_answers_that_are_no_answers_are_garbled(broker: FakeBroker) -> None:
             next(client.scan(queue, 0, 1))
 
 
-def test_a_scan_that_does_not_lead_on_is_garbled(broker: FakeBroker) -> None:
+def test_a_scan_that_makes_no_progress_is_garbled(broker: FakeBroker) -> None:
     [queue] = broker.create("orders")
     data = frame_of(20, nextBeginOffset="3", minOffset="0", maxOffset="9")
     with Liar(data) as liar, Client(broker.address, retry_s=0) as client:
@@ -250,7 +250,7 @@ def test_send_to_a_new_topic_goes_by_the_template(broker: FakeBroker, client: Cl
     assert "fresh" in client.topics()
 
 
-def test_send_is_never_repeated(broker: FakeBroker, client: Client) -> None:
+def test_a_send_is_never_retried(broker: FakeBroker, client: Client) -> None:
     broker.create("orders")
     client.route("orders")
     broker.hang_up = 1

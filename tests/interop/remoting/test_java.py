@@ -40,11 +40,11 @@ def test_two_push_consumers_share_queues_by_tag_and_one_takes_over(
     java.scenario("push", nameserver(node), f"JavaPush{len(options)}", options=options)
 
 
-def test_a_message_to_be_consumed_later_comes_again_under_its_own_topic(java: JavaClient, node: Node) -> None:
+def test_a_message_to_be_consumed_later_is_redelivered_under_its_own_topic(java: JavaClient, node: Node) -> None:
     java.scenario("retry", nameserver(node), "JavaRetry")
 
 
-def test_an_orderly_consumer_sees_every_lane_in_order(java: JavaClient, node: Node) -> None:
+def test_an_orderly_consumer_gets_every_queue_in_order(java: JavaClient, node: Node) -> None:
     java.scenario("orderly", nameserver(node), "JavaOrderly")
 
 
@@ -53,7 +53,7 @@ def test_broadcasting_consumers_all_get_everything(java: JavaClient, node: Node)
 
 
 @pytest.mark.parametrize("options", [(), BINARY], ids=["json", "binary"])
-def test_pop_consumers_share_messages_and_get_a_refused_one_again(
+def test_pop_consumers_share_messages_and_a_refused_one_is_redelivered(
     java: JavaClient, node: Node, options: tuple[str, ...]
 ) -> None:
     java.scenario("pop", nameserver(node), f"JavaPop{len(options)}", broker(node), options=options)

@@ -160,7 +160,7 @@ def test_a_groups_retry_policy_is_stored_and_told_as_it_was_given(told: object, 
         {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"multiplier": 0}},
     ],
 )
-def test_a_retry_policy_that_makes_no_sense_is_refused(told: object) -> None:
+def test_an_illegal_retry_policy_is_refused(told: object) -> None:
     conn = connection()
     assert conn.receive(request(200, body=json.dumps({"groupName": "g", "groupRetryPolicy": told}).encode()), 1) == []
     assert reply(conn).code == 29
@@ -207,7 +207,7 @@ def test_the_right_of_a_group_to_read_a_topic(text: dict[str, str], wanted: bool
     assert (frame.code, json.loads(frame.body)) == (0, {"group": "g", "readable": False, "topic": "T"})
 
 
-def test_the_broker_about_itself() -> None:
+def test_the_configuration_and_counters_of_the_broker() -> None:
     conn = connection()
     asked = one(conn, request(26))
     assert isinstance(asked, QueryNodePolicy)

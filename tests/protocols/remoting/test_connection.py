@@ -109,13 +109,13 @@ def test_a_broken_stream_closes_without_a_reply() -> None:
     assert conn.receive(request(38), 2) == ()
 
 
-def test_end_of_stream_is_said_once() -> None:
+def test_end_of_stream_is_reported_once() -> None:
     conn = connection()
     assert conn.receive(b"", 1) == (Disconnected("end-of-stream"),)
     assert conn.receive(b"", 1) == ()
 
 
-def test_silence_of_two_minutes_ends_the_connection() -> None:
+def test_a_connection_that_is_idle_for_two_minutes_is_closed() -> None:
     conn = connection()
     assert conn.deadline() == 120 * SECOND_NS
     assert conn.expire(119 * SECOND_NS) == ()
@@ -125,7 +125,7 @@ def test_silence_of_two_minutes_ends_the_connection() -> None:
     assert conn.deadline() is None
 
 
-def test_a_frame_has_ten_seconds_however_it_trickles() -> None:
+def test_a_frame_that_takes_more_than_ten_seconds_closes_the_connection() -> None:
     conn = connection()
     data = request(38, {"consumerGroup": "g"})
     for second in range(9):
@@ -142,7 +142,7 @@ def test_a_complete_frame_stops_the_frame_clock() -> None:
     assert conn.deadline() == 15 * SECOND_NS
 
 
-def test_too_many_unanswered_requests_stop_the_reading() -> None:
+def test_too_many_unanswered_requests_pause_reading() -> None:
     conn = connection(requests_max=2)
     first = one(conn, request(38, {"consumerGroup": "g"}))
     assert conn.reading
@@ -161,7 +161,7 @@ def test_a_refusal_carries_its_code_and_text() -> None:
     assert (frame.code, frame.remark) == (17, "topic T does not exist")
 
 
-def test_a_change_of_members_is_a_oneway_request_of_ours() -> None:
+def test_a_change_of_members_is_a_oneway_request_to_the_client() -> None:
     conn = connection()
     conn.answer(MembersChanged(None, "g"), 1)
     conn.answer(MembersChanged(None, "h"), 1)
@@ -186,7 +186,7 @@ def test_unknown_options_are_refused_with_the_nearest_name() -> None:
         connection(frame_bytes_max=64 * 1024 * 1024)
 
 
-def test_answers_that_nobody_reads_are_bounded_and_small_ones_are_given_all_the_same() -> None:
+def test_unread_answers_are_bounded_except_small_ones() -> None:
     conn = connection()
     record = bytes(88) + bytes(4 * 1024 * 1024)
     ask = request(33, {"offset": "900"})

@@ -32,7 +32,7 @@ def test_what_fastjson_writes_is_read(text: bytes, value: object) -> None:
         b"[" * 40 + b"0:",
     ],
 )  # fmt: skip
-def test_what_is_not_of_the_dialect_is_refused(text: bytes) -> None:
+def test_text_outside_the_dialect_is_refused(text: bytes) -> None:
     with pytest.raises(fastjson.DialectError):
         fastjson.loads(text)
 

@@ -74,7 +74,7 @@ def test_remark_in_both_encodings() -> None:
         (b'\x00\x00\x00\x0f\x00\x00\x00\x0b{"code":"x"}'[:19], FAULT_HEADER),
     ],
 )
-def test_what_cannot_become_a_frame_is_a_fault_at_once(data: bytes, fault: str) -> None:
+def test_a_malformed_frame_is_a_fault_at_once(data: bytes, fault: str) -> None:
     decoder = FrameDecoder()
     assert decoder.feed(data) == []
     assert decoder.fault == fault
@@ -99,7 +99,7 @@ def test_a_frame_of_sixteen_mebibytes_is_the_longest() -> None:
 @pytest.mark.parametrize(
     "ext", [b"\x00", b"\x00\x05abc", b"\x00\x01a\x00\x00", b"\x00\x01a\x00\x00\x00\x05b", b"\x00\x01a\xff\xff\xff\xff"]
 )
-def test_lying_lengths_in_binary_ext_fields_are_malformed(ext: bytes) -> None:
+def test_wrong_lengths_in_binary_ext_fields_are_malformed(ext: bytes) -> None:
     assert split(ext) is None
 
 
@@ -150,5 +150,5 @@ def test_no_bytes_raise(data: bytes) -> None:
             frame.fields()
 
 
-def test_empty_keys_and_values_do_not_travel() -> None:
+def test_empty_keys_and_values_are_not_encoded() -> None:
     assert encode_ext({"": "x", "y": ""}) == b""

@@ -46,13 +46,13 @@ def test_polls_that_wait() -> None:
     assert fields(asked(codes.POLLING_INFO, ext, CountWaitingMessages, WaitingCount(None, 3))) == {"pollingNum": "3"}
 
 
-def test_a_master_that_nobody_follows() -> None:
+def test_a_master_without_slaves() -> None:
     answer = asked(codes.GET_HA_STATUS, {}, QueryNodeCounters, NodeCounters(None, 0, {"log_end": 4096.0}))
     found = json.loads(answer.body)
     assert (found["master"], found["masterCommitLogMaxOffset"], found["haConnectionInfo"]) == (True, 4096, [])
 
 
-def test_nothing_is_held_back_for_cold_reads() -> None:
+def test_cold_reads_are_not_throttled() -> None:
     conn = connection()
     assert conn.receive(request(codes.GET_COLD_READS, {}), 1) == []
     assert json.loads(reply(conn).body)["runtimeTable"] == {}

@@ -65,7 +65,7 @@ def test_a_pop_of_all_that_a_client_has(serialize: int) -> None:
     assert frame.body == messages[0].record + messages[1].record
 
 
-def test_what_was_popped_for_a_client_that_reads_nothing_goes_back_to_its_lite_topic() -> None:
+def test_leases_of_a_lite_pop_are_returned_when_the_client_does_not_read() -> None:
     conn = connection()
     body = bytes(4 << 20)
     for at in range(18):
@@ -128,7 +128,7 @@ def test_the_first_refusal_of_several_subscriptions_is_the_answer() -> None:
     "body", [b"", b"{}", b'{"subscriptionSet":[]}', b'{"subscriptionSet":[{"action":"ADD"}]}', b"[",
              b'{"subscriptionSet":[{"action":"PARTIAL_ADD","offsetOption":{"type":"X"}}]}'],
 )  # fmt: skip
-def test_bodies_that_make_no_sense_are_refused(body: bytes) -> None:
+def test_malformed_bodies_are_refused(body: bytes) -> None:
     conn = connection()
     assert conn.receive(request(200071, body=body), 1) == []
     assert reply(conn).code in (codes.ILLEGAL_OPERATION, codes.INVALID_PARAMETER)

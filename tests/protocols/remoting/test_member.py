@@ -133,7 +133,7 @@ def test_setting_the_request_mode() -> None:
     assert (command.group, command.topic, command.mode, command.pop_share_queues) == ("g", "T", "POP", 0)
 
 
-def test_giving_back() -> None:
+def test_send_back() -> None:
     asked = {"group": "g", "offset": "4660", "delayLevel": "0", "originMsgId": "ID", "originTopic": "T"}
     asked["maxReconsumeTimes"] = "16"
     command = one(connection(), request(36, asked))
@@ -197,7 +197,7 @@ def test_retry_topics_are_pulled_whatever_the_mode() -> None:
     assert {each["mode"] for each in found["messageQueueAssignments"]} == {"PULL"}
 
 
-def test_who_is_no_member_keeps_what_it_has() -> None:
+def test_a_client_that_is_no_member_keeps_its_queues() -> None:
     assert assigned("PULL", ["a"]) == {}
 
 
@@ -218,17 +218,17 @@ def test_members_of_pop_share_with_their_neighbours_by_the_strategy() -> None:
     assert queues(asked("POP", ["a", "b", "c"], [TopicQueues("b-a", 4, 4, 2)], 1)) == []
 
 
-def test_a_topic_that_nobody_has_leaves_the_client_what_it_has_and_its_trust_in_us() -> None:
+def test_a_topic_without_route_leaves_the_clients_queues_as_they_are() -> None:
     found = asked("PULL", ["b"], Refused(None, Failure(ErrorCode.TOPIC_NOT_FOUND, "none")))
     assert (found.code, found.body) == (0, b"{}")
 
 
-def test_who_may_not_ask_hears_so() -> None:
+def test_an_assignment_without_rights_is_refused() -> None:
     denied = Failure(ErrorCode.NOT_ALLOWED, "no")
     assert asked(Refused(None, denied), ["b"]).code == asked("PULL", ["b"], Refused(None, denied)).code == 16
 
 
-def test_a_route_that_no_frame_could_hold_is_the_clients_to_share_out() -> None:
+def test_a_route_with_too_many_queues_for_a_frame_is_assigned_by_the_client() -> None:
     route = [TopicQueues("b-a", 65_536, 4, 6), TopicQueues("b-b", 1, 4, 6)]
     assert asked("PULL", ["b"], route).code == 1
     assert len(queues(asked("PULL", ["b"], route[:1]))) == 65_536

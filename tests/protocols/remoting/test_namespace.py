@@ -56,7 +56,7 @@ def test_a_send_goes_into_the_namespace(serialize: int) -> None:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_records_come_out_of_it(serialize: int) -> None:
+def test_records_are_sent_without_the_namespace(serialize: int) -> None:
     conn = connection()
     again = stored("%RETRY%shop%g", b"RETRY_TOPIC\x01shop%t\x02")
     answer = pulled(conn, serialize, stored("shop%t"), again)
@@ -69,7 +69,7 @@ def test_records_come_out_of_it(serialize: int) -> None:
     assert fields(answer)["nextBeginOffset"] == "1"
 
 
-def test_long_names_become_short_ones() -> None:
+def test_names_in_replies_lose_the_namespace() -> None:
     short = "x" * 100
     answer = pulled(connection(), JSON, stored("shop%" + short), stored("shop%" + "y" * 130))
     size = int.from_bytes(answer.body[:4], "big")
@@ -78,7 +78,7 @@ def test_long_names_become_short_ones() -> None:
     assert record.check(answer.body[size:])
 
 
-def test_messages_of_others_are_not_shown() -> None:
+def test_messages_of_other_namespaces_are_not_sent() -> None:
     conn = connection()
     cases = (("yard%t", codes.QUERY_NOT_FOUND), ("t", codes.QUERY_NOT_FOUND), ("RMQ_SYS_TRACE_TOPIC", codes.SUCCESS))
     for topic, code in cases:
@@ -111,7 +111,7 @@ def test_groups_and_topics_of_a_heartbeat_and_of_locks() -> None:
     assert orjson.loads(reply(conn).body)["lockOKMQSet"] == [queue]
 
 
-def test_what_we_say_and_ask_unasked() -> None:
+def test_requests_of_the_node_lose_the_namespace() -> None:
     conn = connection()
     command = one(conn, request(codes.GET_ROUTE, {"topic": "t", **SPACE}))
     assert not isinstance(command, QueryTopic)

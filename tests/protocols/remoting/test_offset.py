@@ -21,7 +21,7 @@ ANSWERS: list[tuple[int, str, str, Callable[[object], Event]]] = [
 
 
 @pytest.mark.parametrize(("code", "name", "nothing", "event"), ANSWERS, ids=[str(each[0]) for each in ANSWERS])
-def test_what_a_queue_has(code: int, name: str, nothing: str, event: Callable[[object], Event]) -> None:
+def test_the_bounds_of_a_queue(code: int, name: str, nothing: str, event: Callable[[object], Event]) -> None:
     conn = connection()
     command = one(conn, request(code, ASKED))
     conn.answer(event(command.ticket), 1)  # type: ignore[attr-defined]
@@ -31,7 +31,7 @@ def test_what_a_queue_has(code: int, name: str, nothing: str, event: Callable[[o
 
 @pytest.mark.parametrize("reason", [ErrorCode.TOPIC_NOT_FOUND, ErrorCode.QUEUE_ILLEGAL])
 @pytest.mark.parametrize(("code", "name", "nothing"), [each[:3] for each in ANSWERS])
-def test_a_queue_that_does_not_exist_has_nothing(code: int, name: str, nothing: str, reason: ErrorCode) -> None:
+def test_a_queue_that_does_not_exist_is_reported_as_empty(code: int, name: str, nothing: str, reason: ErrorCode) -> None:
     conn = connection()
     command = one(conn, request(code, ASKED))
     conn.answer(Refused(command.ticket, Failure(reason, "no such queue")), 1)  # type: ignore[attr-defined]
@@ -40,7 +40,7 @@ def test_a_queue_that_does_not_exist_has_nothing(code: int, name: str, nothing: 
 
 
 @pytest.mark.parametrize("code", [each[0] for each in ANSWERS])
-def test_other_refusals_stay_what_they_are(code: int) -> None:
+def test_other_refusals_are_replied_unchanged(code: int) -> None:
     conn = connection()
     command = one(conn, request(code, ASKED))
     conn.answer(Refused(command.ticket, Failure(ErrorCode.NOT_ALLOWED, "no right")), 1)  # type: ignore[attr-defined]

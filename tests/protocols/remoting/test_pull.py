@@ -101,7 +101,7 @@ def test_sql_comes_with_the_pull_or_with_the_heartbeat() -> None:
 
 
 @pytest.mark.parametrize("change", [{"subscription": "color ="}, {"expressionType": "XPATH"}])
-def test_what_cannot_be_compiled_is_answered_at_once(change: dict[str, str]) -> None:
+def test_a_filter_that_does_not_compile_is_refused_at_once(change: dict[str, str]) -> None:
     conn = connection()
     assert conn.receive(request(11, {**PULL, "expressionType": "SQL92", **change}), 1) == []
     answer = reply(conn)
@@ -127,7 +127,7 @@ def test_every_status_carries_the_four_numbers(status: str, code: int, serialize
 
 @pytest.mark.parametrize("host", [BORN_HOST, bytes(20)])
 @pytest.mark.parametrize("body", [b"body", b"HG_ is only text here"])
-def test_properties_of_origin_stay_here_unless_they_are_asked_for(host: bytes, body: bytes) -> None:
+def test_origin_properties_are_sent_only_on_request(host: bytes, body: bytes) -> None:
     stored = b"TAGS\x01A\x02HG_PROTOCOL\x01mqtt\x02HG_CLIENT\x01c\x02KEYS\x01k\x02"
     conn = connection()
     whole = record(stored, host=host, body=body)
@@ -201,7 +201,7 @@ def test_a_missing_field_is_answered() -> None:
     assert "consumerGroup" in frame.remark
 
 
-def test_a_group_that_cannot_be_one_does_not_pull() -> None:
+def test_a_pull_of_an_illegal_group_is_refused() -> None:
     conn = connection()
     asked = {"consumerGroup": "bad name", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "1", "sysFlag": "4"}
     assert conn.receive(request(11, asked), 1) == []

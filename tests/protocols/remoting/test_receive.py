@@ -56,7 +56,7 @@ def test_more_than_32_messages_are_refused() -> None:
     assert reply(conn).code == codes.INVALID_PARAMETER
 
 
-def test_nothing_before_the_time_was_up_is_210_with_every_number_of_the_header() -> None:
+def test_a_pop_without_messages_is_210_with_every_number_of_the_header() -> None:
     code, found, body = answered([])
     assert (code, body) == (codes.POLLING_TIMEOUT, b"")
     assert found == {"popTime": "1000", "invisibleTime": "60000", "reviveQid": "0", "restNum": "0"}
@@ -157,7 +157,7 @@ def test_bad_batches_are_answered(ack: dict[str, object], code: int) -> None:
     assert reply(conn).code == code
 
 
-def test_moving_the_end_of_a_lease() -> None:
+def test_extending_a_lease() -> None:
     conn = connection()
     asked = {
         "consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": "5 1000 60000 0 0 b-a 2 9", "offset": "9",
@@ -171,14 +171,14 @@ def test_moving_the_end_of_a_lease() -> None:
 
 
 @pytest.mark.parametrize("extra", ["", "x", "1 2 3", "1 2 3 4 5 b 6 x"])
-def test_what_is_no_receipt_is_refused(extra: str) -> None:
+def test_a_malformed_receipt_is_refused(extra: str) -> None:
     conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "2", "extraInfo": extra, "offset": "9"}
     assert conn.receive(request(200051, asked), 1) == []
     assert reply(conn).code in (codes.MESSAGE_ILLEGAL, codes.INVALID_PARAMETER)
 
 
-def test_a_notification_says_whether_a_pop_is_worth_while() -> None:
+def test_a_notification_says_whether_messages_are_waiting() -> None:
     conn = connection()
     asked = {"consumerGroup": "g", "topic": "T", "queueId": "-1", "pollTime": "100", "bornTime": "0"}
     command = one(conn, request(200054, asked))
@@ -187,7 +187,7 @@ def test_a_notification_says_whether_a_pop_is_worth_while() -> None:
     assert fields(reply(conn)) == {"hasMsg": "true", "pollingFull": "false"}
 
 
-def test_what_was_popped_for_a_client_that_reads_nothing_goes_back() -> None:
+def test_leases_of_a_pop_are_returned_when_the_client_does_not_read() -> None:
     conn = connection()
     data = encode(Message("T", bytes(4 << 20), b"", queue_id=0), 3, 300, 1, BORN_HOST)
     told: list[int] = []

@@ -53,7 +53,7 @@ def test_running_info() -> None:
     assert conn.receive(encode(0, frame.opaque, flag=1), 1) == []
 
 
-def test_a_client_that_says_no() -> None:
+def test_a_client_that_refuses_an_inquiry() -> None:
     conn = connection()
     frame = ask(conn, RunningInfoRequest("g", False))
     found = answer(conn, frame, code=1, remark="no such group")
@@ -102,7 +102,7 @@ def test_a_reply_is_pushed_with_its_header() -> None:
     assert failed == Failure(ErrorCode.CLIENT_UNKNOWN, "the client <c> says: late")
 
 
-def test_questions_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unanswered_inquiries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "INQUIRIES_MAX", 1)
     conn = connection()
     first = ask(conn, RunningInfoRequest("g", False))
@@ -111,7 +111,7 @@ def test_questions_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch
     answer(conn, second)
 
 
-def test_moved_positions_are_a_oneway_request_in_the_clients_dialect() -> None:
+def test_reset_positions_are_a_oneway_request_in_the_clients_json() -> None:
     conn = connection()
     conn.answer(PositionsMoved(None, "g", "T", 17, [(0, 5), (1, 6)]), 1)
     frame = reply(conn)
@@ -187,7 +187,7 @@ def test_a_reply_of_a_consumer(code: int) -> None:
     assert reply(conn).code == 0
 
 
-def test_a_request_learns_its_cluster_on_its_way_in() -> None:
+def test_a_request_message_gets_the_cluster_property() -> None:
     conn = connection()
     command = one(conn, request(310, {"b": "T", "e": "0", "i": "REPLY_TO_CLIENT\x01c\x02UNIQ_KEY\x01K\x02"}, b"q"))
     assert b"CLUSTER\x01c1\x02" in command.messages[0].properties  # type: ignore[attr-defined]

@@ -81,7 +81,7 @@ def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str,
     )
 )
 @settings(max_examples=100, deadline=None)
-def test_the_quick_way_reads_what_the_long_way_reads(headers: list[dict[str, str]]) -> None:
+def test_a_cached_header_gives_the_same_message_as_a_decoded_one(headers: list[dict[str, str]]) -> None:
     """Halves of headers are remembered by their bytes: every message must come out as if none were."""
     quick = adapter().connect(PEER, 0)
     for header in headers:
@@ -121,7 +121,7 @@ def test_what_a_sender_may_not_set_is_left_out() -> None:
             assert command.messages[0].message_id == ""
 
 
-def test_the_region_is_not_said_twice() -> None:
+def test_the_region_is_not_added_twice() -> None:
     stored = "MSG_REGION\x01Elsewhere\x02"
     for serialize in (JSON, BINARY):
         conn = connection()
@@ -138,7 +138,7 @@ def test_host_and_inner_batch_bits_of_the_sender_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(("code", "change"), [(310, {"f": "4"}), (310, {"f": "12"}), (320, {"m": "true", "f": "4", "i": HALF})])
-def test_what_is_no_proper_half_message_is_refused_and_not_delivered_as_a_whole_one(code: int, change: dict[str, str]) -> None:
+def test_a_malformed_half_message_is_refused_and_not_delivered(code: int, change: dict[str, str]) -> None:
     conn = connection()
     body = b"" if code == 310 else b"\x00\x00\x00\x17" + bytes(15) + b"\x01x\x00\x00"
     assert conn.receive(request(code, {**V2, **change}, body), 1) == []
@@ -157,7 +157,7 @@ def test_half_messages_are_marked_however_often_and_their_neighbours_are_not(ser
         assert turn % 3 == 0 or properties.text(message.properties, "PGROUP") == "pg"
 
 
-def test_a_oneway_send_waits_for_nothing_and_is_not_answered() -> None:
+def test_a_oneway_send_is_not_answered() -> None:
     conn = connection()
     command = one(conn, request(310, V2, b"x", serialize=BINARY, flag=2))
     assert isinstance(command, Send)
@@ -171,7 +171,7 @@ BATCH = bytes.fromhex(
 )
 
 
-def test_a_batch_is_taken_apart_into_consecutive_messages() -> None:
+def test_a_batch_becomes_consecutive_messages() -> None:
     """The batch body of MessageDecoder.encodeMessages: "x" with TAGS=A, "y" without properties."""
     conn = connection()
     command = one(conn, request(320, {**V2, "i": "", "m": "true"}, BATCH))
@@ -200,7 +200,7 @@ def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
     "body",
     [b"", BATCH[:-1], BATCH + b"\x00", b"\xff" * 30, b"\x00" * 30, BATCH[:30] + b"\x00\x00\x00\x16" + b"\xff" * 18],
 )
-def test_a_batch_whose_lengths_lie_is_refused(body: bytes) -> None:
+def test_a_batch_with_wrong_lengths_is_refused(body: bytes) -> None:
     conn = connection()
     assert conn.receive(request(320, V2, body), 1) == []
     assert reply(conn).code == codes.MESSAGE_ILLEGAL
@@ -239,7 +239,7 @@ def test_a_flush_timeout_carries_every_field_that_clients_unbox() -> None:
     assert {"msgId", "queueId", "queueOffset"} <= set(fields(frame))
 
 
-def test_an_id_that_json_has_to_escape_comes_back_whole() -> None:
+def test_an_id_that_json_escapes_is_replied_unchanged() -> None:
     conn = connection()
     command = one(conn, request(310, V2))
     assert isinstance(command, Send)

@@ -130,7 +130,7 @@ def test_members_of_a_broker_group() -> None:
 
 
 @pytest.mark.parametrize("code", [306, 316, 329])
-def test_cleaning_is_done_already(code: int) -> None:
+def test_cleaning_succeeds_at_once(code: int) -> None:
     conn = connection()
     assert conn.receive(request(code), 1) == []
     frame = reply(conn)
@@ -139,7 +139,7 @@ def test_cleaning_is_done_already(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(REASONS))
-def test_what_makes_no_sense_here_is_answered_with_a_reason(code: int) -> None:
+def test_codes_that_are_not_served_are_answered_with_a_reason(code: int) -> None:
     assert code not in READERS
     conn = connection()
     assert conn.receive(request(code), 1) == []
@@ -148,7 +148,7 @@ def test_what_makes_no_sense_here_is_answered_with_a_reason(code: int) -> None:
     assert REASONS[code] in frame.remark
 
 
-def test_a_reply_nobody_asked_for_is_let_go() -> None:
+def test_a_reply_to_no_request_is_dropped() -> None:
     conn = connection()
     assert conn.receive(request(38, {"consumerGroup": "g"}, flag=1), 1) == []
     assert isinstance(one(conn, request(38, {"consumerGroup": "g"})), QueryMembers)

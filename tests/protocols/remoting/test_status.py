@@ -18,7 +18,7 @@ def test_an_unknown_offset_is_never_a_hard_error() -> None:
     assert status.response_code(Failure(ErrorCode.OFFSET_NOT_FOUND), codes.QUERY_OFFSET) == 22
 
 
-def test_what_is_not_there_is_deleted_already() -> None:
+def test_deleting_a_missing_topic_or_group_succeeds() -> None:
     assert status.response_code(Failure(ErrorCode.TOPIC_NOT_FOUND), codes.DELETE_TOPIC) == codes.SUCCESS
     assert status.response_code(Failure(ErrorCode.GROUP_NOT_FOUND), codes.DELETE_GROUP) == codes.SUCCESS
     assert status.response_code(Failure(ErrorCode.TOPIC_NOT_FOUND), codes.GET_TOPIC) == codes.TOPIC_NOT_EXIST

@@ -29,7 +29,7 @@ END = {
 
 
 @pytest.mark.parametrize(("bits", "outcome"), [("8", COMMIT), ("12", ROLLBACK), ("0", UNKNOWN)])
-def test_a_decision_carries_the_half_s_place(bits: str, outcome: str) -> None:
+def test_an_end_of_transaction_has_the_offsets_of_the_half_message(bits: str, outcome: str) -> None:
     conn = connection()
     command = one(conn, request(37, {**END, "commitOrRollback": bits}, flag=2))
     assert isinstance(command, EndTransaction)
@@ -40,7 +40,7 @@ def test_a_decision_carries_the_half_s_place(bits: str, outcome: str) -> None:
     assert replies(conn) == []
 
 
-def test_who_waits_for_the_decision_is_answered() -> None:
+def test_an_end_of_transaction_that_is_not_oneway_is_answered() -> None:
     conn = connection()
     command = one(conn, request(37, END))
     assert isinstance(command, EndTransaction)
@@ -55,7 +55,7 @@ def test_who_waits_for_the_decision_is_answered() -> None:
     assert reply(conn).code == codes.INVALID_PARAMETER
 
 
-def test_a_question_shows_the_message_and_says_where_its_half_is() -> None:
+def test_a_transaction_check_has_the_half_message_and_its_offsets() -> None:
     conn = connection()
     message = Message("T", b"body", b"UNIQ_KEY\x01U1\x02PGROUP\x01pg\x02", queue_id=3, message_id="U1")
     data = record.encode(message, 7, 0x1234, 1, bytes(8))
@@ -69,7 +69,7 @@ def test_a_question_shows_the_message_and_says_where_its_half_is() -> None:
 
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
-def test_a_timer_s_handle_comes_with_its_reply_and_takes_it_back(serialize: int) -> None:
+def test_a_timers_reply_has_the_handle_that_recalls_it(serialize: int) -> None:
     conn = connection()
     header = {
         "a": "pg", "b": "T", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1700000000000", "h": "0",
@@ -90,7 +90,7 @@ def test_a_timer_s_handle_comes_with_its_reply_and_takes_it_back(serialize: int)
         assert reply(conn).code == 604
 
 
-def test_a_message_that_nobody_decided_over_is_named_by_its_offset_id() -> None:
+def test_an_undecided_half_message_is_named_by_its_offset_id() -> None:
     conn = connection()
     command = one(conn, request(323, {"topic": "TRANS_CHECK_MAX_TIME_TOPIC", "msgId": "7F00000100002A9F000000000000ABCD"}))
     assert isinstance(command, ResumeTransaction)

@@ -149,7 +149,7 @@ def test_a_message_without_an_id_has_its_offset_id() -> None:
     assert found == ["A", "7F00000100002A9F0000000000001B59"]
 
 
-def test_bodies_that_grow_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_decompressed_bodies_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "EXPANDED_BYTES_MAX", 250)
     grown = [Message("orders", zlib.compress(bytes(100)), sys_flag=0x301) for _ in range(7)]
     records = encoded([Message("orders", b"first"), *grown, Message("orders", b"last")])

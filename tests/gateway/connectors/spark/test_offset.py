@@ -72,6 +72,6 @@ def test_queues_that_are_not_named_end_at_their_end() -> None:
         ('{"v":7,"q":{}}', "version 7"),
     ],
 )
-def test_what_is_wrong_with_offsets_is_said(text: str, says: str) -> None:
+def test_wrong_offsets_are_named(text: str, says: str) -> None:
     with pytest.raises(OptionError, match=says):
         offset.resolve("startingOffsets", text, BOUNDS)

@@ -38,7 +38,7 @@ def test_the_path_of_load_is_the_topic() -> None:
         ({"topic": "a", "mode": "DROPMALFORMED"}, "FAILFAST or PERMISSIVE"),
     ],
 )
-def test_what_is_wrong_with_a_streams_options_is_said(given: dict[str, str], says: str) -> None:
+def test_wrong_options_of_a_stream_are_named(given: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=re.escape(says)):
         option.parse(given, streaming=True)
 
@@ -52,7 +52,7 @@ def test_what_is_wrong_with_a_streams_options_is_said(given: dict[str, str], say
         ({"maxOffsetsPerTrigger": "5"}, "It is an option of spark.readStream."),
     ],
 )
-def test_what_is_wrong_with_a_batchs_options_is_said(given: dict[str, str], says: str) -> None:
+def test_wrong_options_of_a_batch_are_named(given: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=re.escape(says)):
         option.parse({"topic": "a"} | given, streaming=False)
 
@@ -63,7 +63,7 @@ def test_columns_are_chosen_by_name_in_any_order() -> None:
     assert column.struct("ALL").fieldNames() == list(column.TYPES)
 
 
-def test_columns_that_are_not_there_are_said() -> None:
+def test_unknown_columns_are_named() -> None:
     with pytest.raises(OptionError, match=r"no column 'Body'\. Did you mean 'body'\?"):
         column.struct("Body")
     with pytest.raises(OptionError, match="names a column twice"):

@@ -90,7 +90,7 @@ def test_equal_sources_are_an_equal_bundle(tmp_path: Path) -> None:
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
 
-def test_a_missing_library_is_said_with_the_interpreter(tmp_path: Path) -> None:
+def test_a_missing_library_is_named_with_the_interpreter(tmp_path: Path) -> None:
     said = python(
         "import importlib.util, pyspark_headgate\n"
         "real = importlib.util.find_spec\n"

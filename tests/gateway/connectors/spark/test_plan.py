@@ -21,7 +21,7 @@ RANGES = st.lists(
 
 @settings(max_examples=100)
 @given(LAGS, st.integers(1, 20_000))
-def test_every_lagging_queue_moves_and_none_beyond_its_end(lags: dict[QueueRoute, int], most: int) -> None:
+def test_every_queue_with_lag_gets_rows_and_none_more_than_its_lag(lags: dict[QueueRoute, int], most: int) -> None:
     admitted = limit_rows(lags, most)
     lagging = {queue: lag for queue, lag in lags.items() if lag > 0}
     assert admitted.keys() == lagging.keys()
@@ -29,13 +29,13 @@ def test_every_lagging_queue_moves_and_none_beyond_its_end(lags: dict[QueueRoute
     assert sum(admitted.values()) == max(min(most, sum(lagging.values())), min(len(lagging), sum(lagging.values())))
 
 
-def test_what_a_short_queue_leaves_goes_to_the_long_ones() -> None:
+def test_rows_that_a_short_queue_does_not_need_go_to_the_long_ones() -> None:
     assert list(limit_rows({QUEUES[0]: 5, QUEUES[1]: 1000, QUEUES[2]: 1000}, 105).values()) == [5, 50, 50]
 
 
 @settings(max_examples=100)
 @given(RANGES, st.integers(1, 5_000), st.integers(1, 40))
-def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[QueueRoute, int, int]], rows: int, least: int) -> None:
+def test_tasks_cover_every_row_once_and_in_order(given_: list[tuple[QueueRoute, int, int]], rows: int, least: int) -> None:
     ranges = [Range(queue, min(a, b), max(a, b)) for queue, a, b in given_]
     tasks = divide(ranges, rows, least)
     for one in ranges:
@@ -50,7 +50,7 @@ def test_dealing_covers_every_row_once_and_in_order(given_: list[tuple[QueueRout
     assert len(tasks) >= min(least, 1 if total else 0)
 
 
-def test_small_queues_share_a_task_and_big_ones_are_cut() -> None:
+def test_small_queues_share_a_task_and_large_ones_are_split() -> None:
     small = [Range(queue, 0, SMALL_ROWS // 4) for queue in QUEUES]
     assert [len(task) for task in divide(small, 250_000, 1)] == [4, 4]
     assert [(one.start, one.end) for [one] in divide([Range(QUEUES[0], 0, 1000)], 400, 1)] == [

@@ -123,7 +123,7 @@ def test_an_unknown_topic_is_named_with_the_nearest(broker: FakeBroker) -> None:
         stream(broker, topic="order").initialOffset()
 
 
-def test_a_stream_reads_what_comes_and_nothing_twice(broker: FakeBroker) -> None:
+def test_a_stream_reads_every_message_once(broker: FakeBroker) -> None:
     fill(broker, 10)
     reader = stream(broker)
     first, end = run(reader, reader.initialOffset())
@@ -184,7 +184,7 @@ def test_a_limit_bounds_each_batch(broker: FakeBroker) -> None:
     assert sorted(seen) == everything(100)
 
 
-def test_available_now_takes_what_was_there_and_ends(broker: FakeBroker) -> None:
+def test_available_now_reads_to_the_end_at_its_start(broker: FakeBroker) -> None:
     fill(broker, 20)
     reader = stream(broker)
     reader.prepareForTriggerAvailableNow()
@@ -213,7 +213,7 @@ def test_a_new_queue_is_read_from_its_beginning(broker: FakeBroker, monkeypatch:
     assert run(reader, end)[0] == [(2, 0, b"a"), (2, 1, b"b")]
 
 
-def test_a_queue_that_is_gone_keeps_its_position(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_no_longer_exists_keeps_its_position(broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.connectors.spark.catalog.QUEUES_CACHED_S", 0.0)
     fill(broker, 10)
     reader = stream(broker)
@@ -225,7 +225,7 @@ def test_a_queue_that_is_gone_keeps_its_position(broker: FakeBroker, monkeypatch
     assert after["q"]["broker-a/orders"] == {"0": 6, "1": 5}
 
 
-def test_expired_messages_fail_the_query_with_what_is_missing(broker: FakeBroker) -> None:
+def test_expired_messages_fail_the_query_with_the_missing_offsets(broker: FakeBroker) -> None:
     fill(broker, 20, 1)
     reader = stream(broker, startingOffsets='{"orders":{"0":2}}')
     start = reader.initialOffset()
@@ -247,7 +247,7 @@ def test_messages_that_expire_between_plan_and_read(broker: FakeBroker) -> None:
     assert [offset for _, offset, _ in rows(lenient, plans[1])] == list(range(6, 20))
 
 
-def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(broker: FakeBroker) -> None:
+def test_a_topic_created_again_fails_the_query_or_is_read_from_its_beginning(broker: FakeBroker) -> None:
     fill(broker, 20, 1)
     reader = stream(broker)
     _, end = run(reader, reader.initialOffset())

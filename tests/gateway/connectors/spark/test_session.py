@@ -87,7 +87,7 @@ def test_a_schema_of_the_query_is_a_projection(spark: SparkSession, broker: Fake
         source.schema("body string").load("orders").count()
 
 
-def test_an_unknown_topic_and_a_misspelt_option_are_said(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
+def test_an_unknown_topic_and_a_misspelt_option_are_named(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
     fill(broker, 1)
     with pytest.raises(AnalysisException, match=r"Topic 'order' does not exist at nameserver .* Did you mean orders\?"):
         spark.read.format("headgate").option("nameserver", broker.address).load("order").count()
@@ -136,7 +136,9 @@ def test_a_crash_before_the_first_commit_loses_nothing_of_a_moving_start(
     assert bodies(spark, again) == list(range(30, 40))
 
 
-def test_expired_offsets_end_the_query_with_what_is_missing(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
+def test_expired_offsets_fail_the_query_with_the_missing_offsets(
+    spark: SparkSession, broker: FakeBroker, tmp_path: Path
+) -> None:
     fill(broker, 30)
     run(spark, broker, tmp_path)
     for at in range(30, 60):
@@ -148,7 +150,7 @@ def test_expired_offsets_end_the_query_with_what_is_missing(spark: SparkSession,
     assert bodies(spark, tmp_path) == [*range(30), *range(45, 60)]
 
 
-def test_progress_shows_how_far_the_topic_goes(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
+def test_progress_has_the_end_of_the_topic(spark: SparkSession, broker: FakeBroker, tmp_path: Path) -> None:
     fill(broker, 30)
     source = spark.readStream.format("headgate").option("nameserver", broker.address).load("orders")
     query = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
