@@ -1,4 +1,4 @@
-"""A nameserver and broker in memory on a free port: what a client sees, no more. Built from the remoting codec."""
+"""A name server and broker in memory on a free port, with the remoting codec. It has only what the client needs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
 
 
 class FakeBroker:
-    """Topics with queues of records. Tests change its fields between calls, or while a call is under way.
+    """Topics with queues of records. Tests change its attributes between calls, or during a call.
 
-    first         topic, queue -> first offset still there
-    answers       code -> (code, remark) that is answered instead, as often as the list is long
-    hang_up       so many coming requests lose their connection instead of being answered
-    silent        True: nothing is answered
-    pull_max      most messages of one pull answer
-    search_misses what a search answers that finds nothing; None: the next offset
+    first         (topic, queue id) -> offset of the first stored message
+    answers       request code -> (response code, remark) of the next replies, one for each element of the list
+    hang_up       number of next requests whose connection is closed without a reply
+    silent        True: no request is answered
+    pull_max      most messages of one pull reply
+    search_misses reply to a search that finds no message; None: the offset of the next message
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -80,7 +80,7 @@ class FakeBroker:
         return [QueueRoute(BROKER, topic, number) for number in range(queues)]
 
     def put(self, topic: str, body: bytes, queue_id: int = 0, store_ms: int = 1_700_000_000_000, **more: Any) -> int:
-        """Append one message; its offset. `more`: fields of Message, with `properties` as a mapping or as bytes."""
+        """Append one message. Returns its offset. `more`: fields of Message, with `properties` as a mapping or as bytes."""
         stored = self.queues[topic, queue_id]
         offset = self.first[topic, queue_id] + len(stored)
         given = more.pop("properties", {"UNIQ_KEY": f"ID-{topic}-{queue_id}-{offset}"})
@@ -90,7 +90,7 @@ class FakeBroker:
         return offset
 
     def expire(self, topic: str, queue_id: int, count: int) -> None:
-        """Retention takes the oldest `count`."""
+        """Delete the oldest `count` messages, as retention does."""
         del self.queues[topic, queue_id][:count]
         self.first[topic, queue_id] += count
 
@@ -167,7 +167,7 @@ class FakeBroker:
 
 
 class Liar:
-    """A server that answers anything with the same bytes, then listens on."""
+    """A server that answers every connection with the same bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -192,10 +192,10 @@ class Liar:
 
 
 def reply(request: Frame, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", remark: str = "") -> bytes:
-    """The answer to `request`, in its own encoding."""
+    """The reply to `request`, in its header encoding."""
     return encode(code, request.opaque, fields=fields or {}, body=body, flag=1, remark=remark, serialize=request.serialize)
 
 
 def frame_of(code: int, **fields: str) -> bytes:
-    """A reply to a client's first request."""
+    """A reply with the opaque of a client's first request."""
     return encode(code, 1, fields=fields, flag=1)

@@ -1,4 +1,4 @@
-"""The synchronous client against a broker in memory: what it asks, what it makes of the answers, how it fails."""
+"""The blocking client against a broker in memory: its requests, its results, its errors."""
 
 from __future__ import annotations
 

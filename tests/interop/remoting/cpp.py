@@ -1,5 +1,5 @@
-"""The client for C++ (librocketmq, in the package `rocketmq` of PyPI) as a user of Python writes it; a process of its own,
-for its module has the name of another SDK. Arguments: folder of the package, name server, topic. Prints one JSON object.
+"""The C++ client (librocketmq, in the package `rocketmq` of PyPI), used from Python. Runs in its own process, because its
+module has the name of another SDK. Arguments: folder of the package, name server, topic. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def produced(server: str, topic: str) -> Any:
 
 
 def push(server: str, topic: str) -> list[dict[str, Any]]:
-    """Sends of every kind, of which one tag is wanted; a message that is refused comes again."""
+    """Sends of every kind, consumed by one tag; redelivery of a refused message."""
     producer = produced(server, topic)
     producer.send_sync(message(topic, "sync"))
     producer.send_oneway(message(topic, "oneway"))
@@ -72,7 +72,7 @@ def push(server: str, topic: str) -> list[dict[str, Any]]:
     consumer.set_namesrv_addr(server)
     consumer.set_message_batch_max_size(1)
     consumer.subscribe(topic, lambda each: None, "A")
-    # What its own callbacks raise never reaches the library, which has no other word for a refusal.
+    # The library does not see exceptions of its callbacks, and has no other way to refuse a message.
     consumer._register_callback(take)
     consumer.start()
     all_of_them.wait(WAIT_S)
@@ -106,7 +106,7 @@ def orderly(server: str, topic: str) -> list[str]:
 
 
 def pull(server: str, topic: str) -> list[str]:
-    """What a pull consumer finds in all queues of a topic."""
+    """The messages that a pull consumer gets from all queues of a topic."""
     consumer = PullConsumer(f"PULL-{topic}")
     consumer.set_namesrv_addr(server)
     consumer.start()

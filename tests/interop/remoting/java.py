@@ -12,7 +12,7 @@ RUN_S = 150
 
 
 class JavaClient:
-    """Compiled scenarios with their class path. `home` keeps the client's logs out of the real home."""
+    """Compiled scenarios with their class path. `home` is the home folder of the client, for its logs."""
 
     def __init__(self, classpath: str, home: Path) -> None:
         self._classpath = classpath
@@ -20,7 +20,7 @@ class JavaClient:
         self._console: subprocess.Popen[str] | None = None
 
     def at(self, home: Path) -> JavaClient:
-        """The same with another home, whose conf/tools.yml may have credentials for mqadmin."""
+        """The same with another home folder, whose conf/tools.yml can have credentials for mqadmin."""
         return JavaClient(self._classpath, home)
 
     def command(self, main: str, *options: str) -> list[str]:
@@ -37,13 +37,13 @@ class JavaClient:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
 
     def scenario(self, *arguments: str, options: tuple[str, ...] = ()) -> None:
-        """One scenario, which says OK when all came true."""
+        """Run one scenario, which prints OK when all its checks pass."""
         done = self.run("Scenario", *arguments, options=options)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
         assert f"OK {arguments[0]}" in done.stdout
 
     def admin(self, *arguments: str) -> str:
-        """One mqadmin command and what it prints; failures are exceptions in its text. All share one process."""
+        """Run one mqadmin command. Returns its output, with exceptions as text. All commands share one process."""
         if self._console is None or self._console.poll() is not None:
             pipe = subprocess.PIPE
             self._console = subprocess.Popen(
@@ -62,7 +62,7 @@ class JavaClient:
 
 
 def build(folder: Path, project: Path = PROJECT) -> JavaClient:
-    """The client with a home in `folder`; skips, saying why, where there is no toolchain or no way to the artifacts."""
+    """The client with its home in `folder`. Skips, with the reason, without a toolchain or without access to the artifacts."""
     home = folder / "home"
     home.mkdir()
     return JavaClient(java_classpath(project, "the Java client of RocketMQ"), home)

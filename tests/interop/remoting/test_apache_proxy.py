@@ -1,6 +1,6 @@
-"""Apache's own proxy 5.5.0 in CLUSTER mode, a node being its name server and broker.
+"""Apache's proxy 5.5.0 in CLUSTER mode, with a node as its name server and broker.
 
-The Go and Java SDKs speak gRPC to the proxy, and the Java client speaks remoting to it.
+The Go and Java SDKs use the proxy over gRPC, the Java client over remoting.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_the_java_sdk_over_grpc_through_the_proxy(
 def test_push_consumers_of_the_java_sdk(
     node: Node, proxy: dict[str, int], scenario: str, kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A failure comes again, in the clear; each message group in order, over TLS."""
+    """Redelivery after a failure, without TLS; each message group in order, with TLS."""
     topic, transport = f"proxied-java-{scenario}", "tls" if kind == "FIFO" else "plain"
     make_topic(node, topic, kind)
     make_group(node, f"{topic}-group", orderly=kind == "FIFO")
@@ -133,7 +133,7 @@ def test_push_consumers_of_the_java_sdk(
 
 
 def test_transactions_of_the_java_sdk(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Committed, rolled back, and left open: the node asks the proxy, and that the producer."""
+    """Commit, rollback, and undecided: the node checks with the proxy, which asks the producer."""
     make_topic(node, "proxied-java-orders", "TRANSACTION")
     make_group(node, "proxied-java-orders-group", orderly=False)
     command = compiled(tmp_path_factory.mktemp("grpc"))
@@ -145,7 +145,7 @@ def test_transactions_of_the_java_sdk(node: Node, proxy: dict[str, int], tmp_pat
 
 
 def said(node: Node, command: list[str]) -> list[list[str]]:
-    """The fields of the lines that a client has printed."""
+    """The fields of the lines that a client printed."""
     done = subprocess.run(command, capture_output=True, timeout=CLIENT_S, check=False)
     output = done.stdout.decode("utf-8", "replace")
     assert done.returncode == 0, f"{output}\n{done.stderr.decode()[-4000:]}\n{node.text()[-2000:]}"
@@ -153,7 +153,7 @@ def said(node: Node, command: list[str]) -> list[list[str]]:
 
 
 def test_lite_topics_through_the_proxy(node: Node, proxy: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Ordered and not, one that fails, taken away from their subscriber, too many of them, a group that is not bound."""
+    """Messages in order and not, a redelivery, a takeover of a topic, too many topics, a group that is not bound."""
     for topic in ("lite-sessions", "lite-unbound"):
         make_topic(node, topic, "LITE")
     make_topic(node, "lite-ranked", "PRIORITY")

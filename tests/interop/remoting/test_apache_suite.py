@@ -1,4 +1,4 @@
-"""Integration tests of Apache RocketMQ 5.5.0, unmodified, against three nodes: those that do not take minutes."""
+"""Integration tests of Apache RocketMQ 5.5.0, unmodified, against three nodes: those that take less than minutes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What rocketmq-dashboard asks: every call of DefaultMQAdminExt 5.5.0 that its services make, checked against known facts.
+"""Every call of DefaultMQAdminExt 5.5.0 that the services of rocketmq-dashboard make, checked against expected values.
 
-The dashboard itself is in no package registry; its pages show what these calls answer.
+The dashboard itself is in no package registry; its pages show the results of these calls.
 """
 
 from __future__ import annotations

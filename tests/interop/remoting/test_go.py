@@ -35,7 +35,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Nod
 
 @pytest.fixture(scope="module")
 def told(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What came of each scenario; all run at once, since most of it is waiting."""
+    """The result of each scenario. All run at the same time, since they mostly wait."""
 
     def run(scenario: str) -> str:
         command = [

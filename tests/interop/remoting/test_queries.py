@@ -1,4 +1,4 @@
-"""Messages found again by the Java client of RocketMQ 5.5.0, by mqadmin and by curl's like; a trace that a producer left."""
+"""Messages found by the Java client of RocketMQ 5.5.0, by mqadmin and over HTTP; the trace of a producer."""
 
 from __future__ import annotations
 

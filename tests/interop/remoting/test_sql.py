@@ -1,4 +1,4 @@
-"""SQL92 selectors of the Java client of RocketMQ 5.5.0, unmodified: pulling and popping, and one that cannot be read."""
+"""SQL92 selectors of the unmodified Java client of RocketMQ 5.5.0: by pull, by POP, and one with a syntax error."""
 
 from __future__ import annotations
 

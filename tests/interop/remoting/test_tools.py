@@ -1,4 +1,4 @@
-"""mqadmin 5.5.0 beside a producer and a consumer that are there, and what it asks of them: against a whole node."""
+"""mqadmin 5.5.0 against a whole node, with a producer and a consumer connected, and what it asks them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.interop.remoting.java import JavaClient
 pytestmark = pytest.mark.interop
 TOPIC = "Tools"
 COMMANDS_S = 400
-"""More than a hundred commands one after the other, each of which makes clients of its own."""
+"""More than a hundred commands, one after the other, each with its own clients."""
 MODES = ("callbacks", "reset", "request")
-"""Running info, direct consumption and positions of a client; positions reset under a consumer and without one; requests."""
+"""Running info, direct consumption and positions of a client; reset of positions with and without a consumer; requests."""
 ROW = f"{'broker-a':40}  {{:<40}}  {{}}"
-"""How positions are printed: queue id and offset."""
+"""A printed position: queue id and offset."""
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator
 
 @dataclass(frozen=True)
 class Row:
-    """One command and what has to be in its output; `refused`: an exception of the client is there too.
+    """One command and the texts that its output must have. `refused`: the output also has an exception of the client.
 
-    It has the reason for what makes no sense here. clusterRT goes on until it is interrupted, which is one as well.
+    The exception has the reason for commands that are not served. clusterRT runs until it is interrupted: an exception too.
     """
 
     command: str
@@ -159,7 +159,7 @@ TABLE = (
 
 @pytest.fixture(scope="module")
 def output(java: JavaClient, node: Node, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What every command of the table printed."""
+    """The output of every command of the table."""
     folder = tmp_path_factory.mktemp("commands")
     file = folder / "commands"
     (folder / "topics.json").write_text('[{"topicName":"Listed","readQueueNums":2,"writeQueueNums":2,"perm":6}]')
@@ -178,7 +178,7 @@ def output(java: JavaClient, node: Node, tmp_path_factory: pytest.TempPathFactor
 
 
 def filled(text: str, node: Node) -> str:
-    """The node's addresses put in; what only the clients know is put in by them."""
+    """`text` with the node's addresses. The clients replace the other placeholders."""
     text = text.replace("{broker}", f"127.0.0.1:{node.port('remoting')}")
     return text.replace("{nameserver}", f"127.0.0.1:{node.port('nameserver')}")
 
@@ -202,7 +202,7 @@ def test_a_command_tells_the_facts(output: list[str], node: Node, number: int) -
 
 @pytest.fixture(scope="module")
 def modes(java: JavaClient, node: Node, output: list[str]) -> dict[str, str]:
-    """What came of the scenarios with clients that are asked, all at once."""
+    """The results of the scenarios with clients that answer inquiries, run at the same time."""
 
     def run(mode: str) -> str:
         done = java.run("Tools", mode, f"127.0.0.1:{node.port('nameserver')}", f"Tools_{mode}")

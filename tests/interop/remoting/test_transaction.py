@@ -1,4 +1,4 @@
-"""Transactions and recall by the unmodified Java client of RocketMQ 5.5.0, with the broker killed in between."""
+"""Transactions and recall of the unmodified Java client of RocketMQ 5.5.0, with a kill of the broker in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark driver process for tests: topic -> Parquet, on and on; or once to the end, then the rows as JSON lines.
+"""A Spark driver process for tests: topic -> Parquet, without end; or once to the topic's end, then the rows as JSON lines.
 
 python -m tests.interop.spark.query NAMESERVER TOPIC FOLDER [OUTPUT]
 """

@@ -1,4 +1,4 @@
-"""A Spark query into Parquet, and kill -9 of its driver and of the node: every message once, whoever dies when."""
+"""A Spark query into Parquet, with kill -9 of its driver and of the node: every message exactly once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC = "deliveries"
 
 
 class Producer:
-    """A thread that sends numbered messages until the block ends; `acknowledged` are those whose answer came."""
+    """A thread that sends numbered messages until the block ends; `acknowledged`: those whose send was confirmed."""
 
     def __init__(self, nameserver: str) -> None:
         self.acknowledged: list[str] = []
@@ -59,7 +59,7 @@ class Producer:
 
 
 class Driver:
-    """The Spark driver as a process group of its own: Python and its Java machine die together."""
+    """The Spark driver as its own process group: a kill ends Python and its Java machine together."""
 
     def __init__(self, nameserver: str, folder: Path, output: Path | None = None) -> None:
         self._folder = folder
@@ -77,7 +77,7 @@ class Driver:
         return len([one for one in (self._folder / "checkpoint" / "commits").glob("*") if one.name.isdigit()])
 
     def wait_for_batches(self, more: int) -> None:
-        """Until `more` further micro-batches are committed."""
+        """Wait until `more` further micro-batches are committed."""
         goal = self.committed() + more
 
         def reached() -> bool:
@@ -95,7 +95,7 @@ class Driver:
         self.process.wait()
 
     def finish(self) -> None:
-        """Wait for the natural end."""
+        """Wait until the process ends by itself."""
         try:
             status = self.process.wait(180)
         finally:
@@ -105,14 +105,14 @@ class Driver:
 
 
 def begin(nameserver: str) -> None:
-    """The first message, which makes the topic: once the node has stored the template that new topics are made from."""
+    """Send the first message, which creates the topic; waits until the node has stored the template of new topics."""
     with Client(nameserver) as client:
         until(lambda: TEMPLATE_TOPIC in client.topics(), 10)
         client.send(TOPIC, b"first")
 
 
 def stored(nameserver: str) -> list[tuple[int, int, str]]:
-    """(queue, offset, body) of everything in the topic, by our own client."""
+    """(queue, offset, body) of every message in the topic, read by our client."""
     out = []
     with Client(nameserver) as client:
         for queue, (first, after) in client.bounds(client.route(TOPIC).queues).items():
@@ -127,7 +127,7 @@ def stored(nameserver: str) -> list[tuple[int, int, str]]:
 
 
 def delivered(nameserver: str, folder: Path) -> list[tuple[int, int, str]]:
-    """The same of what the query wrote, after a last run to the end."""
+    """(queue, offset, body) of every row that the query wrote, after a last run to the end."""
     output = folder / "rows.json"
     Driver(nameserver, folder, output).finish()
     return sorted((queue, offset, body) for queue, offset, body in json.loads(output.read_text()))

@@ -1,4 +1,4 @@
-"""What tools send: CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable, KVTable."""
+"""Requests of tools: CreateTopicRequestHeader, TopicConfig, SubscriptionGroupConfig, TopicStatsTable, KVTable."""
 
 from __future__ import annotations
 

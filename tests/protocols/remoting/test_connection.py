@@ -1,4 +1,4 @@
-"""The connection: order in time, deadlines, bounds, and peers that do not keep the rules."""
+"""The connection: order of replies, deadlines, bounds, and peers that violate the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All of a kind at once: positions, corrections, request modes, polls, replicas, cold reads."""
+"""Positions and request modes of all groups, corrections, waiting receives, replicas, cold reads."""
 
 from __future__ import annotations
 

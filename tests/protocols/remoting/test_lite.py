@@ -1,4 +1,4 @@
-"""Lite topics: PopLiteMessageRequestHeader, LiteSubscriptionCtlRequestBody, acknowledgements by name, the tools' questions."""
+"""Lite topics: PopLiteMessageRequestHeader, LiteSubscriptionCtlRequestBody, acknowledgements by name, requests of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lite topics of clients that leave their namespace to the server: codes 200070 to 200079, inward and outward."""
+"""Lite topics of clients whose namespace the server adds: codes 200070 to 200079, requests and replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients and groups at work: heartbeats, members, locks, assignments (HeartbeatData, QueryAssignmentProcessor)."""
+"""Members of groups: heartbeats, members, queue locks, assignments (HeartbeatData, QueryAssignmentProcessor)."""
 
 from __future__ import annotations
 
@@ -141,13 +141,13 @@ def test_send_back() -> None:
 
 
 ROUTE = (TopicQueues("b-a", 4, 4, 6),)
-"""What the topic's route has where nothing else is said."""
+"""The default route of the topic."""
 
 
 def asked(
     mode: Event | str, members: list[str], route: Event | Sequence[TopicQueues] = ROUTE, shared: int = 0, **change: str
 ) -> frame.Frame:
-    """What client b is answered."""
+    """The reply to client b."""
     conn = connection()
     body = {"clientId": "b", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T", **change}
     commands = conn.receive(request(400, body=json.dumps(body).encode()), 1)
@@ -169,7 +169,7 @@ def assigned(mode: str, members: list[str], **change: str) -> object:
 
 
 def queues(found: frame.Frame) -> list[tuple[str, int]]:
-    """Brokers and queues of an answer."""
+    """(broker, queue id) of each queue in a reply."""
     return [
         (each["messageQueue"]["brokerName"], each["messageQueue"]["queueId"])
         for each in json.loads(found.body)["messageQueueAssignments"]

@@ -1,4 +1,4 @@
-"""Clients that leave their namespace to the server: names inward and outward, and connections that have none."""
+"""Namespaces that the server adds: names in requests and replies, and connections without a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes 29 to 32: what is said of queues that do not exist, and of refusals of another kind."""
+"""Codes 29 to 32: replies for queues that do not exist, and for other refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pulling and positions (PullMessageRequestHeader, PullSysFlag; response fields that clients unbox)."""
+"""Pulls and positions (PullMessageRequestHeader, PullSysFlag; response fields that clients require)."""
 
 from __future__ import annotations
 

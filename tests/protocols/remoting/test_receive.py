@@ -63,7 +63,7 @@ def test_a_pop_without_messages_is_210_with_every_number_of_the_header() -> None
 
 
 def test_one_segment_for_each_retry_flag_and_queue() -> None:
-    """ExtraInfoUtil refuses a key that it sees twice."""
+    """ExtraInfoUtil refuses a duplicate key."""
     code, found, body = answered([leased(0, 5), leased(1, 7, start=7), leased(0, 6)])
     assert code == 0
     assert found == {

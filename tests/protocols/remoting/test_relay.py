@@ -1,4 +1,4 @@
-"""Requests of ours to a client and what comes back (Broker2Client, ClientRemotingProcessor); tools that ask for them."""
+"""Requests of the node to a client, their replies, and tools that cause them (Broker2Client, ClientRemotingProcessor)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MQ = '{"brokerName":"b-a","queueId":0,"topic":"T"}'
 
 
 def ask(conn: RemotingConnection, about: RunningInfoRequest | ConsumptionRequest | PositionsRequest | ReplyDelivery) -> Frame:
-    """The request that one question becomes."""
+    """The request frame of one inquiry."""
     conn.answer(Inquiry(None, 41, "c", about), 1)
     frame = reply(conn)
     assert frame.flag == 0

@@ -39,7 +39,7 @@ from tests.protocols.remoting.wire import connection, fields, one, reply, reques
 
 @pytest.mark.parametrize("serialize", [JSON, BINARY])
 def test_a_route_is_compact_json_with_our_own_address(serialize: int) -> None:
-    """Go cuts the text of brokerAddrs at commas and colons, so there may be no blank in it."""
+    """The Go client splits the text of brokerAddrs at commas and colons, so it must not contain blanks."""
     conn = connection()
     command = one(conn, request(105, {"topic": "T"}, serialize=serialize))
     assert isinstance(command, QueryRoute)

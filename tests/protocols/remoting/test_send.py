@@ -1,4 +1,4 @@
-"""Sending: SendMessageRequestHeader and its V2 in both encodings, batches, replies."""
+"""Sends: SendMessageRequestHeader and its V2 in both encodings, batches, replies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.protocols.remoting.wire import BORN_HOST, PEER, adapter, connection, 
 
 PROPERTIES = "UNIQ_KEY\x010A00000900000000000000000000ABCD\x02WAIT\x01true\x02TAGS\x01TagA\x02"
 REGION_PROPERTY = b"MSG_REGION\x01DefaultRegion\x02"
-"""What the broker adds: consumers write no trace of a message without it."""
+"""The property that the broker adds: consumers write no trace of a message without it."""
 V2 = {
     "a": "pg", "b": "TopicTest", "c": "TBW102", "d": "4", "e": "3", "f": "0", "g": "1700000000000", "h": "0",
     "i": PROPERTIES, "j": "0", "k": "false", "m": "false", "n": "b-a",
@@ -82,7 +82,7 @@ def test_a_send_becomes_one_message(serialize: int, code: int, header: dict[str,
 )
 @settings(max_examples=100, deadline=None)
 def test_a_cached_header_gives_the_same_message_as_a_decoded_one(headers: list[dict[str, str]]) -> None:
-    """Halves of headers are remembered by their bytes: every message must come out as if none were."""
+    """Prefixes and suffixes of headers are cached: every message must be the same as without a cache."""
     quick = adapter().connect(PEER, 0)
     for header in headers:
         sent = {"a": "pg", **header}
@@ -187,7 +187,7 @@ def test_a_batch_becomes_consecutive_messages() -> None:
 
 
 def test_a_batch_of_the_client_for_cpp_is_one_by_its_field() -> None:
-    """It sends code 10, and writes its truths as numbers."""
+    """The C++ client sends code 10, and writes `true` as 1."""
     command = one(connection(), request(10, {**V1, "properties": "", "unitMode": "0", "batch": "1"}, BATCH))
     assert isinstance(command, Send)
     assert [each.body for each in command.messages] == [b"x", b"y"]

@@ -1,4 +1,4 @@
-"""What tools read of connections, groups and rates (ConsumerConnection, ConsumeStats, BrokerStatsData, and their kin)."""
+"""Connections, progress and rates for tools (ConsumerConnection, ConsumeStats, BrokerStatsData)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MQ = '{"brokerName":"b-a","queueId":0,"topic":"T"}'
 
 
 def asked(code: int, ext: dict[str, str], kind: type, event: Event) -> Frame:
-    """The reply when the one command of `kind` is answered with `event`."""
+    """The reply to a request whose only command, of type `kind`, is answered with `event`."""
     conn = connection()
     command = one(conn, request(code, ext))
     assert isinstance(command, kind)

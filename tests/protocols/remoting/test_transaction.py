@@ -1,4 +1,4 @@
-"""Decisions over half messages, questions about them, and recall: codes 37, 39, 323 and 370."""
+"""Ends of transactions, transaction checks, and recall: codes 37, 39, 323 and 370."""
 
 from __future__ import annotations
 

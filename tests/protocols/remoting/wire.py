@@ -1,4 +1,4 @@
-"""A connection in memory, and the frames to talk to it."""
+"""A connection in memory, and encoded requests for it."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def request(
 
 
 def one(conn: RemotingConnection, data: bytes) -> Command:
-    """The one command that `data` becomes."""
+    """The only command of the request `data`."""
     commands = conn.receive(data, 1)
     assert len(commands) == 1, (commands, replies(conn))
     return commands[0]
 
 
 def replies(conn: RemotingConnection) -> Sequence[Frame]:
-    """Frames that are to be written."""
+    """The frames that the connection has queued."""
     decoder = FrameDecoder()
     frames = [frame for data in conn.outgoing() for frame in decoder.feed(data)]
     assert decoder.fault == ""
@@ -70,7 +70,7 @@ def replies(conn: RemotingConnection) -> Sequence[Frame]:
 
 
 def reply(conn: RemotingConnection) -> Frame:
-    """The one frame that is to be written."""
+    """The only frame that the connection has queued."""
     frames = replies(conn)
     assert len(frames) == 1
     return frames[0]

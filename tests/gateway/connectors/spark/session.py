@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 def environment() -> dict[str, str]:
-    """What a process needs around it so that Spark's workers find the project."""
+    """The environment variables by which Spark's workers find the project."""
     paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -36,7 +36,7 @@ def environment() -> dict[str, str]:
 
 
 def build(folder: Path) -> SparkSession:
-    """A session whose own files stay in `folder`. The environment has been set."""
+    """A session that writes its own files to `folder`. The environment must be set before."""
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", str(folder / "warehouse"))
     builder = builder.config("spark.local.dir", str(folder / "local"))
     for name, value in SETTINGS.items():
@@ -46,7 +46,7 @@ def build(folder: Path) -> SparkSession:
 
 @contextmanager
 def session(folder: Path) -> Iterator[SparkSession]:
-    """A session for a test module; stopped at the end."""
+    """A session for a test module, stopped after its tests."""
     before = dict(os.environ)
     os.environ.update(environment())
     spark = build(folder)

@@ -1,4 +1,4 @@
-"""`--py-files` with the bundle: a session that has nothing else of the project reads a topic."""
+"""`--py-files` with the bundle: a session without any other file of the project reads a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathering columns must read exactly what reading message by message does, whatever the records hold."""
+"""Columns of many records at once equal the columns of one record at a time, for any records."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def encoded(sent: list[Message], host: int = 0, first: int = 100) -> list[bytes]
 
 
 def gathered(data: bytes, start: int, end: int, schema: pa.Schema, permissive: bool) -> pa.Table:
-    """What `gather` makes, its batches put together."""
+    """The batches of `gather`, concatenated."""
     return pa.Table.from_batches(list(gather.batches(data, QUEUE, start, end, schema, permissive)), schema)
 
 
 def plain(records: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
-    """What `gather` has to make, by the reference alone."""
+    """The expected result, from `reference` alone."""
     columns = []
     for field in schema:
         read = reference.reader(field.name, QUEUE, True)

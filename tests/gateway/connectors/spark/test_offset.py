@@ -1,4 +1,4 @@
-"""Offset JSON: canonical, versioned, and readable from what a person writes."""
+"""Offset JSON: canonical, with a version, and readable from options that a person writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and columns: what is taken, and what a person is told about the rest."""
+"""Options and columns: accepted values, and the error texts for other values."""
 
 from __future__ import annotations
 

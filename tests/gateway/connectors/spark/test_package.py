@@ -1,4 +1,4 @@
-"""What is imported when: the module that Spark discovers is light, and a worker needs no server library."""
+"""Imports: the module that Spark discovers imports little, and a worker needs no library of the server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.meta_path.insert(0, Blocked())
 
 
 def python(code: str, folder: Path, *arguments: str) -> str:
-    """Run `code` in a fresh interpreter that finds our modules only where `folder` says (a folder or a zip)."""
+    """Run `code` in a new interpreter that finds the project's modules only in `folder` (a folder or a zip file)."""
     start = f"import sys; sys.path.insert(0, {str(folder)!r})\n"
     command = [sys.executable, "-P", "-c", start + BLOCK + code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="/")

@@ -1,4 +1,4 @@
-"""Admission and dealing: arithmetic that must neither lose a row nor give one twice."""
+"""Row limits and tasks: no row is lost, none is in two tasks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_small_queues_share_a_task_and_large_ones_are_split() -> None:
 
 
 def work(count: int) -> int:
-    """Lines that run while `count` queues are planned."""
+    """The number of lines executed to plan `count` queues."""
     queues = [QueueRoute("broker-a", "orders", number) for number in range(count)]
     lines = 0
 

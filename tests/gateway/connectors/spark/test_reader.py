@@ -45,7 +45,7 @@ def stream(broker: FakeBroker, **given: Any) -> StreamReader:
 
 
 def rows(reader: BatchReader | StreamReader, partitions: Sequence[InputPartition]) -> list[tuple[int, int, bytes]]:
-    """What tasks would read: reader and partitions go through pickle, as they do."""
+    """The rows of all tasks. Reader and partitions are pickled, as Spark does."""
     out = []
     for partition in partitions:
         task: BatchReader = pickle.loads(pickle.dumps(reader))

@@ -1,4 +1,4 @@
-"""The source in a real Spark session, against a broker in memory: what only the engine can show."""
+"""The source in a Spark session, against a broker in memory: behaviour that needs the engine."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_crash_before_the_first_commit_loses_nothing_of_a_moving_start(
     for at in range(30, 35):
         broker.put("orders", b"%d" % at)
     run(spark, broker, tmp_path, startingOffsets="latest")
-    # The checkpoint as a crash in the middle of the first batch leaves it: planned, not committed.
+    # The checkpoint after a crash in the middle of the first batch: the batch is planned, not committed.
     first = tmp_path / "checkpoint" / "offsets" / "0"
     again = tmp_path / "again"
     (again / "checkpoint" / "offsets").mkdir(parents=True)

@@ -1,1 +1,1 @@
-"""Apache RocketMQ's own integration tests, unmodified, against three nodes. README.md has what is run and what is not."""
+"""Apache RocketMQ's integration tests, unmodified, against three nodes. README.md lists which tests are run."""

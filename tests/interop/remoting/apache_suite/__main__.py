@@ -2,7 +2,7 @@
 
     python -m tests.interop.remoting.apache_suite [GROUP or CLASS ...]
 
-Prints what each test came to. Ends with 1 when one failed, or when a process did not come to its end.
+Prints the result of each test. The exit status is 1 when a test failed or a process did not end normally.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Three nodes that Apache's tests take for a cluster of brokers, and one process of Java at a time that runs them."""
+"""Three nodes as the cluster of brokers for Apache's tests, and the Java process that runs the tests, one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.interop.remoting.java import JavaClient, build
 
 PROJECT: Final = Path(__file__).parent
 BROKERS: Final = ("broker-a", "broker-b", "broker-c")
-"""The first one's name server is the one that clients ask; the suite registers each at the name servers of the others."""
+"""Clients use the name server of the first node; the suite registers each broker at the name servers of the others."""
 LONG_S: Final = 900
 
 
@@ -41,7 +41,7 @@ class Cluster:
         self._stack.close()
 
     def run(self, classes: Sequence[str], seconds: int = LONG_S) -> str:
-        """Run classes one after the other, less what is absent -> what the process said, with `done` as its last line."""
+        """Run test classes one after the other, without `absent` tests. Returns the output; its last line is `done`."""
         nameserver = f"127.0.0.1:{self._nodes[0].port('nameserver')}"
         places = ",".join(f"{node.folder.name}@127.0.0.1:{node.port('remoting')}" for node in self._nodes)
         options = (
