@@ -1,1 +1,1 @@
-"""CloudEvents 1.0.2: the JSON event format, the HTTP binding, and their place in a message. Strict, over bytes, no I/O."""
+"""CloudEvents 1.0.2: the JSON event format, the HTTP binding, and the mapping to messages. Invalid events are refused."""

@@ -1,4 +1,4 @@
-"""One CloudEvent: its attributes as UTF-8 bytes, its data as it came. CloudEvents 1.0.2, section 3."""
+"""One CloudEvent: attributes as UTF-8 bytes, data as received. CloudEvents 1.0.2, section 3."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _URI = re.compile(
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*")
 _FIRST_SEGMENT = re.compile(rb"[^/?#]*")
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
-# Possessive throughout: a hostile value must not make the matcher go back.
+# Possessive quantifiers only: no value of a client can make the matcher backtrack.
 _PARAMETER = _TOKEN + rb"=(?:" + _TOKEN + rb'|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
 _MEDIA_TYPE = re.compile(_TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*+;[ \t]*+(?:" + _PARAMETER + rb")?+)*+[ \t]*+")
 
@@ -33,9 +33,9 @@ _MEDIA_TYPE = re.compile(_TOKEN + rb"/" + _TOKEN + rb"(?:[ \t]*+;[ \t]*+(?:" + _
 class CloudEventError(ValueError):
     """Bytes that are not a CloudEvent.
 
-    attribute      the attribute or member at fault, "" when it is none
-    unsupported    True: a format that is not spoken here, rather than a bad event
-    too_large      True: the event is good but above a bound
+    attribute      the attribute or JSON member that is wrong; "" when the error is elsewhere
+    unsupported    True: the format is not supported; the event itself may be valid
+    too_large      True: the event is valid but above a limit
     """
 
     def __init__(self, attribute: str, text: str, unsupported: bool = False, too_large: bool = False) -> None:
@@ -50,9 +50,9 @@ class CloudEventError(ValueError):
 class CloudEvent:
     """One event.
 
-    attributes   name -> value in its canonical string form, UTF-8; `datacontenttype` among them when the sender gave one
-    data         the bytes, b"" when there are none; for JSON data of a structured event the text of the member as it stood
-    is_json      True when `data` is known to be JSON text: by its media type, or by standing as JSON in an envelope
+    attributes   name -> value in its canonical string form, UTF-8; with `datacontenttype` when the sender gave one
+    data         the data, b"" for none; for JSON data of a structured event the text of the member `data`, unchanged
+    is_json      True when `data` is JSON text: by its media type, or as the JSON member `data` of a structured event
     """
 
     __slots__ = ("attributes", "data", "is_json")
@@ -64,7 +64,7 @@ class CloudEvent:
 
 
 def is_json_type(media_type: bytes) -> bool:
-    """True for `*/json` and `*/*+json`, parameters aside (JSON event format, 3.1)."""
+    """True for `*/json` and `*/*+json`, whatever the parameters (JSON event format, 3.1)."""
     end = media_type.find(b";")
     bare = (media_type if end < 0 else media_type[:end]).strip().lower()
     return bare.endswith((b"/json", b"+json"))
@@ -76,7 +76,7 @@ def is_media_type(value: bytes) -> bool:
 
 
 def is_uri_reference(value: bytes) -> bool:
-    """True for a non-empty URI-reference (RFC 3986, 4.1): only its characters, and what stands before a colon is a scheme."""
+    """True for a non-empty URI-reference (RFC 3986, 4.1): only legal characters, and a valid scheme before the first colon."""
     if not value or _URI.fullmatch(value) is None:
         return False
     first = _FIRST_SEGMENT.match(value)
@@ -92,7 +92,7 @@ def is_absolute_uri(value: bytes) -> bool:
 
 
 def check_name(name: bytes) -> None:
-    """Raises CloudEventError unless `name` is an attribute name: `[a-z0-9]`, and not `data` (section 3, naming)."""
+    """Raises CloudEventError unless `name` is an attribute name: only `[a-z0-9]`, and not `data` (section 3, naming)."""
     if name in TEXT_ATTRIBUTES:
         return
     if not name.isalnum() or not name.isascii() or name.lower() != name or name == b"data":
@@ -101,7 +101,7 @@ def check_name(name: bytes) -> None:
 
 
 def check_value(name: bytes, value: bytes) -> None:
-    """Raises CloudEventError for bad UTF-8, control characters and non-characters (section 3.1, String)."""
+    """Raises CloudEventError for invalid UTF-8, control characters and noncharacters (section 3.1, String)."""
     if _PRINTABLE.fullmatch(value) is not None:
         return
     try:
@@ -113,7 +113,7 @@ def check_value(name: bytes, value: bytes) -> None:
 
 
 def check(attributes: dict[bytes, bytes]) -> None:
-    """Raises CloudEventError unless the required attributes are there and each core attribute has its form (section 3)."""
+    """Raises CloudEventError for a missing required attribute, or a core attribute that is not of its type (section 3)."""
     for name in REQUIRED:
         if not attributes.get(name):
             raise CloudEventError(name.decode(), f"attribute {name.decode()} is required and must not be empty")

@@ -1,4 +1,4 @@
-"""The HTTP binding (CloudEvents 1.0.2, HTTP protocol binding): which content mode, and binary mode both ways."""
+"""The HTTP binding (CloudEvents 1.0.2, HTTP protocol binding): the content mode, and binary mode in both directions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _UNSAFE = re.compile(rb"[^!#$&-~]|%")
 
 
 def mode(content_type: bytes) -> int:
-    """BINARY, STRUCTURED or BATCH, by the prefix of Content-Type alone, in any case (HTTP binding, 3).
+    """BINARY, STRUCTURED or BATCH, by the prefix of Content-Type, without regard to case (HTTP binding, 3).
 
-    Raises CloudEventError (unsupported) for a format or a charset of the CloudEvents family that is not spoken here.
+    Raises CloudEventError (unsupported) for a CloudEvents media type whose format or charset is not supported.
     """
     if content_type[:23].lower() != b"application/cloudevents":
         return BINARY
@@ -41,9 +41,9 @@ def mode(content_type: bytes) -> int:
 
 
 def header_value(name: bytes, value: bytes) -> bytes:
-    """One `ce-` header value -> attribute value: quoted string undone, then one round of percent-decoding (3.1.3.2).
+    """One `ce-` header value -> attribute value: a quoted string is unquoted, then percent-decoded once (3.1.3.2).
 
-    Raises CloudEventError for a `%` without two hexadecimal digits, and for what is not valid UTF-8 afterwards.
+    Raises CloudEventError for a `%` without two hexadecimal digits, and when the result is not UTF-8.
     """
     if _PLAIN.fullmatch(value) is not None:
         return value
@@ -63,7 +63,7 @@ def _unescape(found: re.Match[bytes]) -> bytes:
 
 
 def decode(headers: Iterable[tuple[bytes, bytes]], content_type: bytes, body: bytes) -> CloudEvent:
-    """Binary mode: lower-case header names and raw values, and the body, -> CloudEvent. Raises CloudEventError."""
+    """Binary mode: headers (lower-case names, raw values) and body -> CloudEvent. Raises CloudEventError."""
     attributes: dict[bytes, bytes] = {}
     for header, raw in headers:
         if header[:3] != b"ce-":
@@ -90,9 +90,9 @@ def _escape(found: re.Match[bytes]) -> bytes:
 
 
 def encode(event: CloudEvent) -> list[tuple[bytes, bytes]]:
-    """Binary mode: the headers of an event, lower case, Content-Type last when it has one; its data is the body as it is.
+    """Binary mode: the headers of an event, names in lower case, Content-Type last. The body is the event's data, unchanged.
 
-    Space, double quote, percent and everything outside U+0021 to U+007E are escaped (3.1.3.2).
+    Space, double quote, percent and all characters outside U+0021 to U+007E are percent-encoded (3.1.3.2).
     """
     headers = [
         (b"ce-" + name, _UNSAFE.sub(_escape, value)) for name, value in event.attributes.items() if name != b"datacontenttype"

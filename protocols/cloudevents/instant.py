@@ -15,9 +15,9 @@ _EPOCH_DAY: Final = 719_163
 
 
 def rfc3339_ms(text: bytes) -> int:
-    """RFC 3339 date-time -> epoch milliseconds, cut (not rounded) to the millisecond; -1 when it is not one.
+    """RFC 3339 date-time -> epoch milliseconds, truncated to the millisecond; -1 when it is not one, or before 1970.
 
-    A leap second counts as the first second of the next minute. Years before 1970 give -1 too: nothing here can use them.
+    A leap second counts as the first second of the next minute.
     """
     found = _RFC3339.fullmatch(text)
     if found is None:

@@ -1,7 +1,7 @@
-"""The JSON event format (CloudEvents 1.0.2, JSON event format): one event, a batch, both ways.
+"""The JSON event format (CloudEvents 1.0.2, JSON event format): one event or a batch, in both directions.
 
-The top level is scanned here, so that duplicate names are seen and `data` stays the bytes that were sent; each slice that the
-scanner cuts is then judged by orjson, which refuses bad numbers, bad escapes, lone surrogates and bad UTF-8.
+This module scans the top level of the text, to detect duplicate names and to keep the bytes of `data` as they were sent. orjson
+parses each value, and refuses invalid numbers, invalid escapes, lone surrogates and invalid UTF-8.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from protocols.cloudevents.event import (
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR = re.compile(rb'[^ \t\n\r,\]}"{\[:]++')
-# A string that never ends is one token too, or every quote in it would be tried as the beginning of one.
+# An unterminated string is one token too: otherwise the matcher would try every later quote as the start of a string.
 _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[{}\[\]]', re.DOTALL)
 
 MEMBERS_MAX: Final = 4_096
-"""More attributes than this cannot be stored anyhow."""
+"""Most members of an event; the properties of a message have no room for more attributes."""
 
 
 def _skip(data: bytes, at: int) -> int:
@@ -38,7 +38,7 @@ def _skip(data: bytes, at: int) -> int:
 
 
 def _value_end(data: bytes, at: int) -> int:
-    """End of the value that begins at `at`. Its inside is not judged here."""
+    """End of the value that begins at `at`. The value itself is not validated."""
     first = data[at : at + 1]
     if first == b'"':
         found = _STRING.match(data, at)
@@ -60,7 +60,7 @@ def _value_end(data: bytes, at: int) -> int:
 
 
 def members(data: bytes) -> dict[str, bytes]:
-    """Names and raw values of one JSON object. Raises CloudEventError for anything else, and for a name given twice."""
+    """Names and raw values of one JSON object. Raises CloudEventError for other JSON, and for a duplicate name."""
     at = _skip(data, 0)
     if data[at : at + 1] != b"{":
         raise CloudEventError("", "a JSON object is wanted")
@@ -94,7 +94,7 @@ def members(data: bytes) -> dict[str, bytes]:
 
 
 def elements(data: bytes, most: int) -> list[bytes]:
-    """Raw elements of one JSON array, at most `most`. Raises CloudEventError for anything else."""
+    """Raw elements of one JSON array. Raises CloudEventError for other JSON, and for more than `most` elements."""
     at = _skip(data, 0)
     if data[at : at + 1] != b"[":
         raise CloudEventError("", "a JSON array is wanted")
@@ -126,7 +126,7 @@ def _load(name: str, raw: bytes) -> object:
 
 
 def _attribute(name: bytes, raw: bytes) -> bytes | None:
-    """The canonical string of one attribute value; None when it is JSON null, which means absent (JSON format, 2.2)."""
+    """The canonical string of one attribute value; None for JSON null, which means that it is absent (JSON format, 2.2)."""
     shown = name.decode()
     value = _load(shown, raw)
     if value is None:
@@ -147,7 +147,7 @@ def _attribute(name: bytes, raw: bytes) -> bytes | None:
 
 
 def _data(found: dict[str, bytes], content_type: bytes | None) -> tuple[bytes, bool]:
-    """(data, is it JSON text) of the members `data` and `data_base64` (JSON format, 3.1)."""
+    """(data, True when it is JSON text) from the members `data` and `data_base64` (JSON format, 3.1)."""
     raw = found.get("data")
     base64 = found.get("data_base64")
     if base64 is not None and base64 != b"null":
@@ -190,9 +190,9 @@ def decode(text: bytes) -> CloudEvent:
 
 
 def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
-    """A JSON batch -> each event, or why that element is none.
+    """A JSON batch -> for each element the event, or the CloudEventError that says why it is none.
 
-    Raises CloudEventError when the text is no array, or one of more than `most` elements.
+    Raises CloudEventError when the text is not an array, or has more than `most` elements.
     """
     out: list[CloudEvent | CloudEventError] = []
     for element in elements(text, most):
@@ -204,7 +204,7 @@ def decode_batch(text: bytes, most: int) -> list[CloudEvent | CloudEventError]:
 
 
 def encode(event: CloudEvent) -> bytes:
-    """CloudEvent -> one JSON event. Data that is JSON stands as it is; other data as text where it may, else as base64."""
+    """CloudEvent -> one JSON event. JSON data is copied unchanged; other data a string if it can be one, else `data_base64`."""
     out: dict[str, object] = {name.decode(): value.decode("utf-8", "replace") for name, value in event.attributes.items()}
     data = event.data
     content_type = event.attributes.get(b"datacontenttype")

@@ -1,4 +1,4 @@
-"""A CloudEvent as a message and back: attributes are properties `CE_<name>`, the rest of the mapping stands in the README."""
+"""A CloudEvent to a message and back: attributes are properties `CE_<name>`; the README has the whole mapping."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INSTANTS: Final = (
 
 
 def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: int = 0) -> Message:
-    """CloudEvent -> Message in `topic`; `path` is its MQTT path, "" when that is just the topic.
+    """CloudEvent -> Message in `topic`. `path`: its MQTT topic, "" when that is equal to `topic`.
 
-    Raises CloudEventError: `expirytime` or `deliverytime` is no instant, attributes or data are above their bounds.
+    Raises CloudEventError when `expirytime` or `deliverytime` is not an instant, or attributes or data exceed their limits.
     """
     attributes = event.attributes
     if len(event.data) > limits.BODY_BYTES_MAX:
@@ -50,7 +50,7 @@ def encode(event: CloudEvent, topic: str, path: str, born_host: bytes, retain: i
 
 
 def _extensions(attributes: dict[bytes, bytes], parts: list[bytes]) -> None:
-    """Extensions with a meaning of their own here: partitioning, distributed tracing, expiry, delivery time."""
+    """Append the properties of extensions that the gateway uses: partitioning, distributed tracing, expiry, delivery time."""
     key = attributes.get(b"partitionkey")
     if key:
         parts += (properties.SHARDING_KEY_START, key, b"\x02")
@@ -68,7 +68,7 @@ def _extensions(attributes: dict[bytes, bytes], parts: list[bytes]) -> None:
 
 
 def decode(stored: bytes, body: bytes) -> CloudEvent | None:
-    """Stored properties and the plain body -> CloudEvent; None when the message is none. Nothing is invented."""
+    """Stored properties and the decompressed body -> CloudEvent; None when the message is not one. Adds no attributes."""
     if properties.CE_SPECVERSION_START not in stored:
         return None
     attributes: dict[bytes, bytes] = {}

@@ -1,1 +1,1 @@
-"""The PROXY protocol, versions 1 and 2: whose connection a proxy is passing on."""
+"""The PROXY protocol, versions 1 and 2: the client's address of a connection that a proxy forwards."""

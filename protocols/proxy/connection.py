@@ -1,4 +1,4 @@
-"""A connection whose first bytes say whose it is; then it is the connection behind, with that address."""
+"""A connection that begins with a PROXY header: reads the header, then makes the next connection with the client's address."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from protocols.proxy.header import Header, begins, read
 
 
 class Behind(Connection, Protocol):
-    """What speaks behind the header (`protocols.registry.Opening`)."""
+    """The connection after the header (`protocols.registry.Opening`)."""
 
     @property
     def protocol(self) -> str:
-        """The protocol's name, "" while undecided."""
+        """Name of the protocol, "" until it is recognised."""
 
     @property
     def chosen(self) -> Connection:
-        """The connection to drive from now on."""
+        """The connection that the shell calls from now on."""
 
     @property
     def peer(self) -> Peer:
-        """Who is at the other end."""
+        """The remote end of the connection."""
 
 
 @final
 class Fronted:
-    """A `Connection` from a peer that may send the header: `required` when it must.
+    """A `Connection` from a peer that is allowed to send a PROXY header.
 
-    Header, or the first byte that is none, within 10 s; then everything is up to the connection behind.
+    It is closed when the header, or other first bytes, have not arrived within 10 s. Then `chosen` is the next connection.
+
+    required   True: a connection without a header is closed (`proxy-missing`)
     """
 
     __slots__ = ("_connect", "_deadline", "_inner", "_kept", "_peer", "_required", "closed", "reading")
@@ -51,21 +53,21 @@ class Fronted:
 
     @property
     def peer(self) -> Peer:
-        """The client, once that is known; the proxy before."""
+        """The client after the header, the proxy before."""
         return self._peer if self._inner is None else self._inner.peer
 
     @property
     def protocol(self) -> str:
-        """The protocol behind, "" while undecided."""
+        """Name of the protocol after the header, "" until it is recognised."""
         return "" if self._inner is None else self._inner.protocol
 
     @property
     def chosen(self) -> Connection:
-        """This, until the header has been read."""
+        """This object until the header is complete, then the next connection."""
         return self if self._inner is None else self._inner.chosen
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Bytes of the header, and the first ones behind it."""
+        """Decode bytes of the header, and pass the bytes after it to the next connection."""
         if self._inner is not None:
             return self._inner.chosen.receive(data, now)
         if not data:
@@ -89,20 +91,20 @@ class Fronted:
         return self._inner.receive(rest, now) if rest else ()
 
     def answer(self, event: Event, now: int) -> None:
-        """To the connection behind."""
+        """Pass an event to the next connection."""
         if self._inner is not None:
             self._inner.chosen.answer(event, now)
 
     def outgoing(self) -> Sequence[bytes]:
-        """Of the connection behind; before there is one, not a word."""
+        """Bytes of the next connection; none before the header is complete."""
         return () if self._inner is None else self._inner.chosen.outgoing()
 
     def deadline(self) -> int | None:
-        """Of the header, then of the connection behind."""
+        """Monotonic ns: the end of the header's 10 s, then the deadline of the next connection."""
         return self._deadline if self._inner is None else self._inner.chosen.deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
-        """The header's time is up."""
+        """Close the connection when the header did not arrive in time."""
         if self._inner is not None:
             return self._inner.chosen.expire(now)
         return self._end("handshake-deadline" if self._kept else "silent")
@@ -115,7 +117,7 @@ class Fronted:
 
 
 def _client(proxy: Peer, header: Header) -> Peer:
-    """The peer that the header names; the proxy itself where it names none."""
+    """The peer with the addresses of the header; the proxy itself when the header has none."""
     if header.source is None or header.destination is None:
         return proxy
     host, port = header.source

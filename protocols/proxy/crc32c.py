@@ -1,4 +1,4 @@
-"""CRC32c (RFC 3720, appendix B.4): Castagnoli's polynomial, reflected."""
+"""CRC32c (RFC 3720, appendix B.4): the Castagnoli polynomial, reflected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TABLE: Final = _table()
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum of `data`, 32 bits."""
+    """The 32 bit checksum of `data`."""
     value = 0xFFFFFFFF
     for byte in data:
         value = value >> 8 ^ _TABLE[(value ^ byte) & 255]

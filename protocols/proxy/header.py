@@ -1,4 +1,4 @@
-"""The header itself: bytes to whose connection it is (HAProxy's proxy-protocol.txt, 2.1 and 2.2)."""
+"""The PROXY header: bytes to source and destination addresses (HAProxy's proxy-protocol.txt, 2.1 and 2.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocols.proxy.crc32c import crc32c
 V1: Final = b"PROXY "
 V2: Final = b"\r\n\r\n\x00\r\nQUIT\n"
 V1_BYTES_MAX: Final = 107
-"""With its CR LF, as the specification has it."""
+"""Bytes of the longest version 1 header, CR LF included (2.1)."""
 V2_BYTES_MAX: Final = 16 * 1024
 HEAD_BYTES: Final = 16
 LOCAL: Final = 0
@@ -18,15 +18,20 @@ TYPE_CRC32C: Final = 3
 _PORT_MAX: Final = 65_535
 _V1_FAMILIES: Final = {b"TCP4": 4, b"TCP6": 6}
 _V2_FAMILIES: Final = {0x11: 4, 0x12: 4, 0x21: 16, 0x22: 16}
-"""Family and transport -> bytes of an address."""
+"""Byte of address family and transport protocol -> bytes of an IP address."""
 _V2_WITHOUT: Final = {0x00: 0, 0x31: 216, 0x32: 216}
-"""AF_UNSPEC and AF_UNIX: bytes that are no addresses to us."""
+"""AF_UNSPEC and AF_UNIX -> bytes of their addresses, which are not used."""
 
 Address = tuple[str, int]
 
 
 class Header(NamedTuple):
-    """What a header said. `source` None: the connection is the proxy's own. `size`: bytes of the header."""
+    """One decoded header.
+
+    source        address of the client; None: the header names none, the peer is the proxy
+    destination   address that the client connected to; None with `source`
+    size          bytes of the header
+    """
 
     source: Address | None
     destination: Address | None
@@ -34,14 +39,14 @@ class Header(NamedTuple):
 
 
 def begins(data: bytes) -> bool | None:
-    """True when `data` begins a header of either version, None while it may still."""
+    """True when `data` begins a header of either version, None while it may, False when it does not."""
     if V1.startswith(data[: len(V1)]) or V2.startswith(data[: len(V2)]):
         return True if len(data) >= (len(V1) if data[:1] == b"P" else len(V2)) else None
     return False
 
 
 def read(data: bytes) -> Header | None | str:
-    """The header that `data` begins with; None while bytes are missing; else what is wrong with it."""
+    """The header that `data` begins with; None while it is incomplete; a text that says why it is malformed."""
     return _version_1(data) if data.startswith(V1) else _version_2(data)
 
 
@@ -100,7 +105,7 @@ def _version_2(data: bytes) -> Header | None | str:
             return "the addresses are cut short"
     else:
         return "the family is none"
-    # AF_UNSPEC may be followed by whatever the sender likes: nothing of it is looked at.
+    # The bytes after AF_UNSPEC are unspecified and are not checked.
     fault = "" if family == 0 else _extras(header, after)
     return fault or Header(source, destination, size)
 
@@ -115,7 +120,7 @@ def _text(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
 
 
 def _extras(header: bytes, at: int) -> str:
-    """Step over the TLVs (2.2.1); the checksum is looked at (2.2.3)."""
+    """Check that the TLVs fill the header (2.2.1) and that a CRC32c is right (2.2.3). Returns what is wrong, "" for nothing."""
     while at < len(header):
         if at + 3 > len(header):
             return "a TLV is cut short"

@@ -1,4 +1,4 @@
-"""WebSocket as the gateway knows it: which protocol is spoken at which path, over HTTP/1.1 and over HTTP/2."""
+"""The adapter of WebSocket over HTTP/1.1 and HTTP/2, which serves a protocol at each path, and its declaration."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from protocols.websocket.stream import WebSocketStreams
 
 @final
 class WebSocketAdapter:
-    """`protocols.adapter.Adapter`, and `protocols.http2.application.ApplicationFactory`.
+    """The stream adapter (`protocols.adapter.Adapter`) and the HTTP/2 application (`ApplicationFactory`) of WebSocket.
 
-    inside    path -> adapter, looked at for each connection; an adapter's name is the sub-protocol to negotiate
-    refused   counts streams of HTTP/2 that are refused, as Setting has it
+    inside    path -> adapter, read for each connection; the adapter's name is the sub-protocol to be negotiated
+    refused   counts refused HTTP/2 streams, as `Setting.refused`
     """
 
     name = "websocket"
@@ -37,11 +37,11 @@ class WebSocketAdapter:
         self._config = config
 
     def connect(self, peer: Peer, now: int) -> WebSocketConnection:
-        """A new connection; its opening handshake has 10 s."""
+        """A new connection; its opening handshake must be complete within 10 s."""
         return WebSocketConnection(self._inside, self._config, peer, now)
 
     def open(self, reply: Reply, peer: Peer, now: int) -> WebSocketStreams:
-        """Its share of a new HTTP/2 connection."""
+        """The WebSocket streams of a new HTTP/2 connection."""
         return WebSocketStreams(self._inside, self._config, reply, peer, self._refused)
 
 
@@ -55,7 +55,7 @@ PROTOCOL: Final = Declaration(
     stream=_adapter,
     application=_adapter,
     listeners=(
-        # Any other path gets an answer too.
+        # A request for another path goes to the adapter too, which answers 404.
         Listener("websocket", 8083, "MQTT over WebSocket, path /mqtt", ("websocket",), {"http": "websocket"}, place=70),
         Listener(
             "websockets",
@@ -67,7 +67,7 @@ PROTOCOL: Final = Declaration(
             place=80,
         ),
     ),
-    # Its application is asked before that of HTTP, which takes every request.
+    # The rank puts its HTTP/2 application before that of HTTP, which accepts every request.
     rank=30,
     begins_carrying=begins_carrying,
     otherwise="http",

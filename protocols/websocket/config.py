@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WebSocketConfig:
-    """Whose pages may connect. A client that names no origin is no browser, and is not asked.
+    """The web origins that may connect. A client without an Origin field is not a browser and is not restricted.
 
     origins   web origins whose pages may connect (RFC 6455, 10.2), as `https://example.org`; `*`: every one
     """
@@ -15,7 +15,7 @@ class WebSocketConfig:
     origins: tuple[str, ...] = ("*",)
 
     def admits(self, origin: str) -> bool:
-        """Whether a page from `origin` may connect; "": none was named. Scheme and host have no case."""
+        """True when a page from `origin` may connect; "": no Origin field. Scheme and host are compared without case."""
         if not origin or "*" in self.origins:
             return True
         return origin.lower() in (known.lower().rstrip("/") for known in self.origins)

@@ -5,7 +5,7 @@
         v
       closed
 
-Payloads of binary frames are handed on as they come, whole or in pieces: where frames begin and end says nothing.
+Payloads of binary frames are passed on as they arrive, whole or in pieces: frame boundaries have no meaning (MQTT 5, 6).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CUT_SHORT: Final = "websocket-cut-short"
 
 @final
 class WebSocketConnection:
-    """Sans-IO; `protocols.adapter.Connection`. Commands, events and deadlines are those of the connection inside."""
+    """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
         "_config", "_inner", "_inside", "_opened", "_out", "_over", "_peer", "_said_goodbye", "_socket", "closed", "reading",
@@ -63,7 +63,7 @@ class WebSocketConnection:
         self.closed = False
 
     def _look(self) -> None:
-        """Take over what the connection inside wants of the socket; a handshake that has failed closes it too."""
+        """Copy `reading` and `closed` from the inner connection; after a failed handshake `closed` is true."""
         inner = self._inner
         if inner is not None:
             self.reading = inner.reading
@@ -72,7 +72,7 @@ class WebSocketConnection:
             self.closed = self._over
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Bytes from the peer; b"" is end of stream, with or without a close frame before it."""
+        """Decode bytes from the peer; b"" is end of stream, with or without a close frame before it."""
         if self.closed:
             return ()
         if not data:
@@ -105,7 +105,7 @@ class WebSocketConnection:
         return commands
 
     def _open(self, request: Request, now: int) -> Sequence[Command]:
-        """The opening handshake (4.2): a path that is served, with its sub-protocol among those that the client offers."""
+        """Handle the opening handshake (4.2): 404 for an unknown path, 400 without its sub-protocol, 403 for another origin."""
         adapter = self._inside.get(request.target.partition("?")[0])
         if adapter is None:
             return self._refuse(404, "there is no WebSocket at this path")
@@ -127,22 +127,22 @@ class WebSocketConnection:
         return (Disconnected(REFUSED),)
 
     def _pass_on(self, data: bytes, now: int) -> Sequence[Command]:
-        # An empty frame is nothing; b"" would be the end of the stream.
+        # An empty frame is skipped: b"" means end of stream to the inner connection.
         return self._inner.receive(data, now) if data and self._inner is not None else ()
 
     def _fault(self, fault: RemoteProtocolError, now: int) -> Sequence[Command]:
-        """What is not WebSocket: 4xx in the handshake, close code 1002 (or what the fault says) afterwards."""
+        """Answer bytes that are not WebSocket: 4xx in the handshake, afterwards close code 1002 or the one of the error."""
         if self._inner is not None:
             hint = fault.event_hint
             return self._close(hint.code if isinstance(hint, CloseConnection) else PROTOCOL_ERROR, now)
         hint = fault.event_hint
         if isinstance(hint, RejectConnection):
-            # A fault of HTTP's own grammar comes from the parser below; any other is a request that is no handshake.
+            # With a context the HTTP parser has refused the request; without one it is HTTP, but not a WebSocket handshake.
             upgrade = () if fault.__context__ is not None else ((b"upgrade", b"websocket"), (b"sec-websocket-version", b"13"))
             try:
                 return self._refuse(426 if upgrade else 400, "WebSocket is spoken here (RFC 6455), version 13", upgrade)
             except LocalProtocolError:
-                self._out.clear()  # the request cannot even be answered
+                self._out.clear()  # the parser's state allows no response
         self._over = True
         return (Disconnected(REFUSED),)
 
@@ -152,20 +152,20 @@ class WebSocketConnection:
         return self._end(CUT_SHORT, now)
 
     def _end(self, reason: str, now: int) -> Sequence[Command]:
-        """The peer says no more: to the connection inside that is the end of its stream."""
+        """End the stream of the inner connection: no more bytes come from the peer."""
         self._over = True
         if self._inner is None:
             return (Disconnected(reason),)
         return () if self._inner.closed else self._inner.receive(b"", now)
 
     def answer(self, event: Event, now: int) -> None:
-        """To the connection inside."""
+        """Pass an event to the inner connection."""
         if self._inner is not None:
             self._inner.answer(event, now)
             self._look()
 
     def outgoing(self) -> Sequence[bytes]:
-        """Answers of our own, then all that the connection inside has to say in one frame, and the close frame behind it."""
+        """Take handshake responses and control frames, then the inner connection's bytes in one frame, then a close frame."""
         out, self._out = self._out, []
         inner = self._inner
         if inner is None or self._said_goodbye:
@@ -180,7 +180,7 @@ class WebSocketConnection:
         return out
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops: the protocol inside says so, and the close frame comes behind it."""
+        """The node stops: the inner connection sends its protocol's message for it, and a close frame follows."""
         verb = getattr(self._inner, "drain", None)
         if verb is None:
             return ()
@@ -189,11 +189,11 @@ class WebSocketConnection:
         return commands
 
     def deadline(self) -> int | None:
-        """Of the opening handshake, then of the connection inside."""
+        """Monotonic ns: the end of the handshake's 10 s, then the deadline of the inner connection."""
         return self._opened + HANDSHAKE_NS if self._inner is None else self._inner.deadline()
 
     def expire(self, now: int) -> Sequence[Command]:
-        """As above."""
+        """End a handshake that has taken 10 s, or pass the deadline on to the inner connection."""
         if self._inner is None and now < self._opened + HANDSHAKE_NS:
             return ()
         commands = self._end(HANDSHAKE_DEADLINE, now) if self._inner is None else self._inner.expire(now)

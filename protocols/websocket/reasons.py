@@ -1,4 +1,4 @@
-"""What WebSocket's words for refusals and ends of connections mean (domain/refusal.py)."""
+"""The words that WebSocket counts refusals and closed connections under -> their reasons (domain/refusal.py)."""
 
 from __future__ import annotations
 

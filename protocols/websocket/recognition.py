@@ -1,4 +1,4 @@
-"""How a WebSocket begins: a request to one of the paths that it is opened at."""
+"""Recognition of a WebSocket by the first bytes of a connection: a request for a path that a WebSocket is served at."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from protocols.declaration import Rule
 
 
 def begins_carrying(paths: Sequence[str]) -> Rule:
-    """The rule for `GET` of these paths, each followed by a space or a question mark; any other request is HTTP's.
+    """The rule that matches `GET`, one of `paths`, and a space or a question mark; other requests are left to HTTP.
 
-    A path is told apart within the bytes that recognition looks at when it has at most 19.
+    A path may have at most 19 bytes: the rule has to decide within the bytes that recognition reads.
     """
     requests = [b"GET " + path.encode() for path in paths]
 
     def begins(head: bytes) -> bool | None:
-        """Whether these are the first bytes of such a request."""
+        """True when `head` begins such a request, None while it may, False when it does not."""
         if any(head.startswith(request) and head[len(request) : len(request) + 1] in (b" ", b"?") for request in requests):
             return True
         return None if any(len(head) <= len(request) and request.startswith(head) for request in requests) else False

@@ -1,9 +1,9 @@
-"""WebSocket over HTTP/2 (RFC 8441): each stream that extended CONNECT opens carries a connection of another protocol.
+"""WebSocket over HTTP/2 (RFC 8441): each stream that an extended CONNECT opens carries a connection of another protocol.
 
     opened: :method CONNECT, :protocol websocket --200--> frames of RFC 6455 as DATA --close frame--> END_STREAM
         | not ours, no sub-protocol, another origin: 4xx
 
-Every stream is a client of its own: its commands travel inside `ChannelCommand`, their events come back inside `ChannelEvent`.
+Every stream is a client of its own: its commands are wrapped in `ChannelCommand`, their events in `ChannelEvent`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR
 class _Stream:
     """One client.
 
-    paused      nothing is read from it: the window of its stream is kept, and `held` is what came since, less than a window and
-                what was read from the socket in one piece
-    rest_until  monotonic ns before which the gateway reads nothing of it, 0: it does not rest
+    inner       the connection of the protocol inside
+    frames      the codec of WebSocket frames
+    held        bytes received while `paused`; at most the stream's window and one read of the socket
+    paused      bytes are not decoded, and the flow control window of the stream is not enlarged
+    rest_until  monotonic ns until which the gateway does not read this client (rate limit); 0: it reads
+    over        a close frame was sent, or the stream has ended
     """
 
     __slots__ = ("frames", "held", "inner", "over", "paused", "rest_until")
@@ -47,11 +50,11 @@ class _Stream:
 
     @property
     def reading(self) -> bool:
-        """Whether what comes may be read."""
+        """True when bytes from this client may be decoded."""
         return self.rest_until == 0 and self.inner.reading
 
     def deadline(self) -> int | None:
-        """When something has to be done about it; at once where it reads again."""
+        """Monotonic ns at which `expire` has work for this stream; 0 when held bytes can be decoded; None for never."""
         if self.paused and self.reading:
             return 0
         at = self.inner.deadline()
@@ -62,7 +65,10 @@ class _Stream:
 
 @final
 class WebSocketStreams:
-    """`protocols.http2.application.Application`. A channel is (application, stream id)."""
+    """The WebSocket streams of one HTTP/2 connection, a `protocols.http2.application.Application`.
+
+    A channel is (this object, stream id).
+    """
 
     __slots__ = ("_config", "_inside", "_owed", "_peer", "_refused", "_reply", "_streams")
 
@@ -83,11 +89,11 @@ class WebSocketStreams:
         self._streams: dict[int, _Stream] = {}
 
     def accepts(self, headers: Headers) -> bool:
-        """Extended CONNECT for WebSocket (4); the pseudo-header fields may stand in any order."""
+        """True for an extended CONNECT for WebSocket (4); pseudo-header fields may be in any order."""
         return (b":protocol", b"websocket") in headers and (b":method", b"CONNECT") in headers
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        """The opening handshake (5): without key and accept, since the stream is the client's alone."""
+        """Handle the opening handshake (5), which over HTTP/2 has no Sec-WebSocket-Key and no Sec-WebSocket-Accept."""
         fields = dict(headers)
         adapter = self._inside.get(fields.get(b":path", b"").decode("latin-1").partition("?")[0])
         offered = [word.strip() for word in fields.get(b"sec-websocket-protocol", b"").decode("latin-1").split(",")]
@@ -109,7 +115,7 @@ class WebSocketStreams:
         self._reply.send(stream_id, body, True)
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
-        """Frames, split anywhere."""
+        """Decode bytes of frames; they may be split anywhere."""
         stream = self._streams.get(stream_id)
         if stream is None or stream.over:
             return ()
@@ -145,7 +151,7 @@ class WebSocketStreams:
         return self._named(stream_id, commands)
 
     def _close(self, stream_id: int, stream: _Stream, code: int, now: int) -> Sequence[Command]:
-        """The last frame, whoever is the first to say it; for the connection inside the stream has ended."""
+        """Send a close frame unless one was sent, remove the stream, and end the stream of the inner connection."""
         stream.over = True
         if stream.frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
             self._reply.send(stream_id, stream.frames.send(CloseConnection(code)), True)
@@ -153,7 +159,7 @@ class WebSocketStreams:
         return () if stream.inner.closed else stream.inner.receive(b"", now)
 
     def _flush(self, stream_id: int, stream: _Stream) -> None:
-        """What the connection inside has to say, and the close frame behind its last word."""
+        """Send the bytes of the inner connection in one frame, and a close frame when it is closed."""
         if stream.over:
             return
         said = b"".join(stream.inner.outgoing())
@@ -168,7 +174,7 @@ class WebSocketStreams:
         return [ChannelCommand((self, stream_id), command) for command in commands]
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
-        """END_STREAM without a close frame is the end of a TCP connection (5)."""
+        """Handle END_STREAM without a close frame, which is like the end of a TCP connection (5)."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return ()
@@ -176,7 +182,7 @@ class WebSocketStreams:
         return self.cancelled(stream_id, now)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
-        """The stream is gone."""
+        """Handle RST_STREAM or the loss of the connection: end the stream of the inner connection."""
         stream = self._streams.pop(stream_id, None)
         if stream is None:
             return ()
@@ -184,7 +190,7 @@ class WebSocketStreams:
         return () if stream.inner.closed else self._named(stream_id, stream.inner.receive(b"", now))
 
     def answer(self, event: Event, now: int) -> None:
-        """To the client that it is for. What comes unasked comes to a channel too, and is not for all."""
+        """Pass an event to the stream that its ticket names. Events without a channel are ignored."""
         if not isinstance(event, ChannelEvent | ReadingPaused):
             return
         stream_id: int = event.ticket[1]  # type: ignore[index]
@@ -201,7 +207,7 @@ class WebSocketStreams:
         self._flush(stream_id, stream)
 
     def _end(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
-        """The gateway ends it: its last words and the close frame go out, and the connection inside says that it is over."""
+        """End a stream for the gateway: send the inner connection's last bytes and a close frame, return its last commands."""
         self._flush(stream_id, stream)
         if stream.over:
             return ()
@@ -211,7 +217,7 @@ class WebSocketStreams:
         return self._named(stream_id, [*stream.inner.expire(now), *stream.inner.receive(b"", now)])
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops: every client is told so in the words of its protocol."""
+        """The node stops: every client gets its protocol's message for it, and a close frame."""
         commands: list[Command] = []
         for stream_id, stream in list(self._streams.items()):
             verb = getattr(stream.inner, "drain", None)
@@ -221,7 +227,7 @@ class WebSocketStreams:
         return commands
 
     def deadline(self) -> int | None:
-        """The earliest of all streams; at once where one reads again, or has ended."""
+        """The earliest deadline of the streams; 0 while commands are pending or held bytes can be decoded."""
         earliest: int | None = 0 if self._owed else None
         for stream in self._streams.values():
             at = stream.deadline()
@@ -230,11 +236,11 @@ class WebSocketStreams:
         return earliest
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Deadlines that have come, and what was held back."""
+        """Handle deadlines that have passed, and decode held bytes of streams that are read again."""
         commands, self._owed = self._owed, []
         for stream_id, stream in list(self._streams.items()):
             if stream.rest_until:
-                # Its client is not silent: it is not heard.
+                # The node does not read this client: its silence must not count against the keep-alive.
                 stream.inner.answer(ReadingResumed(), now)
                 stream.rest_until = stream.rest_until if stream.rest_until > now else 0
             at = stream.inner.deadline()
@@ -246,7 +252,7 @@ class WebSocketStreams:
         return commands
 
     def _read_on(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
-        """What was held back; the client may send on when it is read, unless that has been too much once more."""
+        """Decode held bytes; enlarge the window again unless the inner connection has stopped reading once more."""
         held, stream.held = b"".join(stream.held), []
         commands = self._read(stream_id, stream, held, now)
         if stream.reading and not stream.over:
