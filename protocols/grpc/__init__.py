@@ -1,1 +1,1 @@
-"""RocketMQ 5's gRPC protocol: an application above HTTP/2."""
+"""RocketMQ 5's gRPC protocol: an application on HTTP/2 connections."""

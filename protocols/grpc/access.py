@@ -1,8 +1,8 @@
-"""Who makes a call: the metadata `authorization` (RocketMQ's Signature), else the connection's certificate.
+"""Authentication of calls: the metadata `authorization` (RocketMQ's Signature), else the connection's certificate.
 
     MQv2-HMAC-SHA1 Credential=<user>[/...], SignedHeaders=x-mq-date-time, Signature=<hex of HMAC-SHA1(password, x-mq-date-time)>
 
-The date is signed and never read: clients write it in local time, and in more than one form.
+The date is part of the signed text and is not parsed: clients write local time in different formats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ ALGORITHM: Final = "MQv2-HMAC-SHA1"
 
 @final
 class Authenticator:
-    """Who speaks on one connection; a signature is looked at once, as long as it is repeated and users are what they were."""
+    """Authenticates the calls of one connection.
+
+    The last successful result is cached until `authorization` or `x-mq-date-time` changes, or the user table changes (`epoch`).
+    """
 
     __slots__ = ("_authority", "_epoch", "_peer", "_principal", "_seen")
 
@@ -32,7 +35,7 @@ class Authenticator:
         self._epoch = 0
 
     def identify(self, fields: Mapping[bytes, bytes]) -> Principal | Failure:
-        """The principal of a call with these headers, or why there is none."""
+        """The principal of a call with these headers, or a Failure with the reason of its refusal."""
         said = (fields.get(b"authorization", b""), fields.get(b"x-mq-date-time", b""))
         known = self._principal
         if known is not None and said == self._seen and known.epoch == self._epoch:
@@ -47,7 +50,7 @@ class Authenticator:
 
 
 def read(authorization: bytes, date: bytes) -> Credentials | None | Failure:
-    """Headers -> credentials; None where there are none, which is also what a client without a user sends."""
+    """Headers -> credentials; None without `authorization` or without a user in it. Failure: another algorithm, or no date."""
     if not authorization:
         return None
     algorithm, _, rest = authorization.decode("latin-1").partition(" ")

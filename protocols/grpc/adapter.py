@@ -1,4 +1,4 @@
-"""gRPC as the gateway knows it: an application on HTTP/2."""
+"""The adapter of gRPC, and its declaration: an application on HTTP/2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocols.setting import Setting
 
 @final
 class GrpcFactory:
-    """The service as the node knows it. Clients are shared over all connections."""
+    """Makes the application of each connection. All connections share one table of clients."""
 
     name = "grpc"
 
@@ -23,7 +23,7 @@ class GrpcFactory:
         self._sessions = Sessions()
 
     def open(self, reply: Reply, peer: Peer, now: int) -> GrpcApplication:
-        """The service for a new connection."""
+        """The application of a new connection."""
         return GrpcApplication(self._setting, self._sessions, reply, peer)
 
 

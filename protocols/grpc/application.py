@@ -1,4 +1,4 @@
-"""The service apache.rocketmq.v2.MessagingService above one HTTP/2 connection: streams become calls, calls become commands."""
+"""The service apache.rocketmq.v2.MessagingService on one HTTP/2 connection: streams become calls, calls become commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from protocols.http2.application import Headers, Reply
 from protocols.setting import Setting
 
 MESSAGE_BYTES_MAX: Final = limits.BATCH_BYTES_MAX + 512 * 1024
-"""One request: bodies of 4 MiB together, and room for what surrounds them."""
+"""Bytes of one request message: bodies of 4 MiB in total, and 512 KiB for the other fields."""
 CLIENT_ID_BYTES_MAX: Final = 1024
 
 METHODS: Final[dict[bytes, Method]] = {
@@ -51,7 +51,21 @@ _ORIGIN: Final = properties.HG_PROTOCOL_START + b"grpc\x02" + properties.HG_CLIE
 
 @final
 class GrpcApplication:
-    """One connection's calls. Implements `protocols.http2.application.Application`, and `CallContext` for the methods."""
+    """The calls of one connection. Implements `protocols.http2.application.Application`, and `CallContext` for the methods.
+
+    setting        the node's facts: clocks, broker name, counters of refusals, authority
+    peer           address and certificate of the client
+    sessions       clients of all connections, by client id
+    renewals       leases of this connection that are renewed
+    inquiries      inquiries of tools that clients of this connection have not answered
+    _authenticator authenticates calls; None without access control
+    _calls         stream id -> a call that is not answered
+    _queued        commands for the next `expire`
+    _reply         writes to the streams of the HTTP/2 connection
+    _client_raw    the metadata x-mq-client-id of the last call
+    _client_id     the same as text; "" when it cannot be used
+    _origin        stored properties for messages of this client: protocol and client id
+    """
 
     __slots__ = (
         "_authenticator", "_calls", "_client_id", "_client_raw", "_origin", "_queued", "_reply", "inquiries", "peer",
@@ -72,16 +86,16 @@ class GrpcApplication:
         self._client_id = ""
         self._origin = b""
 
-    # What the connection calls
+    # Called by the HTTP/2 connection
 
     def accepts(self, headers: Headers) -> bool:
-        """Everything whose content type says gRPC."""
+        """True when the content type begins with `application/grpc`."""
         if _GRPC in headers:
             return True
         return any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in headers)
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        """A call begins: find its method and its client."""
+        """A stream has begun: find its method, client and principal. Refused calls are answered at once."""
         fields = dict(headers)
         method = METHODS.get(fields.get(b":path", b""))
         encoding = fields.get(b"grpc-encoding", b"identity")
@@ -112,7 +126,7 @@ class GrpcApplication:
             call.language = fields.get(b"x-mq-language", b"OTHER").decode("latin-1")[:32]
             call.version = fields.get(b"x-mq-client-version", b"").decode("latin-1")[:32]
         if method.streaming:
-            # At once: there are clients that read nothing before the response headers are there.
+            # Some clients read no message before the response headers have arrived.
             self._reply.respond(stream_id, _RESPONSE, False)
         if not self._client_id:
             self._refuse_client(call)
@@ -126,7 +140,7 @@ class GrpcApplication:
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
-        """A piece of a call's request."""
+        """A part of a request. Messages of a streaming call are handled when they are complete."""
         call = self._calls.get(stream_id)
         if call is None:
             return ()
@@ -150,7 +164,7 @@ class GrpcApplication:
         return ()
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
-        """The request is complete: a unary call is carried out, a stream that its client has closed is closed."""
+        """The request is complete: handles the message of a unary call, closes a streaming call."""
         call = self._calls.get(stream_id)
         if call is None:
             return ()
@@ -171,7 +185,7 @@ class GrpcApplication:
             return ()
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
-        """Nobody waits for the answer any more. Its command goes on; what it brings is given back."""
+        """The client has reset the stream. A command in progress continues; messages leased by it are released in `finish`."""
         call = self._calls.pop(stream_id, None)
         if call is not None and call.method is client.TELEMETRY:
             known = self.sessions.find(call.client_id)
@@ -180,7 +194,7 @@ class GrpcApplication:
         return ()
 
     def answer(self, event: Event, now: int) -> None:
-        """The event of a command of ours."""
+        """Handle the event of a command of this connection, or an event without a ticket."""
         ticket = event.ticket  # type: ignore[attr-defined]
         if ticket is None:
             if type(event) is CheckTransaction:
@@ -202,7 +216,7 @@ class GrpcApplication:
             self.renewals.extended(subject, event, now)
 
     def _send_inquiry(self, event: Inquiry, now: int) -> None:
-        """Put a question to a client, or say at once why it cannot be put."""
+        """Send an inquiry to its client, or queue the failure as its answer."""
         stream = self.telemetry(event.client_id)
         asked = self.inquiries.ask(event, self.sessions.find(event.client_id) if stream is not None else None, now)
         if isinstance(asked, ClientAnswered):
@@ -211,53 +225,53 @@ class GrpcApplication:
             self.push(stream, asked)
 
     def deadline(self) -> int | None:
-        """When leases are due; now, when a command is queued."""
+        """Monotonic ns at which the next lease has to be renewed; 0 while commands are queued; None for never."""
         return 0 if self._queued else self.renewals.due_at
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Commands that are queued, and leases to be extended."""
+        """The queued commands, and extensions of the leases that are due."""
         commands, self._queued = self._queued, []
         due_at = self.renewals.due_at
         if due_at is not None and due_at <= now:
             commands += self.renewals.expire(now)
         if self._authenticator is not None:
             for command in commands:
-                # Leases that are kept or given back, and goodbyes: what was granted when it was asked for.
+                # Renewals, releases and departures follow from authorised calls, so they need no rights of their own.
                 if getattr(command, "principal", None) is None:
                     command.principal = GATEWAY
         return commands
 
-    # What methods call
+    # Called by the methods
 
     def ticket(self, call: Call) -> object:
-        """Element 0 routes the event here, element 1 to its call."""
+        """The ticket of a command of `call`: element 0 routes the event to this connection, element 1 to its call."""
         return (self, call)
 
     def is_closed(self, call: Call) -> bool:
-        """True when the stream was reset, or is answered."""
+        """True when the call has ended: its stream was reset, or it was answered."""
         return self._calls.get(call.stream_id) is not call
 
     def unsent_bytes(self) -> int:
-        """Bytes of answers that have not left yet."""
+        """Bytes of answers, over all calls of the connection, that have not been sent."""
         return self._reply.pending(0)
 
     def telemetry(self, client_id: str) -> Call | None:
-        """The Telemetry stream of a client, when it has one here."""
+        """The Telemetry stream of a client on this connection, None when it has none."""
         for call in self._calls.values():
             if call.method is client.TELEMETRY and call.client_id == client_id:
                 return call
         return None
 
     def enqueue(self, command: Command) -> None:
-        """Give `command` out with the next `expire`, which `deadline` asks for at once."""
+        """Queue `command` for the next `expire`; `deadline` is 0 until then."""
         self._queued.append(command)
 
     def reply(self, call: Call, message: bytes) -> None:
-        """One message and the end."""
+        """Send the message of a unary call, and the trailers."""
         self.reply_frames(call, b"\x00" + len(message).to_bytes(4, "big") + message)
 
     def reply_frames(self, call: Call, frames: bytes) -> None:
-        """Messages with their prefixes, and the end."""
+        """Send prefixed messages, and the trailers."""
         stream_id = call.stream_id
         del self._calls[stream_id]
         reply = self._reply
@@ -266,20 +280,20 @@ class GrpcApplication:
         reply.trailers(stream_id, _TRAILERS_OK)
 
     def refuse(self, call: Call, code: int, text: str) -> None:
-        """An answer that is nothing but its Status; a poll's ends with the time, like every answer to a poll."""
+        """Answer with a Status alone, and count the refusal."""
         self.setting.refused("grpc", status.REFUSALS[code])
         self.reply(call, status.status(code, text))
 
     def reply_failure(self, call: Call, failure: Failure) -> None:
-        """What the gateway has refused."""
+        """Answer with a Status alone, for a refusal that the gateway has counted."""
         self.reply(call, status.status(*status.of(failure)))
 
     def push(self, call: Call, message: bytes) -> None:
-        """One more message on an open stream."""
+        """Send one more message on an open stream."""
         self._reply.send(call.stream_id, framing.frame(message), False)
 
     def fail(self, call: Call, grpc_status: int, text: str, counted: bool = False) -> None:
-        """The end by grpc-status."""
+        """End the call with a grpc-status. `counted`: the gateway has counted the refusal."""
         if self._calls.pop(call.stream_id, None) is not call:
             return
         if not counted:
@@ -290,7 +304,7 @@ class GrpcApplication:
             self._reply.respond(call.stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
 
     def close(self, call: Call) -> None:
-        """The end of a stream, with nothing wrong below the service."""
+        """End an open stream with grpc-status 0."""
         del self._calls[call.stream_id]
         self._reply.trailers(call.stream_id, _TRAILERS_OK)
 
@@ -299,12 +313,12 @@ class GrpcApplication:
         self._reply.respond(stream_id, [*_RESPONSE, *_trailers(grpc_status, text)], True)
 
     def _refuse_client(self, call: Call) -> None:
-        """No client id: refused in the service's words, which every answer has room for."""
+        """Refuse a call without a usable client id with CLIENT_ID_REQUIRED; every response type has a Status field."""
         self.setting.refused("grpc", status.REFUSALS[pb.CLIENT_ID_REQUIRED])
         self._reply_status(call, status.status(pb.CLIENT_ID_REQUIRED, "the metadata x-mq-client-id is missing"))
 
     def _reply_status(self, call: Call, status_field: bytes) -> None:
-        """An answer that is nothing but its status, before the request is looked at."""
+        """Answer with an encoded Status field alone, before the request has been read."""
         if call.method.streaming:
             self.push(call, status_field)
             self.close(call)
@@ -312,7 +326,7 @@ class GrpcApplication:
             self.reply(call, status_field)
 
     def _set_client(self, raw: bytes) -> None:
-        """Remember who is speaking: on most connections it is always the same client."""
+        """Keep the client of the last call in decoded form: most connections carry calls of one client."""
         text = raw.decode("utf-8", "replace")
         usable = 0 < len(raw) <= CLIENT_ID_BYTES_MAX and text.isprintable()
         self._client_raw = raw
@@ -321,7 +335,7 @@ class GrpcApplication:
 
 
 def _with_principal(call: Call, commands: Sequence[Command]) -> Sequence[Command]:
-    """`commands`, each knowing whose it is."""
+    """`commands`, each with the principal of `call`."""
     if call.principal is not None:
         for command in commands:
             command.principal = call.principal

@@ -1,4 +1,4 @@
-"""One RPC in progress, and what its method may ask of the connection that carries it."""
+"""One call, its method, and the interface of the connection that methods use."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ from protocols.setting import Setting
 
 @final
 class Call:
-    """One stream of the service.
+    """One call: one stream of the service.
 
-    deadline    monotonic ns by grpc-timeout, -1: none
-    namespace   the metadata x-mq-namespace, for resources that name none themselves
-    origin      stored properties that tell where its messages come from
-    principal   who makes it, None where access is not controlled
-    state       what the method keeps between its command and the event
+    stream_id   the HTTP/2 stream
+    method      the called method
+    client_id   the metadata x-mq-client-id; "" when it is missing or cannot be used
+    language    the metadata x-mq-language; read for streaming calls and calls with a grpc-timeout only
+    version     the metadata x-mq-client-version; read like `language`
+    namespace   the metadata x-mq-namespace, for resources without a namespace
+    origin      stored properties for its messages: protocol and client id
+    principal   the authenticated caller; None without access control
+    deadline    monotonic ns from grpc-timeout; -1: none
+    messages    collects the parts of the request
+    request     the message of a unary call that has not ended
+    state       what the method keeps from the request for the answer
     """
 
     __slots__ = (
@@ -62,7 +69,7 @@ class Call:
         self.state: object = None
 
     def named(self, resource: pb.Resource) -> str:
-        """The stored name of a topic or group; one in a namespace that cannot be one has none, "", which no check lets pass."""
+        """The stored name of a topic or group; "" when it cannot be combined with its namespace. No check accepts ""."""
         space: str = resource.resource_namespace or self.namespace
         name: str = resource.name
         return in_namespace(space, name) if space else name
@@ -115,11 +122,12 @@ class CallContext(Protocol):
 
 
 class Method(NamedTuple):
-    """One RPC.
+    """One method of the service.
 
-    begin       takes one whole request message -> commands. Raises google.protobuf's DecodeError for what is not one
-    finish      the event of a command
-    streaming   requests are handled as they arrive, and the response is open from the start
+    name        its name in the request path
+    begin       one complete request message -> commands. Raises google.protobuf's DecodeError for malformed bytes
+    finish      handles the event of a command
+    streaming   requests are handled as they arrive, and the response headers are sent at once
     """
 
     name: str

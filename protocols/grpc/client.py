@@ -1,4 +1,4 @@
-"""Telemetry, Heartbeat, NotifyClientTermination: a client says who it is, that it lives, and that it goes."""
+"""Telemetry, Heartbeat, NotifyClientTermination: settings of clients, their heartbeats and their departure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _CONSUMERS: Final = (pb.PUSH_CONSUMER, pb.SIMPLE_CONSUMER, pb.LITE_PUSH_CONSUMER
 
 
 def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """One command of the client. Settings are answered with merged settings each time; the rest answers us."""
+    """One TelemetryCommand of the client. Settings are answered with merged settings; the others answer an inquiry.
+
+    Settings of more than SETTINGS_BYTES_MAX, or invalid ones, end the stream with INVALID_ARGUMENT.
+    """
     command = pb.TelemetryCommand.FromString(body)
     if not command.HasField("settings"):
         return context.inquiries.read_answer(command, now)
@@ -58,7 +61,7 @@ def begin_telemetry(context: CallContext, call: Call, body: bytes, now: int) -> 
 
 
 def _register(context: CallContext, call: Call, client: Client, now: int) -> bool:
-    """Know the client by its settings from now on. Who may not do what they say never takes the place of another client."""
+    """Store the client with its settings. Called after the access check: a refused client never replaces another one."""
     if context.sessions.put(client, now):
         return True
     context.fail(call, framing.RESOURCE_EXHAUSTED, "too many clients")
@@ -66,17 +69,17 @@ def _register(context: CallContext, call: Call, client: Client, now: int) -> boo
 
 
 def _needs(client: Client) -> list[Need]:
-    """What settings say that the client is going to do (RocketMQ's DefaultAuthorizationContextBuilder)."""
+    """The rights that the client's settings require (RocketMQ's DefaultAuthorizationContextBuilder)."""
     wanted = [Need(TOPIC, topic, (PUB,)) for topic in client.topics]
     wanted += [Need(TOPIC, each.topic, (SUB,)) for each in client.subscriptions]
     return [Need(GROUP, client.group, (SUB,)), *wanted] if client.group else wanted
 
 
 def finish_telemetry(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """GroupFound, or Done for what a producer may do -> merged settings, for the oldest settings that wait."""
+    """GroupFound of a consumer, or Done for the rights of a producer -> merged settings, for the oldest pending settings."""
     waiting = cast(list[tuple[Client, pb.Settings]], call.state)
     if not isinstance(event, Done | GroupFound | Refused) or (isinstance(event, Done) and waiting[0][0].group):
-        return  # what a consumer may do: its group's answer follows
+        return  # the rights of a consumer: GroupFound follows
     client, sent = waiting.pop(0)
     if isinstance(event, Refused):
         if event.failure.denied:
@@ -105,7 +108,7 @@ def _settings_command(merged: pb.Settings) -> bytes:
 
 
 def _refusal(context: CallContext, call: Call, sent: pb.Settings, kind: str | None) -> Refusal | None:
-    """What is wrong with settings (ClientActivity)."""
+    """The first invalid value of settings (ClientActivity), None when all are valid."""
     if kind is None:
         return Refusal(pb.BAD_REQUEST, "settings without publishing or subscription")
     if sent.client_type not in SERVED or (sent.client_type in _CONSUMERS) != (kind == "subscription"):
@@ -125,7 +128,7 @@ def _refusal(context: CallContext, call: Call, sent: pb.Settings, kind: str | No
 
 
 def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """The client lives -> Heartbeat."""
+    """Heartbeat of the client's memberships. Refused before the client has sent settings."""
     pb.HeartbeatRequest.FromString(body)
     client = context.sessions.find(call.client_id)
     if client is None:
@@ -134,12 +137,12 @@ def begin_heartbeat(context: CallContext, call: Call, body: bytes, now: int) -> 
     client.seen_ns = now
     beat = client.heartbeat(context.ticket(call), wait=True)
     if beat.producers and context.telemetry(call.client_id) is None:
-        beat.producers = []  # questions to a producer go by its Telemetry stream, which is another connection's
+        beat.producers = []  # checks and inquiries need the producer's Telemetry stream, which is on another connection
     return (beat,)
 
 
 def begin_termination(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """The client goes -> Leave, and what it still holds is given back."""
+    """Leave the group. Leases under renewal are released after GIVE_BACK_MS; lite subscriptions are removed."""
     pb.NotifyClientTerminationRequest.FromString(body)
     client = context.sessions.drop(call.client_id)
     if client is None:
@@ -155,7 +158,7 @@ def begin_termination(context: CallContext, call: Call, body: bytes, now: int) -
 
 
 def finish_done(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Done -> OK. What was given back on the side is answered too, after the call is over: that is nobody's business."""
+    """Done -> OK. Events of the released leases arrive after the call is closed, and are discarded."""
     if context.is_closed(call):
         return
     if isinstance(event, Refused):

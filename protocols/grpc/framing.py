@@ -1,4 +1,4 @@
-"""gRPC over HTTP/2, as its public specification "PROTOCOL-HTTP2" has it: prefixed messages, timeouts, status trailers."""
+"""gRPC over HTTP/2 after the specification "PROTOCOL-HTTP2": prefixed messages, timeouts, status trailers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFUSALS: Final = {
     UNIMPLEMENTED: "not-supported",
     INTERNAL: "malformed",
 }
-"""What a call that ends with a grpc-status is counted as (domain.refusal)."""
+"""grpc-status -> the name under which the refusal is counted (domain.refusal)."""
 
 _UNITS: Final[dict[int, int]] = {
     0x48: 3_600_000_000_000, 0x4D: 60_000_000_000, 0x53: 1_000_000_000, 0x6D: 1_000_000, 0x75: 1_000, 0x6E: 1,
@@ -27,7 +27,7 @@ _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
 
 class FramingError(Exception):
-    """A stream that breaks gRPC's framing: `status` is its grpc-status, the text its grpc-message. Never leaves the adapter."""
+    """A request with invalid gRPC framing. `status` is its grpc-status, the text its grpc-message. Caught in the adapter."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -35,12 +35,12 @@ class FramingError(Exception):
 
 
 def frame(message: bytes) -> bytes:
-    """One message, uncompressed, with its prefix."""
+    """One uncompressed message with its prefix."""
     return b"\x00" + len(message).to_bytes(4, "big") + message
 
 
 def timeout_ns(value: bytes) -> int:
-    """A grpc-timeout (`3S`, `500m`) in nanoseconds; -1 when it is none: 1 to 8 digits and a unit."""
+    """A grpc-timeout (`3S`, `500m`: 1 to 8 digits and a unit) in nanoseconds; -1 when it is malformed."""
     unit = _UNITS.get(value[-1]) if value else None
     digits = value[:-1]
     if unit is None or not 0 < len(digits) <= 8 or not digits.isdigit():
@@ -49,7 +49,10 @@ def timeout_ns(value: bytes) -> int:
 
 
 def open_message(flag: int, body: bytes, gzip: bool, limit: int) -> bytes:
-    """The message behind a prefix flag. Raises FramingError: compression not announced, unknown or corrupt, above `limit`."""
+    """The message after a prefix with `flag`, decompressed.
+
+    Raises FramingError: compression without grpc-encoding, an unknown flag, corrupt data, more than `limit` bytes.
+    """
     if flag == 0:
         return body
     if flag != 1 or not gzip:
@@ -67,7 +70,7 @@ def open_message(flag: int, body: bytes, gzip: bool, limit: int) -> bytes:
 
 
 class Messages:
-    """Collects one stream's pieces and cuts them into messages of at most `limit` bytes."""
+    """Collects the parts of one request stream and splits them into messages of at most `limit` bytes."""
 
     __slots__ = ("_gzip", "_limit", "_need", "_parts", "_size")
 
@@ -79,7 +82,7 @@ class Messages:
         self._need = PREFIX_BYTES
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are complete with `data`. Raises FramingError."""
+        """The messages that `data` completes. Raises FramingError."""
         size = len(data)
         if self._size == 0 and size >= 5 and data[0] == 0 and size == 5 + int.from_bytes(data[1:5], "big") <= 5 + self._limit:
             return [data[5:]]
@@ -90,7 +93,7 @@ class Messages:
         return self._cut()
 
     def complete(self) -> bool:
-        """True when no message has begun that is not whole."""
+        """True when no part of a message is buffered."""
         return self._size == 0
 
     def _cut(self) -> list[bytes]:
@@ -115,7 +118,7 @@ class Messages:
 
 
 def percent_encode(text: str) -> bytes:
-    """A grpc-message value: printable ASCII as it is, `%` and all else as %XX of UTF-8."""
+    """A grpc-message value: printable ASCII unchanged, `%` and all other bytes of the UTF-8 text as %XX."""
     out = bytearray()
     for byte in text.encode("utf-8", "replace"):
         if 0x20 <= byte <= 0x7E and byte != 0x25:

@@ -1,10 +1,10 @@
-"""Questions of tools to a client, put on its Telemetry stream, and what it says to them (RocketMQ's GrpcClientChannel).
+"""Inquiries of tools to a client, sent on its Telemetry stream, and the client's answers (RocketMQ's GrpcClientChannel).
 
-    how is it doing         its settings tell; with stacks, print_thread_stack_trace_command is asked for these
-    consume this message    verify_message_command
-    positions, replies      the protocol has no words for them
+    running information     answered from the client's settings; with stacks, print_thread_stack_trace_command is sent first
+    consume one message     verify_message_command
+    positions, replies      not in this protocol: answered with a Failure
 
-The answers are RocketMQ's ConsumerRunningInfo and ConsumeMessageDirectlyResult as JSON, which is what tools read.
+Answers are RocketMQ's ConsumerRunningInfo and ConsumeMessageDirectlyResult as JSON, the format of its tools.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.grpc.session import HIGHER_VERSION, V5_0_0, Client
 
 PENDING_MAX: Final = 4_096
-"""Questions that the clients of a connection may leave without an answer before the oldest is forgotten."""
+"""Unanswered inquiries of one connection; beyond, the oldest is dropped."""
 RESULTS: Final[Mapping[int, str]] = {
     pb.OK: "CR_SUCCESS",
     pb.FAILED_TO_CONSUME_MESSAGE: "CR_LATER",
     pb.MESSAGE_CORRUPTED: "CR_RETURN_NULL",
 }
-"""What a client says of a message -> RocketMQ's CMResult. Everything else says that it did not try."""
+"""Status code of a client's answer -> RocketMQ's CMResult. With any other code the client has not consumed the message."""
 
 _HOSTS: Final = translate_out.Hosts()
 
 
 @final
 class Inquiries:
-    """The questions that the clients of one connection have not answered yet, by their serial, which is the nonce."""
+    """Unanswered inquiries to the clients of one connection, by serial, which is the nonce of the command."""
 
     __slots__ = ("_pending",)
 
@@ -50,7 +50,10 @@ class Inquiries:
         self._pending: dict[int, tuple[Inquiry, Client, int]] = {}
 
     def ask(self, event: Inquiry, client: Client | None, now: int) -> bytes | ClientAnswered:
-        """A TelemetryCommand that asks it, or the answer where none is needed. `client` None: it has no stream for it here."""
+        """The TelemetryCommand of an inquiry, or its answer when the client need not be asked.
+
+        `client` None: the client has no Telemetry stream on this connection.
+        """
         about = event.about
         if client is None:
             return _failure(event, "has no Telemetry stream on the connection by which it was heard last")
@@ -72,7 +75,10 @@ class Inquiries:
         return cast(bytes, command.SerializeToString())
 
     def read_answer(self, command: pb.TelemetryCommand, now: int) -> Sequence[Command]:
-        """A client's word -> ClientAnswered, when it answers a question of ours. Node.js answers in the question's field."""
+        """A TelemetryCommand of a client -> ClientAnswered, when its nonce is of a pending inquiry.
+
+        The Node.js SDK answers in the field of the inquiry, `verify_message_command`.
+        """
         kind = command.WhichOneof("command")
         if kind not in ("thread_stack_trace", "verify_message_result", "verify_message_command"):
             return ()
@@ -111,7 +117,7 @@ def _message(client: Client, data: bytes) -> bytes:
 
 
 def running_info(client: Client, stacks: str) -> bytes:
-    """A ConsumerRunningInfo: what the client's settings say. Queues and rates are its own affair, and it tells nobody."""
+    """A ConsumerRunningInfo from the client's settings. Its queues and rates stay empty: clients do not report them."""
     about: dict[str, Any] = {
         "mqPopTable": {},
         "mqTable": {},
@@ -132,7 +138,7 @@ def running_info(client: Client, stacks: str) -> bytes:
 
 
 def _version(version: int) -> str:
-    """The ordinal's name in RocketMQ's MQVersion."""
+    """The name of an ordinal in RocketMQ's MQVersion."""
     if version == HIGHER_VERSION:
         return "HIGHER_VERSION"
     minor, patch = divmod((version - V5_0_0) // 2, 10)
@@ -140,7 +146,7 @@ def _version(version: int) -> str:
 
 
 def _subscription(subscription: Subscription) -> dict[str, Any]:
-    """A SubscriptionData."""
+    """A subscription as RocketMQ's SubscriptionData."""
     text = subscription.expression
     by_tag = subscription.expression_type == TAG
     tags = [each.strip() for each in text.split("||") if each.strip()] if by_tag and text != "*" else []

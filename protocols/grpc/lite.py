@@ -1,4 +1,4 @@
-"""Lite topics: SyncLiteSubscription, the polls of lite push consumers, and the word that somebody else has a lite topic now.
+"""Lite topics: SyncLiteSubscription, polls of lite push consumers, and the notice that a lite topic has a new owner.
 
 RocketMQ's ClientActivity.syncLiteSubscription, ReceiveMessageActivity and NotifyUnsubscribeLiteCommand.
 """
@@ -23,7 +23,7 @@ from protocols.grpc.translate_in import Refusal
 NAMES_MAX: Final = 100_000
 """Lite topics in one request."""
 UNACKED_MAX: Final = 100
-"""Messages that a lite push consumer may have before it gets no more (ProxyConfig.maxLiteRenewNumPerChannel)."""
+"""Unacknowledged messages at which a lite push consumer's polls are refused (ProxyConfig.maxLiteRenewNumPerChannel)."""
 
 _ACTIONS: Final[dict[int, LiteAction]] = {
     pb.PARTIAL_ADD: LiteAction.PARTIAL_ADD,
@@ -39,7 +39,7 @@ _POLICIES: Final[dict[int, OffsetOptionType]] = {
 
 
 def begin_sync(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """One SyncSubscription; where the group goes on counts only for names that are added."""
+    """One SyncSubscription. The offset option applies to PARTIAL_ADD only."""
     request = pb.SyncLiteSubscriptionRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
     refusal = translate_in.topic_of(topic) or translate_in.group_of(group)
@@ -83,7 +83,7 @@ def _refused(failure: Failure) -> tuple[int, str]:
 
 
 def poll(context: CallContext, call: Call, client: Client, asked: Receive) -> Sequence[Command]:
-    """What a lite push consumer's ReceiveMessage becomes: one poll for all that it has subscribed to."""
+    """The command of a lite push consumer's ReceiveMessage: one poll for all its lite topics."""
     if len(client.leases) > UNACKED_MAX:
         context.refuse(call, pb.FORBIDDEN, f"client {call.client_id} has not acknowledged {len(client.leases)} messages")
         return ()
@@ -96,17 +96,17 @@ def poll(context: CallContext, call: Call, client: Client, asked: Receive) -> Se
 
 
 def queue_of(topic: str, leased: Leased) -> str:
-    """The lite queue by which a message that was polled is settled."""
+    """The name of the lite queue that a received message is settled in."""
     return lite.queue_name(topic, lite.name_in(Record(leased.record).properties))
 
 
 def named_queue(topic: str, lite_topic: str) -> str:
-    """The queue that an acknowledgement speaks of: the topic's own where it names no lite topic."""
+    """The queue that a request names: that of its lite topic, or the topic when it has none."""
     return lite.queue_name(topic, lite_topic) if lite_topic else topic
 
 
 def remove_subscriptions(context: CallContext, call: Call, client: Client) -> SyncSubscription:
-    """All that a client has subscribed to is over."""
+    """The command that removes all lite subscriptions of a client."""
     topic = next(iter(client.subscriptions), None)
     name = topic.topic if topic is not None else ""
     return SyncSubscription(context.ticket(call), client.client_id, client.group, name, LiteAction.COMPLETE_REMOVE)

@@ -1,4 +1,4 @@
-"""ReceiveMessage: a long poll that answers with messages, or says that there are none."""
+"""ReceiveMessage: a long poll, answered with messages or with MESSAGE_NOT_FOUND."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from protocols.grpc.translate_in import Refusal
 POLLING_MIN_NS: Final = 5 * limits.SECOND_NS
 POLLING_MAX_NS: Final = 20 * limits.SECOND_NS
 MARGIN_NS: Final = 100 * limits.MILLISECOND_NS
-"""An answer leaves this long before the caller's deadline, so that an empty one still counts as an answer."""
+"""Time from the answer to the caller's deadline, so that an empty answer arrives before the deadline."""
 INVISIBLE_MS_MIN: Final = 10_000
 
 _OK: Final = framing.frame(status.STATUS_OK)
@@ -34,7 +34,14 @@ _HOSTS = translate_out.Hosts()
 
 @final
 class _Poll:
-    """What the answer needs of the request. `client` None: its settings have not arrived."""
+    """What the answer needs of the request.
+
+    client        the polling client; None: it has sent no settings yet
+    receive       the command
+    topic_field   the encoded topic, as the request has it
+    renew         True: its leases are renewed (`auto_renew`)
+    lite          True: it polls lite topics
+    """
 
     __slots__ = ("client", "lite", "receive", "renew", "topic_field")
 
@@ -46,14 +53,14 @@ class _Poll:
         self.lite = client is not None and client.kind == pb.LITE_PUSH_CONSUMER
 
     def queue(self, leased: Leased) -> str:
-        """The topic, or lite queue, in which a message is settled."""
+        """The topic or lite queue that a message is settled in."""
         return lite.queue_of(self.receive.topic, leased) if self.lite else self.receive.topic
 
 
 def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """Check the request -> one Receive.
+    """Check the request -> one Receive; QueryGroup first for a client without settings.
 
-    There are SDKs whose first poll overtakes their settings; for those the group is asked first whether it is orderly.
+    The first poll of some SDKs arrives before their settings; the group then says whether it is orderly.
     """
     request = pb.ReceiveMessageRequest.FromString(body)
     client = context.sessions.find(call.client_id)
@@ -80,7 +87,7 @@ def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[C
         min(max(request.batch_size, 1), limits.RECEIVE_MESSAGES_MAX),
         invisible_ms,
         wait_ms=cast(int, wait_ns) // limits.MILLISECOND_NS,
-        # Only a FIFO push consumer polls queue by queue; what others name is where their rotation happens to stand.
+        # Only a FIFO push consumer polls one queue at a time; other SDKs name the next queue of their rotation.
         queue_id=queue.id if fifo and renew and queue.id >= 0 else -1,
         filter=cast(Filter | None, wanted),
         from_first=True,
@@ -97,7 +104,7 @@ def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[C
 def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
     """Received -> status, messages, delivery timestamp.
 
-    What nobody waits for any more, or what a client has no room for that does not read, is given back at once.
+    Messages are released at once when the call is closed, or when too many answers of the connection are unsent.
     """
     poll = cast(_Poll, call.state)
     receive = poll.receive
@@ -110,7 +117,7 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
         else:
             queued: Command = receive
             if call.principal is not None:
-                # To know the group was granted. To receive from the topic is another question, and asked again as it waits.
+                # QueryGroup was authorised for the group; Receive is authorised for the topic, again with this principal.
                 queued.principal = call.principal
             context.enqueue(queued)
         return
@@ -120,14 +127,14 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
             context.reply_frames(call, framing.frame(status.status(code, text)) + _delivery_timestamp(context))
         return
     if not isinstance(event, Received):
-        return  # what was given back has been answered
+        return  # the event of a release: the call has been answered
     messages = event.messages
     if context.is_closed(call):
         _release(context, call, poll, messages)
         return
     unsent = context.unsent_bytes()
     if unsent > limits.UNREAD_BYTES_MAX and sum([len(leased.record) for leased in messages]) > limits.SMALL_ANSWER_BYTES:
-        # Polls that were let in while there was room may all be answered at once. SDKs ask again within a second.
+        # Concurrent polls may all be answered in one moment. SDKs poll again within a second.
         _release(context, call, poll, messages)
         context.refuse(call, pb.TOO_MANY_REQUESTS, f"{unsent} bytes of answers wait for this client to read them: ask again")
         return
@@ -146,7 +153,7 @@ def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
 
 
 def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[Leased]) -> None:
-    """Leases that the client never hears of: others may have the messages now."""
+    """Release leases whose messages are not sent: other members of the group may receive them at once."""
     given: dict[str, list[Receipt]] = {}
     for leased in messages:
         given.setdefault(poll.queue(leased), []).append(leased.receipt)
@@ -155,13 +162,13 @@ def _release(context: CallContext, call: Call, poll: _Poll, messages: Sequence[L
 
 
 def filter_of(context: CallContext, expression: pb.FilterExpression) -> Filter | Refusal | None:
-    """The filter of an expression, None when everything matches. No type is the type TAG."""
+    """The filter of an expression, None when it matches everything. An expression without a type is of type TAG."""
     found = context.sessions.filters.compile(SQL92 if expression.type == pb.SQL else TAG, expression.expression)
     return Refusal(*status.of(found)) if isinstance(found, Failure) else found
 
 
 def _wait_ns(call: Call, client: Client | None, request: pb.ReceiveMessageRequest, now: int) -> int | Refusal:
-    """How long to wait: as asked, between 5 and 20 s, and not beyond the call's deadline (ReceiveMessageActivity)."""
+    """Waiting time: as requested, from 5 to 20 s, and within the call's deadline (ReceiveMessageActivity)."""
     left = call.deadline - now if call.deadline >= 0 else -1
     if request.HasField("long_polling_timeout"):
         polling = request.long_polling_timeout.seconds * limits.SECOND_NS + request.long_polling_timeout.nanos

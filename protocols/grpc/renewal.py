@@ -1,12 +1,12 @@
-"""Leases of push consumers, renewed while their client works on them (RocketMQ's proxy: DefaultReceiptHandleManager).
+"""Renewal of push consumers' leases while their messages are being processed (RocketMQ's DefaultReceiptHandleManager).
 
-    given for 60 s -> due 10 s before its end -> extended by 60 s, again and again, until
-        the client settles it, gives it back or leaves      (over)
-        the store refuses                                   (over)
-        it is three hours old                               (extended a last time, by the group's retry policy)
-    its connection is gone: not extended any more, so the message is free within 60 s
+    leased for 60 s -> due 10 s before the lease ends -> extended by 60 s, repeatedly, until
+        the client settles or releases it, or leaves        (ended)
+        the store refuses the extension                     (ended)
+        the lease is three hours old                        (extended once more, by the group's retry policy)
+    connection closed: not extended any more, so the message is free within 60 s
 
-All leases run equally long, so the one given first is due first and a queue is all the order there is.
+All leases have the same duration, so the order of a deque is the order of their ends.
 """
 
 from __future__ import annotations
@@ -27,14 +27,19 @@ SCAN_NS: Final = 5 * limits.SECOND_NS
 AGE_MAX_NS: Final = 3 * 3600 * limits.SECOND_NS
 BATCH_LEASES_MAX: Final = 256
 COMPACT_LEASES_MIN: Final = 4096
-"""Below this many leases, those that are over just wait for their turn."""
+"""Length of the deque below which ended leases are not removed before their turn."""
 
 _INVISIBLE_NS = INVISIBLE_MS * limits.MILLISECOND_NS
 
 
 @final
 class Renewals:
-    """The leases that one connection has handed out and keeps alive. `owner` is element 0 of every ticket."""
+    """The leases under renewal of one connection. `owner` is element 0 of every ticket.
+
+    due_at        monotonic ns of the next renewal; None without leases
+    _leases       leases in the order of their ends; ended ones among them
+    _compact_at   length at which ended leases are removed
+    """
 
     __slots__ = ("_compact_at", "_leases", "_owner", "due_at")
 
@@ -45,7 +50,7 @@ class Renewals:
         self.due_at: int | None = None
 
     def add(self, client: Client, handle: str, leased: Leased, group: str, topic: str, now: int) -> None:
-        """Keep a lease that was given now for INVISIBLE_MS."""
+        """Renew a lease that was given at `now` for INVISIBLE_MS. Ignored when its client has too many."""
         lease = RenewedLease(client, handle, leased, group, topic, now, now + _INVISIBLE_NS)
         if client.add_lease(lease, now):
             if len(self._leases) >= self._compact_at:
@@ -56,7 +61,7 @@ class Renewals:
                 self.due_at = lease.ends_ns - RENEW_AHEAD_NS
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Extend what is due, a command for each run of one group and topic."""
+        """Extend the leases that are due: one command for consecutive leases of the same group and topic."""
         commands: list[Command] = []
         leases = self._leases
         batch: list[RenewedLease] = []
@@ -79,7 +84,7 @@ class Renewals:
         return commands
 
     def extended(self, batch: Sequence[RenewedLease], event: Event, now: int) -> None:
-        """The answer: new receipts, or the end of the renewal. An empty batch has been given up before."""
+        """The event of an extension: new receipts, or the end of a renewal. `batch` is empty for the last extension."""
         if not batch:
             return
         outcomes = event.outcomes if isinstance(event, Extended) else [None] * len(batch)

@@ -1,4 +1,4 @@
-"""QueryRoute and QueryAssignment: where a client finds the queues of a topic, which is where it already is."""
+"""QueryRoute and QueryAssignment: the queues of a topic and their endpoint, which is this node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MASTER: Final = 0
 ANY_QUEUE: Final = -1
 
 _MIXED_TYPES: Final = (pb.NORMAL, pb.FIFO, pb.DELAY, pb.TRANSACTION)
-"""What RocketMQ's proxy tells of a MIXED topic (RouteActivity.parseTopicMessageType); SDKs refuse the rest themselves."""
+"""What RocketMQ's proxy answers for a MIXED topic (RouteActivity.parseTopicMessageType); SDKs send no other types."""
 _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
     "NORMAL": (pb.NORMAL,),
     "FIFO": (pb.FIFO,),
@@ -31,7 +31,7 @@ _TYPES: Final[dict[str, tuple[pb.MessageType, ...]]] = {
 
 
 def begin_route(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """One QueryTopic, which makes the topic where policy allows."""
+    """One QueryTopic, which creates the topic where the policy allows."""
     request = pb.QueryRouteRequest.FromString(body)
     topic = call.named(request.topic)
     refusal = translate_in.topic_of(topic)
@@ -43,7 +43,7 @@ def begin_route(context: CallContext, call: Call, body: bytes, now: int) -> Sequ
 
 
 def finish_route(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """TopicFound -> its queues, all at the endpoint by which the client has come. The order is always the same."""
+    """TopicFound -> its queues in a fixed order, all at the endpoint that the client has used."""
     if isinstance(event, Refused):
         context.reply_failure(call, event.failure)
         return
@@ -75,12 +75,12 @@ def _split(topic: Topic) -> list[tuple[pb.Permission, int]]:
 
 
 def _accepted(topic: Topic) -> tuple[pb.MessageType, ...]:
-    """What the SDKs may send to it; they refuse the rest before it is sent."""
+    """Message types that SDKs may send to the topic; SDKs refuse others before sending."""
     return _TYPES.get(topic.type, _MIXED_TYPES)
 
 
 def _message_queue(context: CallContext, topic: pb.Resource, endpoints: pb.Endpoints) -> pb.MessageQueue:
-    """A queue of this broker at the client's own endpoint; where it named none, at the advertised one."""
+    """A queue of this broker at the endpoint named in the request, else at the advertised one."""
     queue = pb.MessageQueue()
     queue.topic.CopyFrom(topic)
     broker = queue.broker
@@ -103,7 +103,11 @@ def _message_queue(context: CallContext, topic: pb.Resource, endpoints: pb.Endpo
 
 
 class _Assignment:
-    """The two answers that an assignment needs."""
+    """A request, and the two events that its answer needs.
+
+    topic, group   None until found
+    failed         True: answered with a failure; the other event is ignored
+    """
 
     __slots__ = ("failed", "group", "request", "topic")
 
@@ -128,7 +132,7 @@ def begin_assignment(context: CallContext, call: Call, body: bytes, now: int) ->
 
 
 def finish_assignment(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Both found -> every member gets everything: balance is by message. A FIFO group polls queue by queue."""
+    """Both found -> the same assignment for every member: one of any queue, or one a queue for a FIFO group."""
     found = cast(_Assignment, call.state)
     if found.failed:
         return

@@ -1,4 +1,4 @@
-"""SendMessage."""
+"""SendMessage: one message or a batch of one topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocols.grpc.translate_in import Refusal
 
 
 def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """Check the messages -> one Send; all of them or none."""
+    """Check the messages -> one Send. One invalid message refuses the request."""
     sent = pb.SendMessageRequest.FromString(body).messages
     count = len(sent)
     if count == 0:
@@ -48,7 +48,7 @@ def begin(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[C
 
 
 def finish(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Sent -> one entry a message, in order."""
+    """Sent -> one result entry for each message, in order."""
     if isinstance(event, Refused):
         context.reply_failure(call, event.failure)
         return

@@ -1,6 +1,6 @@
-"""Clients by id: what each said of itself on its Telemetry stream, and the leases that are renewed on its behalf.
+"""Clients by id: their settings from the Telemetry stream, and their leases under renewal.
 
-A client may use several connections; so this is the adapter's, not a connection's.
+A client may use several connections, so the table belongs to the adapter, and not to a connection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LANGUAGES: Final[Mapping[str, str]] = {
     **{name: name for name in ("JAVA", "CPP", "DOTNET", "PYTHON", "RUBY", "PHP", "RUST", "NODE_JS")},
     "GOLANG": "GO",
 }
-"""Metadata x-mq-language -> RocketMQ's LanguageCode. What tools have no name for is OTHER."""
+"""Metadata x-mq-language -> RocketMQ's LanguageCode. All others are OTHER."""
 _PUSHED: Final = (pb.PUSH_CONSUMER, pb.LITE_PUSH_CONSUMER)
 V5_0_0: Final = 413
 HIGHER_VERSION: Final = 0x7FFF
@@ -36,14 +36,14 @@ _NUMBERS = re.compile(r"[vV]?5\.(\d)\.(\d)(?!\d)")
 def ordinal(version: str) -> int:
     """`5.2.0` -> its ordinal in RocketMQ's MQVersion, which has two names a release and ten releases a minor version.
 
-    Versions that are not in it are higher than all that are, which is how tools show them.
+    HIGHER_VERSION for versions that MQVersion does not have; tools show it by that name.
     """
     found = _NUMBERS.match(version)
     return V5_0_0 + 2 * (int(found[1]) * 10 + int(found[2])) if found is not None else HIGHER_VERSION
 
 
 class CallMetadata(Protocol):
-    """What a call tells of who makes it."""
+    """The metadata of a call that settings need."""
 
     client_id: str
     language: str
@@ -55,11 +55,17 @@ class CallMetadata(Protocol):
 
 @final
 class RenewedLease:
-    """A message under renewal. Its client keeps naming it by the first handle; `receipt` is the one in force.
+    """A lease under renewal. The client names it by the first receipt handle throughout.
 
-    ends_ns, since_ns   monotonic: when the lease ends, and when it was first given
-    ended                True: settled, given back or given up; not to be renewed
-    attempt             which delivery of its message it is, from 1
+    client     the client that received the message
+    handle     the first receipt handle
+    receipt    the receipt in force
+    group      consumer group
+    topic      topic or lite queue that the message is settled in
+    attempt    number of this delivery of the message, from 1
+    since_ns   monotonic ns at which the lease was first given
+    ends_ns    monotonic ns at which the lease ends
+    ended      True: settled, released or refused; not renewed any more
     """
 
     __slots__ = ("attempt", "client", "ended", "ends_ns", "group", "handle", "receipt", "since_ns", "topic")
@@ -78,10 +84,23 @@ class RenewedLease:
 
 @final
 class Client:
-    """One client: its kind (`ClientType`), its group ("" for producers), and its topics, by their stored names.
+    """A client, by its settings. Topics and groups have their stored names.
 
-    language, version, address   as tools show them: RocketMQ's name, MQVersion ordinal, "host:port" of its Telemetry stream
-    since_ms                     wall clock of its first settings
+    client_id            the metadata x-mq-client-id
+    kind                 `ClientType`
+    group                consumer group; "" for a producer
+    topics               topics that a producer publishes to
+    subscriptions        topics and filters that a consumer receives
+    fifo                 True: its group is orderly
+    retry                retry policy of its group
+    request_timeout_ns   timeout of its requests
+    language             RocketMQ's LanguageCode, for tools
+    version              ordinal in RocketMQ's MQVersion, for tools
+    address              "host:port" of its Telemetry stream, for tools
+    since_ms             wall clock of its first settings, epoch milliseconds
+    seen_ns              monotonic ns of its last settings or heartbeat
+    leases               first receipt handle -> lease under renewal
+    _resources           stored topic -> the topic as the client named it
     """
 
     __slots__ = (
@@ -118,11 +137,11 @@ class Client:
         return "CONSUME_PASSIVELY" if self.kind in _PUSHED else "CONSUME_ACTIVELY"
 
     def resource(self, topic: str) -> pb.Resource:
-        """A stored topic as the client names it."""
+        """A stored topic as the client named it."""
         return self._resources.get(topic) or pb.Resource(name=topic)
 
     def heartbeat(self, ticket: object, wait: bool) -> Heartbeat:
-        """The client lives, in the domain's words. A producer's group is its topic, as RocketMQ's proxy has it."""
+        """The Heartbeat of its memberships. A producer's groups are its topics, as in RocketMQ's proxy."""
         producers = [] if self.group else self.topics
         consumers = []
         if self.group:
@@ -132,7 +151,7 @@ class Client:
         )
 
     def add_lease(self, lease: RenewedLease, now: int) -> bool:
-        """Keep `lease` findable by its handle. False: too many are kept already."""
+        """Store a lease under its handle. False: the client has RENEWED_LEASES_MAX already."""
         if len(self.leases) >= RENEWED_LEASES_MAX:
             for handle in [handle for handle, known in self.leases.items() if known.ends_ns < now]:
                 del self.leases[handle]
@@ -142,7 +161,7 @@ class Client:
         return True
 
     def remove_lease(self, handle: str) -> Receipt | None:
-        """End the renewal of `handle` -> its receipt in force, None when it was not under renewal."""
+        """End the renewal of `handle` -> the receipt in force; None when it was not under renewal."""
         lease = self.leases.pop(handle, None)
         if lease is None:
             return None
@@ -152,7 +171,10 @@ class Client:
 
 @final
 class Sessions:
-    """All clients of the adapter, and their filters. Silent clients are forgotten after 120 s, as RocketMQ's proxy does."""
+    """All clients of the adapter, and their compiled filters.
+
+    A client without a heartbeat for 120 s is removed, as in RocketMQ's proxy.
+    """
 
     __slots__ = ("_clients", "_sweep_at", "filters")
 
@@ -165,11 +187,11 @@ class Sessions:
         return len(self._clients)
 
     def find(self, client_id: str) -> Client | None:
-        """A client that has sent its settings."""
+        """The client with this id; None when it has sent no settings."""
         return self._clients.get(client_id)
 
     def put(self, client: Client, now: int) -> bool:
-        """Add or replace; leases under renewal go ended to the new settings. False: there are too many clients."""
+        """Add or replace a client; its leases under renewal are kept. False: there are CLIENTS_MAX already."""
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_NS
             for client_id in [known.client_id for known in self._clients.values() if now - known.seen_ns > SILENCE_MAX_NS]:
@@ -186,5 +208,5 @@ class Sessions:
         return True
 
     def drop(self, client_id: str) -> Client | None:
-        """Forget a client -> what was known of it."""
+        """Remove a client and return it; None when it is unknown."""
         return self._clients.pop(client_id, None)

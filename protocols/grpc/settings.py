@@ -1,4 +1,4 @@
-"""The merged Settings that a client gets back: what it sent, overlaid with what the server decides.
+"""Merged settings: what the client sent, with the values that the server decides.
 
 RocketMQ's proxy (GrpcClientSettingsManager) returns these fields, and its SDKs do not start without them: a producer without
 `max_body_size` refuses every message, a push consumer without a backoff strategy or a batch size does not poll.
@@ -19,7 +19,7 @@ _INT_MAX: Final = 0x7FFFFFFF
 
 
 def for_producer(sent: pb.Settings) -> pb.Settings:
-    """Settings of a producer."""
+    """Merged settings of a producer."""
     merged = pb.Settings()
     merged.CopyFrom(sent)
     merged.publishing.max_body_size = limits.BODY_BYTES_MAX
@@ -35,7 +35,7 @@ def for_producer(sent: pb.Settings) -> pb.Settings:
 
 
 def for_consumer(sent: pb.Settings, group: Group) -> pb.Settings:
-    """Settings of a member of `group`."""
+    """Merged settings of a member of `group`."""
     merged = pb.Settings()
     merged.CopyFrom(sent)
     merged.subscription.fifo = group.orderly

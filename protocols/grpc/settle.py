@@ -1,4 +1,4 @@
-"""AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: what a consumer says of a message that it was given."""
+"""AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue: settlement of received messages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ENTRY_OK = wire.text(b"\x1a", status.content(pb.OK))
 
 
 def _receipt(context: CallContext, call: Call, handle: str, topic: str, lite_topic: str) -> tuple[Receipt | None, str]:
-    """The receipt in force for a handle: the renewed one where its lease was renewed, which ends the renewal.
+    """The receipt in force for a handle, None for a malformed handle; and the name of the queue that it is settled in.
 
-    And the queue's name: that of the renewed lease, for there are SDKs that name the lite topic only when they acknowledge.
+    A lease under renewal gives both, and its renewal ends: some SDKs name the lite topic only when they acknowledge.
     """
     client = context.sessions.find(call.client_id)
     if client is not None and client.leases:
@@ -33,7 +33,7 @@ def _receipt(context: CallContext, call: Call, handle: str, topic: str, lite_top
 
 
 def _has_ended(found: Receipt, wall_ms: int) -> bool:
-    """True when its time is over, whether or not the message has been handed out again since (ReceiptHandle.isExpired)."""
+    """True when the invisible duration has passed, also when the message has not been redelivered (ReceiptHandle.isExpired)."""
     return found.pop_ms + found.invisible_ms <= wall_ms
 
 
@@ -46,7 +46,13 @@ def _checked(context: CallContext, call: Call, topic: str, group: str) -> bool:
 
 @final
 class _Acks:
-    """One request. entries: (id, handle, queue, "" for an unreadable handle); `open`: queues that have not answered."""
+    """One AckMessage request.
+
+    entries    (message id, handle, queue) of each entry; queue "" for an invalid handle
+    receipts   queue -> valid receipts, in the order of the entries
+    outcomes   queue -> outcome of each receipt: None for success, else (code, text)
+    open       number of queues without an outcome
+    """
 
     __slots__ = ("entries", "open", "outcomes", "receipts")
 
@@ -57,7 +63,7 @@ class _Acks:
         self.open = 0
 
     def add(self, message_id: bytes, handle: bytes, queue: str, found: Receipt | None) -> None:
-        """One more entry, None: its handle cannot be read."""
+        """Add an entry. `found` None: its handle is malformed or has expired."""
         self.entries.append((message_id, handle, queue if found is not None else ""))
         if found is not None:
             self.open = 1
@@ -65,7 +71,7 @@ class _Acks:
 
 
 def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """Entries with a readable handle -> one Acknowledge; the others are answered for without it."""
+    """One Acknowledge for each queue of the entries with a valid handle."""
     request = pb.AckMessageRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(context, call, topic, group):
@@ -90,7 +96,7 @@ def begin_ack(context: CallContext, call: Call, body: bytes, now: int) -> Sequen
 
 
 def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Settled -> one status an entry."""
+    """Settled -> one status for each entry."""
     acks = cast(_Acks, call.state)
     if isinstance(event, Refused):
         if len(acks.receipts) == 1:
@@ -108,7 +114,7 @@ def finish_ack(context: CallContext, call: Call, event: Event, now: int) -> None
 
 
 def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
-    """None or (code, text) a readable entry. One code over all is the answer's code, else MULTIPLE_RESULTS."""
+    """Answer all entries. The Status of the response is theirs when all have the same code, else MULTIPLE_RESULTS."""
     rest = {queue: iter(outcomes) for queue, outcomes in acks.outcomes.items()}
     codes: set[int] = set()
     top = b""
@@ -130,7 +136,7 @@ def _answer_ack(context: CallContext, call: Call, acks: _Acks) -> None:
 
 
 def begin_change(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """One Extend; 0 makes the message visible at once."""
+    """One Extend; a duration of 0 makes the message visible at once."""
     request = pb.ChangeInvisibleDurationRequest.FromString(body)
     topic, group = call.named(request.topic), call.named(request.group)
     if not _checked(context, call, topic, group):
@@ -165,7 +171,7 @@ def finish_change(context: CallContext, call: Call, event: Event, now: int) -> N
 
 
 def _refuse_change(context: CallContext, call: Call, code: int, text: str) -> None:
-    """The caller's handle goes back with the refusal: there are SDKs that take what they find for the new one, unchecked."""
+    """Refuse, with the handle of the request: some SDKs use the returned handle without reading the status."""
     context.reply(call, status.status(code, text) + wire.text(b"\x12", cast(str, call.state).encode()))
 
 

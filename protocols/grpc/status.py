@@ -1,4 +1,4 @@
-"""Outcomes in RocketMQ's words: one `Status.code` for every `ErrorCode`. Failures travel in the answer, not in grpc-status."""
+"""RocketMQ's `Status.code` of every `ErrorCode`. Failures are in the Status of the response, and not in grpc-status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.GROUP_OFFLINE: pb.NOT_FOUND,
     ErrorCode.QUEUE_ILLEGAL: pb.BAD_REQUEST,
     ErrorCode.OFFSET_NOT_FOUND: pb.OFFSET_NOT_FOUND,
-    # Not 40401, which is for a poll that found nothing: there are SDKs to which that is a success of every request.
+    # Not 40401, the code of an empty poll: some SDKs treat it as success of any request.
     ErrorCode.MESSAGE_NOT_FOUND: pb.NOT_FOUND,
     ErrorCode.MESSAGE_TOO_LARGE: pb.MESSAGE_BODY_TOO_LARGE,
     ErrorCode.MESSAGE_ILLEGAL: pb.MESSAGE_CORRUPTED,
@@ -33,7 +33,7 @@ CODES: Final[dict[ErrorCode, int]] = {
     ErrorCode.CLIENT_UNKNOWN: pb.UNRECOGNIZED_CLIENT_TYPE,
     ErrorCode.POLLING_FULL: pb.TOO_MANY_REQUESTS,
     ErrorCode.NOT_AUTHENTICATED: pb.UNAUTHORIZED,
-    # RocketMQ's proxy answers denials by access rules with 40100 too; 40300 means that a queue forbids it.
+    # RocketMQ's proxy answers a denial by access rules with 40100; 40300 means that the queue does not permit the operation.
     ErrorCode.NOT_ALLOWED: pb.FORBIDDEN,
     ErrorCode.QUOTA: pb.TOO_MANY_REQUESTS,
     ErrorCode.RATE: pb.TOO_MANY_REQUESTS,
@@ -64,22 +64,22 @@ REFUSALS: Final[dict[int, str]] = {
     pb.LITE_TOPIC_QUOTA_EXCEEDED: ErrorCode.QUOTA.value,
     pb.LITE_SUBSCRIPTION_QUOTA_EXCEEDED: ErrorCode.QUOTA.value,
 }
-"""What a refusal of the service's own is counted as, by its code."""
+"""Status code of a refusal by the adapter -> the name under which it is counted."""
 
 
 def content(code: int, text: str = "") -> bytes:
-    """A Status message. An empty text becomes the code's name: SDKs show it to people."""
+    """An encoded Status message. An empty text becomes the name of the code, since SDKs show the text to users."""
     name = text or pb.Code.Name(code)
     return b"\x08" + wire.varint(code) + wire.text(b"\x12", name.encode("utf-8", "replace"))
 
 
 def status(code: int, text: str = "") -> bytes:
-    """A Status as field 1, which is where every answer of the protocol has it."""
+    """An encoded Status in field 1, where every response type has it."""
     return wire.text(b"\x0a", content(code, text))
 
 
 def of(failure: Failure) -> tuple[int, str]:
-    """Code and text of a failure. What no policy grants is UNAUTHORIZED, like a wrong signature (ResponseBuilder)."""
+    """Code and text of a failure. A denial by policies is UNAUTHORIZED, like a wrong signature (ResponseBuilder)."""
     code = pb.UNAUTHORIZED if failure.denied else CODES[failure.code]
     return code, failure.text or failure.code.value
 

@@ -1,4 +1,4 @@
-"""EndTransaction, RecallMessage, and the question about an orphaned transaction that goes out on a Telemetry stream."""
+"""EndTransaction, RecallMessage, and the check of an orphaned transaction, which is sent on a Telemetry stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOSTS: Final = translate_out.Hosts()
 
 
 def begin_end(context: CallContext, call: Call, body: bytes, now: int) -> Sequence[Command]:
-    """One EndTransaction. The producer group is the topic, as RocketMQ's proxy has it."""
+    """One EndTransaction. The producer group is the topic, as in RocketMQ's proxy."""
     request = pb.EndTransactionRequest.FromString(body)
     topic = call.named(request.topic)
     refusal = translate_in.topic_of(topic)
@@ -55,7 +55,7 @@ def begin_recall(context: CallContext, call: Call, body: bytes, now: int) -> Seq
 
 
 def finish_recall(context: CallContext, call: Call, event: Event, now: int) -> None:
-    """Recalled -> OK and the message's id."""
+    """Recalled -> OK and the message id."""
     if isinstance(event, Refused):
         context.reply_failure(call, event.failure)
     else:
@@ -63,7 +63,7 @@ def finish_recall(context: CallContext, call: Call, event: Event, now: int) -> N
 
 
 def check_command(event: CheckTransaction, client: Client | None) -> bytes:
-    """A TelemetryCommand with recover_orphaned_transaction_command: the client answers with EndTransaction, or not at all."""
+    """A TelemetryCommand with recover_orphaned_transaction_command. A client that knows the outcome calls EndTransaction."""
     record = Record(event.record)
     shown = Leased(event.record, Receipt(0, 0, 0, 0, 0, "", record.queue_id, record.queue_offset), 1)
     topic = translate_out.topic_field(pb.Resource(name=record.topic) if client is None else client.resource(record.topic))

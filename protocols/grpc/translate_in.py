@@ -1,6 +1,6 @@
-"""A message of SendMessage -> a domain message, by the checks of RocketMQ's proxy (SendMessageActivity, GrpcValidator).
+"""A message of SendMessage -> a domain message, with the checks of RocketMQ's proxy (SendMessageActivity, GrpcValidator).
 
-Refusals are `Refusal` values, not exceptions: a code of the protocol and a sentence.
+Refusals are values, not exceptions: a code of the protocol and a sentence.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Refusal(NamedTuple):
-    """Why a request is not carried out."""
+    """The reason of a refused request: `Status.code` and text."""
 
     code: int
     text: str
 
 
 def topic_of(name: str) -> Refusal | None:
-    """Check a topic's name."""
+    """Check the name of a topic."""
     if not address.is_topic(name) or (address.is_system_topic(name) and not address.is_derived_topic(name)):
         text = f"topic {name!r}: 1 to 127 of % | a-z A-Z 0-9 _ -, and no name of the system, in a namespace without %"
         return Refusal(pb.ILLEGAL_TOPIC, text)
@@ -39,14 +39,14 @@ def topic_of(name: str) -> Refusal | None:
 
 
 def group_of(name: str) -> Refusal | None:
-    """Check a consumer group's name."""
+    """Check the name of a consumer group."""
     if not address.is_group(name):
         return Refusal(pb.ILLEGAL_CONSUMER_GROUP, f"group {name!r}: 1 to 120 of the characters % | a-z A-Z 0-9 _ -")
     return None
 
 
 def invisible_time(duration_ms: int, least_ms: int) -> Refusal | None:
-    """Check how long a message is to be invisible. The words are those of RocketMQ's proxy, which clients look for."""
+    """Check an invisible duration. The text is that of RocketMQ's proxy: clients search it."""
     if duration_ms < least_ms:
         return Refusal(pb.ILLEGAL_INVISIBLE_TIME, f"the invisibleTime is too small: {duration_ms} ms. min is {least_ms}")
     if duration_ms > limits.INVISIBLE_MS_MAX:
@@ -56,14 +56,17 @@ def invisible_time(duration_ms: int, least_ms: int) -> Refusal | None:
 
 
 def lite_of(name: str) -> Refusal | None:
-    """Check a lite topic's name."""
+    """Check the name of a lite topic."""
     if lite.is_name(name):
         return None
     return Refusal(pb.ILLEGAL_LITE_TOPIC, f"lite topic {name[:80]!r}: 1 to {lite.NAME_CHARS_MAX} of a-z A-Z 0-9 _ -")
 
 
 def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: int) -> Message | Refusal:
-    """One message of an accepted topic. `origin`: stored properties of where it comes from; `wall_ms` judges delivery times."""
+    """One message of a topic whose name has been checked.
+
+    `origin`: stored properties of protocol and client. `wall_ms`: the current time, for the check of the delivery time.
+    """
     system = sent.system_properties
     body = sent.body
     if not body:
@@ -81,7 +84,7 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         deliver_ms = system.delivery_timestamp.seconds * 1000 + system.delivery_timestamp.nanos // 1_000_000
         if deliver_ms - wall_ms > limits.DELAY_MS_MAX:
             return Refusal(pb.ILLEGAL_DELIVERY_TIME, "the delivery time is more than 366 days ahead")
-        stored += f"{properties.TIMER_DELIVER_MS}\x01{max(deliver_ms, 0)}\x02"  # what is past makes it a delayed message too
+        stored += f"{properties.TIMER_DELIVER_MS}\x01{max(deliver_ms, 0)}\x02"  # also when it is in the past
     sys_flag = 0
     if kind == pb.TRANSACTION:
         immune_s = system.orphaned_transaction_recovery_duration.seconds
@@ -96,7 +99,7 @@ def message(topic: str, sent: pb.Message, origin: bytes, peer: Peer, wall_ms: in
         if opened is None:
             return Refusal(pb.MESSAGE_CORRUPTED, "the GZIP body is corrupt, or larger than 4,194,304 bytes inside")
         if body.startswith(compression.GZIP_MAGIC):
-            body = opened  # the stored flag knows zlib, not gzip
+            body = opened  # the stored flag means zlib, not gzip
         else:
             sys_flag |= SYS_ZLIB
     born = system.born_timestamp
@@ -154,7 +157,7 @@ def _stored(sent: pb.Message, system: pb.SystemProperties, message_id: str) -> s
 
 
 def _user(pairs: dict[str, str]) -> str | Refusal:
-    """What the application set; an empty value is the same as an absent key, which is how it is stored."""
+    """User properties in stored form. Empty values are omitted: the stored form does not tell them from absent keys."""
     if len(pairs) > USER_PROPERTIES_MAX:
         return Refusal(pb.MESSAGE_PROPERTIES_TOO_LARGE, f"{len(pairs)} properties, {USER_PROPERTIES_MAX} are allowed")
     out = ""

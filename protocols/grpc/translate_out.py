@@ -1,4 +1,4 @@
-"""A leased record -> the bytes of a protocol Message, written by hand: once a message, so without objects in between.
+"""A leased record -> the bytes of a protocol Message, encoded without protobuf objects, since it is done for each message.
 
 Field numbers are those of messages/messaging.proto; RocketMQ's proxy fills the same fields (GrpcConverter.buildMessage).
 """
@@ -28,7 +28,7 @@ _NUMBER_DIGITS_MAX: Final = 10
 
 
 class Hosts:
-    """Addresses in record form -> the text that goes on the wire; a small memory, since few repeat often."""
+    """Addresses in record form -> encoded text, with a cache of up to HOSTS_MAX addresses."""
 
     __slots__ = ("_known",)
 
@@ -46,11 +46,11 @@ class Hosts:
 
 
 def message(topic: bytes, leased: Leased, handle: str, hosts: Hosts) -> bytes:
-    """One message. `topic`: the encoded field 1 of a Message, as the receiver named the topic."""
+    """One encoded Message. `topic`: its encoded field 1, as the receiver named the topic."""
     record = Record(leased.record)
     stored = record.properties
     if not stored.isascii():
-        # A remoting client may store anything; the fields are proto3 strings, and one that is not UTF-8 spoils the answer.
+        # A remoting client may store any bytes; the fields are proto3 strings: invalid UTF-8 makes the response undecodable.
         stored = stored.decode("utf-8", "replace").encode()
     body, encoding = _body(record)
     system, user = _properties(stored, record)
@@ -73,7 +73,7 @@ def message(topic: bytes, leased: Leased, handle: str, hosts: Hosts) -> bytes:
 
 
 def _body(record: Record) -> tuple[bytes, bytes]:
-    """The body as it goes out, and its encoded body_encoding. Only real gzip goes out compressed: not every SDK reads more."""
+    """The body to send and its encoded body_encoding. Only gzip is sent compressed: not every SDK reads other codings."""
     if not record.sys_flag & SYS_COMPRESSED:
         return record.body, _IDENTITY
     stored = record.body

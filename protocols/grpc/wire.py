@@ -1,6 +1,6 @@
-"""Protobuf by hand, for the answers that are written once a message: tags, varints and lengths over bytes.
+"""Protobuf encoding without generated classes, for the responses that are encoded for each message: tags, varints, lengths.
 
-Cold answers are built with the generated classes; tests hold both against each other.
+Rare responses use the generated classes; tests check that both encodings are equal.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SMALL: Final[list[bytes]] = [_varint(value) for value in range(2048)]
 
 
 def varint(value: int) -> bytes:
-    """An unsigned number below 2**64; int64 fields give negative ones as `value & (2**64 - 1)`."""
+    """An unsigned number below 2**64; negative values of int64 fields are passed as `value & (2**64 - 1)`."""
     if value < 2048:
         return _SMALL[value]
     return _varint(value)
 
 
 def text(tag: bytes, value: bytes) -> bytes:
-    """A length-delimited field: its tag, its length, its bytes."""
+    """A length-delimited field: tag, length, bytes."""
     size = len(value)
     if size < 2048:
         return tag + _SMALL[size] + value
