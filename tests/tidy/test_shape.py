@@ -11,6 +11,10 @@ from tests.tidy.source import ROOT, companions, sources
 LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 CLASS_LINES_MAX = 300
+FOLDER_ENTRIES_MAX = 24
+"""Files and folders in one folder of the gateway."""
+USECASE_ENTRIES_MAX = 12
+"""Files and folders in `gateway/usecase`."""
 NO_NOUNS = {"utils", "util", "common", "helpers", "helper", "manager", "base", "misc", "core_utils"}
 CATCH_ALL = ("gateway/connection/pump.py", "gateway/runtime/datagram.py")
 """Files that turn an exception of any kind into the end of one connection."""
@@ -38,6 +42,19 @@ def test_files_and_functions_are_short() -> None:
 def test_files_are_named_after_nouns() -> None:
     wrong = [source.path for source in (*sources(), *companions()) if NO_NOUNS & set(Path(source.path).with_suffix("").parts)]
     assert wrong == []
+
+
+def test_folders_of_the_gateway_have_few_entries() -> None:
+    folders = [
+        ROOT / "gateway",
+        *(path for path in (ROOT / "gateway").rglob("*") if path.is_dir() and path.name != "__pycache__"),
+    ]
+    counts = {
+        str(folder.relative_to(ROOT)): sum(entry.name != "__pycache__" for entry in folder.iterdir()) for folder in folders
+    }
+    wrong = [f"{name}: {count} entries" for name, count in counts.items() if count > FOLDER_ENTRIES_MAX]
+    assert wrong == []
+    assert counts["gateway/usecase"] <= USECASE_ENTRIES_MAX
 
 
 def test_public_names_say_what_they_are() -> None:
