@@ -44,14 +44,14 @@ class MemoryState:
             done(None)
 
 
-class Ear(StrictDriver):
+class EventRecorder(StrictDriver):
     """The driver of a connection: records events."""
 
     def __init__(self) -> None:
-        self.heard: list[Event] = []
+        self.recorded: list[Event] = []
 
     def answer(self, event: Event) -> None:
-        self.heard.append(event)
+        self.recorded.append(event)
 
 
 class Sink:

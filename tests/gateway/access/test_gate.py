@@ -55,7 +55,7 @@ from gateway.access.authority import Access
 from gateway.access.gate import Gate
 from gateway.access.records import AccessRecords
 from gateway.connection.client_connection import ClientConnection
-from tests.gateway.access.memory import Ear, MemoryState, Sink, access_config
+from tests.gateway.access.memory import EventRecorder, MemoryState, Sink, access_config
 
 HOST = "10.0.0.1"
 SECRET = "a secret of thirty-two bytes or so"
@@ -82,8 +82,8 @@ class Scene:
         self.sink = Sink()
         self.gate = Gate(self.access, self.sink)
         self.administration = Administration(self.records).verbs()
-        self.ear = Ear()
-        self.connection = ClientConnection("test", self.ear)
+        self.recorder = EventRecorder()
+        self.connection = ClientConnection("test", self.recorder)
 
     def principal(self, user: str) -> Principal:
         found = self.access.authenticate(Password(user, self.records.users[user].password.encode()), HOST)
@@ -94,12 +94,12 @@ class Scene:
         """Send a command through the gate; returns why it was refused."""
         if user:
             command.principal = self.principal(user)
-        passed, heard = len(self.sink.passed), len(self.ear.heard)
+        passed, recorded = len(self.sink.passed), len(self.recorder.recorded)
         self.gate.handle(self.connection, command)
         if len(self.sink.passed) > passed:
-            assert len(self.ear.heard) == heard
+            assert len(self.recorder.recorded) == recorded
             return None
-        (event,) = self.ear.heard[heard:]
+        (event,) = self.recorder.recorded[recorded:]
         assert isinstance(event, Refused)
         return event.failure
 
@@ -107,7 +107,7 @@ class Scene:
         """Carry out an administrative command of `user`; returns its event."""
         command.principal = self.principal(user)
         self.administration[type(command)](self.connection, command)
-        return self.ear.heard[-1]
+        return self.recorder.recorded[-1]
 
 
 def signed(scene: Scene, user: str, command: Command) -> Command:
@@ -158,7 +158,7 @@ def test_sending_consuming_and_asking(scene: Scene) -> None:
 def test_a_question_is_answered_here(scene: Scene) -> None:
     needed = (Need(CLUSTER, EVERY, (GET,)),)
     scene.gate.handle(scene.connection, signed(scene, "root", CheckAccess(7, needed)))
-    assert scene.ear.heard == [Done(7)]
+    assert scene.recorder.recorded == [Done(7)]
     assert scene.ask("alice", CheckAccess(8, needed)) is not None
 
 
@@ -185,7 +185,7 @@ def test_nobody_hears_of_what_needs_no_answer(scene: Scene) -> None:
         if user:
             command.principal = scene.principal(user)
         scene.gate.handle(scene.connection, command)
-    assert scene.ear.heard == []
+    assert scene.recorder.recorded == []
     assert scene.sink.passed == []
     assert scene.access.refused == {"not-allowed": 1, "not-authenticated": 1}
 
@@ -204,7 +204,7 @@ def test_filters_are_refused_one_by_one_and_a_rule_has_a_word_of_its_own(scene: 
     assert [one.word for one in refused if one is not None] == [0, 0x80, 0x80, 0]
     none = Subscribe(3, [MqttSubscription("other", 0)])
     scene.gate.handle(scene.connection, none)
-    (event,) = scene.ear.heard
+    (event,) = scene.recorder.recorded
     assert isinstance(event, Subscribed)
     assert event.outcomes[0] is not None
 

@@ -16,21 +16,21 @@ from gateway.guard.throttle import Throttle
 from tests.gateway.scripted import ManualClock, RecordingHandler
 
 
-class Ear:
+class CallRecorder:
     """A driver that records its calls."""
 
     def __init__(self) -> None:
-        self.heard: list[Event] = []
-        self.rests: list[int] = []
+        self.recorded: list[Event] = []
+        self.throttled_until_ns: list[int] = []
 
     def answer(self, event: Event) -> None:
-        self.heard.append(event)
+        self.recorded.append(event)
 
     def close(self) -> None:
         raise AssertionError("nobody closes this")
 
     def throttle(self, until_ns: int) -> None:
-        self.rests.append(until_ns)
+        self.throttled_until_ns.append(until_ns)
 
     def revoke_access(self, failure: Failure) -> None:
         raise AssertionError("nobody expels this")
@@ -44,9 +44,9 @@ class Stage:
         self.handler = RecordingHandler()
         self.throttle = Throttle(limits, self.handler, self.clock)
 
-    def connection(self, protocol: str, user: str = "", shared: bool = False) -> tuple[ClientConnection, Ear]:
-        ear = Ear()
-        return ClientConnection(protocol, ear, Principal(user, "10.0.0.1") if user else None, shared), ear
+    def connection(self, protocol: str, user: str = "", shared: bool = False) -> tuple[ClientConnection, CallRecorder]:
+        recorder = CallRecorder()
+        return ClientConnection(protocol, recorder, Principal(user, "10.0.0.1") if user else None, shared), recorder
 
 
 def batch(count: int, size: int = 1, host: bytes = b"") -> Send:
@@ -54,17 +54,17 @@ def batch(count: int, size: int = 1, host: bytes = b"") -> Send:
     return Send("ticket", [Message("t", b"x" * size, born_host=host) for _ in range(count)])
 
 
-def refusals(ear: Ear) -> list[ErrorCode]:
-    return [event.failure.code for event in ear.heard if isinstance(event, Refused)]
+def refusals(recorder: CallRecorder) -> list[ErrorCode]:
+    return [event.failure.code for event in recorder.recorded if isinstance(event, Refused)]
 
 
 def test_request_beyond_the_rate_is_refused_and_costs_nothing() -> None:
     stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
-    connection, ear = stage.connection("http")
+    connection, recorder = stage.connection("http")
     stage.throttle.handle(connection, batch(10))
     for _ in range(5):
         stage.throttle.handle(connection, batch(1))
-    assert refusals(ear) == [ErrorCode.RATE] * 5
+    assert refusals(recorder) == [ErrorCode.RATE] * 5
     stage.clock.advance(SECOND_NS // 10 + 1)
     stage.throttle.handle(connection, batch(1))
     assert len(stage.handler.commands) == 2
@@ -72,12 +72,12 @@ def test_request_beyond_the_rate_is_refused_and_costs_nothing() -> None:
 
 def test_mqtt_is_not_read_until_its_debt_is_paid_and_nothing_is_refused() -> None:
     stage = Stage(LimitsConfig(messages_per_s=10, burst_s=1))
-    connection, ear = stage.connection("mqtt")
+    connection, recorder = stage.connection("mqtt")
     stage.throttle.handle(connection, batch(10))
-    assert ear.rests == [stage.clock.now + SECOND_NS // 10]
+    assert recorder.throttled_until_ns == [stage.clock.now + SECOND_NS // 10]
     stage.throttle.handle(connection, SendOnce("ticket", [Message("t", b"")] * 100, list(range(100))))
-    assert ear.rests[1] == stage.clock.now + 10 * SECOND_NS + SECOND_NS // 10
-    assert ear.heard == []
+    assert recorder.throttled_until_ns[1] == stage.clock.now + 10 * SECOND_NS + SECOND_NS // 10
+    assert recorder.recorded == []
     assert len(stage.handler.commands) == 2
 
 
@@ -85,63 +85,63 @@ def test_mqtt_can_be_refused_or_closed_instead() -> None:
     told: list[tuple[Excess, ErrorCode]] = [("refuse", ErrorCode.QUOTA), ("close", ErrorCode.RATE)]
     for excess, code in told:
         stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1, mqtt_excess=excess))
-        connection, ear = stage.connection("mqtt")
+        connection, recorder = stage.connection("mqtt")
         stage.throttle.handle(connection, batch(1))
         stage.throttle.handle(connection, batch(1))
-        assert refusals(ear) == [code]
-        assert ear.rests == []
+        assert refusals(recorder) == [code]
+        assert recorder.throttled_until_ns == []
 
 
 def test_bytes_are_those_of_bodies() -> None:
     stage = Stage(LimitsConfig(bytes_per_s=1_000, burst_s=1))
-    connection, ear = stage.connection("grpc")
+    connection, recorder = stage.connection("grpc")
     stage.throttle.handle(connection, batch(2, 600))
     stage.throttle.handle(connection, batch(1, 0))
-    assert refusals(ear) == [ErrorCode.RATE]
+    assert refusals(recorder) == [ErrorCode.RATE]
 
 
 def test_user_pays_over_all_connections_and_others_do_not() -> None:
     stage = Stage(LimitsConfig(user_messages_per_s=10, burst_s=1))
     first, _ = stage.connection("remoting", "alice")
-    second, ear = stage.connection("http", "alice")
+    second, recorder = stage.connection("http", "alice")
     third, other = stage.connection("http", "bob")
     stage.throttle.handle(first, batch(10))
     stage.throttle.handle(second, batch(1))
     stage.throttle.handle(third, batch(1))
-    assert refusals(ear) == [ErrorCode.RATE]
-    assert other.heard == []
+    assert refusals(recorder) == [ErrorCode.RATE]
+    assert other.recorded == []
 
 
 def test_principal_of_a_command_comes_before_that_of_its_session() -> None:
     stage = Stage(LimitsConfig(user_messages_per_s=1, burst_s=1))
-    connection, ear = stage.connection("http", "alice")
+    connection, recorder = stage.connection("http", "alice")
     for _ in range(2):
         command = batch(1)
         command.principal = Principal("bob", "10.0.0.1")
         stage.throttle.handle(connection, command)
     stage.throttle.handle(connection, batch(1))
-    assert refusals(ear) == [ErrorCode.RATE]
+    assert refusals(recorder) == [ErrorCode.RATE]
     assert len(stage.handler.commands) == 2
 
 
 def test_peers_of_a_datagram_port_pay_each_for_itself() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
-    connection, ear = stage.connection("coap", shared=True)
+    connection, recorder = stage.connection("coap", shared=True)
     for host in (b"\x0a\x00\x00\x01\x00\x00\x00\x01", b"\x0a\x00\x00\x02\x00\x00\x00\x01"):
         stage.throttle.handle(connection, batch(1, host=host))
-    assert ear.heard == []
+    assert recorder.recorded == []
     stage.throttle.handle(connection, batch(1, host=b"\x0a\x00\x00\x01\x00\x00\x00\x01"))
-    assert refusals(ear) == [ErrorCode.RATE]
+    assert refusals(recorder) == [ErrorCode.RATE]
 
 
 def test_who_expects_no_answer_gets_none() -> None:
     stage = Stage(LimitsConfig(messages_per_s=1, burst_s=1))
-    connection, ear = stage.connection("remoting")
+    connection, recorder = stage.connection("remoting")
     stage.throttle.handle(connection, batch(1))
     oneway = batch(1)
     oneway.wait = False
     stage.throttle.handle(connection, oneway)
-    assert ear.heard == []
+    assert recorder.recorded == []
     assert len(stage.handler.commands) == 1
 
 
@@ -155,14 +155,14 @@ def test_other_commands_pass() -> None:
 
 def test_flapping_client_is_held_off_and_another_users_is_not() -> None:
     stage = Stage(LimitsConfig(flapping_connects=2, flapping_window_s=60, flapping_hold_s=10))
-    heard: list[list[ErrorCode]] = []
+    recorded: list[list[ErrorCode]] = []
     for user in ("alice", "alice", "alice", "bob"):
-        connection, ear = stage.connection("mqtt")
+        connection, recorder = stage.connection("mqtt")
         command: Command = Attach("ticket", "sensor", True, 0, 10)
         command.principal = Principal(user, "10.0.0.1")
         stage.throttle.handle(connection, command)
-        heard.append(refusals(ear))
-    assert heard == [[], [], [ErrorCode.RATE], []]
+        recorded.append(refusals(recorder))
+    assert recorded == [[], [], [ErrorCode.RATE], []]
     assert stage.throttle.held_off == 1
 
 

@@ -41,16 +41,16 @@ def small(broker: Broker, client_id: str, packet_bytes: int, qos: int = 1) -> Cl
     return client
 
 
-class Ear:
+class RemotingConsumer:
     """A consumer of another protocol."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.client_connection = ClientConnection("remoting", self)
-        self.heard: list[Event] = []
+        self.recorded: list[Event] = []
 
     def answer(self, event: Event) -> None:
-        self.heard.append(event)
+        self.recorded.append(event)
 
     def close(self) -> None:
         raise AssertionError("the gateway closed it")
@@ -62,10 +62,10 @@ class Ear:
         raise AssertionError("the gateway expelled it")
 
     def ask(self, command: Command) -> Event:
-        self.heard.clear()
+        self.recorded.clear()
         self.broker.handler.handle(self.client_connection, command)
         self.broker.run()
-        return self.heard[0]
+        return self.recorded[0]
 
     def leased(self) -> list[Leased]:
         event = self.ask(Receive(1, "g", "t", 32, 30_000))
@@ -174,7 +174,7 @@ def test_what_waits_for_a_full_member_is_bounded() -> None:
     for number in range(1, 200):
         keyed(broker, "k", number)
     assert idle.messages() == []
-    left = Ear(broker).leased()
+    left = RemotingConsumer(broker).leased()
     assert len(left) == 32, "the rest is there for members of other protocols"
 
 
@@ -228,37 +228,37 @@ def test_too_large_for_everybody_is_counted_and_ends_as_a_dead_letter() -> None:
 def test_members_are_in_the_registry_of_all_protocols() -> None:
     broker = Broker()
     broker.publish("t", b"first")
-    ear = Ear(broker)
+    consumer = RemotingConsumer(broker)
     one, two = member(broker, "one"), member(broker, "two", "$share/g/t/+")
-    seen = ear.ask(QueryConnections(1, "g"))
+    seen = consumer.ask(QueryConnections(1, "g"))
     assert isinstance(seen, Connections)
     assert [(each.client_id, each.address) for each in seen.clients] == [
         (name, f"{PEER.host}:{PEER.port}") for name in ("one", "two")
     ]
     assert [each.topic for each in seen.subscriptions] == ["t"]
     broker.run(600_000)
-    members = ear.ask(QueryMembers(2, "g"))
+    members = consumer.ask(QueryMembers(2, "g"))
     assert isinstance(members, Members)
     assert members.client_ids == ["one", "two"], "they need no heartbeat"
     one.drop()
-    members = ear.ask(QueryMembers(3, "g"))
+    members = consumer.ask(QueryMembers(3, "g"))
     assert isinstance(members, Members)
     assert members.client_ids == ["two"]
     two.put(Unsubscribe(9, ["$share/g/t/+"]))
-    assert not isinstance(ear.ask(QueryMembers(4, "g")), Members)
+    assert not isinstance(consumer.ask(QueryMembers(4, "g")), Members)
 
 
 def test_the_others_hear_of_it_when_a_member_comes_and_goes() -> None:
     broker = Broker()
-    ear = Ear(broker)
-    ear.ask(Heartbeat(1, "puller", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
-    ear.heard.clear()
+    consumer = RemotingConsumer(broker)
+    consumer.ask(Heartbeat(1, "puller", consumers=[Membership("g", subscriptions=[Subscription("t")])]))
+    consumer.recorded.clear()
     client = member(broker, "device")
-    assert [event.group for event in ear.heard if isinstance(event, MembersChanged)] == ["g"]
-    ear.heard.clear()
+    assert [event.group for event in consumer.recorded if isinstance(event, MembersChanged)] == ["g"]
+    consumer.recorded.clear()
     client.leave()
     broker.run()
-    assert [event.group for event in ear.heard if isinstance(event, MembersChanged)] == ["g"]
+    assert [event.group for event in consumer.recorded if isinstance(event, MembersChanged)] == ["g"]
 
 
 def test_a_group_that_a_message_names_by_mqtt() -> None:
