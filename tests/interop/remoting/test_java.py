@@ -44,7 +44,7 @@ def test_a_message_to_be_consumed_later_is_redelivered_under_its_own_topic(java:
     java.scenario("retry", nameserver(node), "JavaRetry")
 
 
-def test_an_orderly_consumer_gets_every_queue_in_order(java: JavaClient, node: Node) -> None:
+def test_an_orderly_consumer_gets_each_ordering_key_in_order(java: JavaClient, node: Node) -> None:
     java.scenario("orderly", nameserver(node), "JavaOrderly")
 
 
