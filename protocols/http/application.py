@@ -12,7 +12,7 @@ from domain.principal import GATEWAY
 from protocols.adapter import Peer, unheard
 from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
-from protocols.http.problem import RefusalError, problem, unread
+from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import DISCARDED_BYTES_MAX, HEAD_BYTES_MAX
 from protocols.http.request import Request, content, head_fault
 from protocols.http.response import DateLine, Response
@@ -31,7 +31,7 @@ class _Stream:
     lingers   the refusal has been told: what still comes is dropped until this instant, then the stream ends
     """
 
-    __slots__ = ("began", "body", "gone", "handler", "head_only", "limit", "lingers", "refusal", "request", "size")
+    __slots__ = ("began", "body", "handler", "head_only", "limit", "linger_until", "refusal", "request", "reset", "size")
 
     def __init__(self, request: Request, now: int) -> None:
         self.request = request
@@ -40,21 +40,21 @@ class _Stream:
         self.limit = DISCARDED_BYTES_MAX
         self.head_only = request.method == b"HEAD"
         self.began = now
-        self.gone = False
-        self.lingers = 0
+        self.reset = False
+        self.linger_until = 0
         self.body: bytes | bytearray = b""
         self.size = 0
 
-    def due(self) -> int:
+    def deadline(self) -> int:
         """When it is too slow: after 10 s, and a second more for every 32 KiB."""
-        return self.lingers or self.began + limits.FRAME_NS + self.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
+        return self.linger_until or self.began + limits.FRAME_NS + self.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
 
 
 @final
 class HttpApplication:
     """`protocols.http2.application.Application`. A ticket is (application, stream id)."""
 
-    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_undone", "_wall_ms")
+    __slots__ = ("_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_undo_commands", "_wall_ms")
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class HttpApplication:
         self._peer = peer
         self._arriving: dict[int, _Stream] = {}
         self._handled: dict[int, _Stream] = {}
-        self._undone: list[Command] = []
+        self._undo_commands: list[Command] = []
 
     def accepts(self, headers: Headers) -> bool:
         """Every request that is not gRPC."""
@@ -100,7 +100,7 @@ class HttpApplication:
             if method == b"CONNECT":
                 raise RefusalError(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
             handler = self._router.find(request)
-            limit = handler.takes(request)
+            limit = handler.content_limit(request)
             stream.refusal = head_fault(request, limit)
             if stream.refusal is None:
                 stream.handler = handler
@@ -111,18 +111,18 @@ class HttpApplication:
         if stream.refusal is not None and (
             request.has(b"expect") or len(length) > 12 or int(length or 0) > DISCARDED_BYTES_MAX
         ):
-            self._tell(stream_id, stream, stream.refusal, now)
+            self._refuse_early(stream_id, stream, stream.refusal, now)
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
         """Content, up to what the handler takes."""
         stream = self._arriving.get(stream_id)
-        if stream is None or stream.lingers or not data:
+        if stream is None or stream.linger_until or not data:
             return ()
         if stream.size + len(data) > stream.limit:
             limit = stream.limit
             refusal = problem(413, "message-too-large", f"the content is above {limit} bytes", limit=limit)
-            self._tell(stream_id, stream, stream.refusal or refusal, now)
+            self._refuse_early(stream_id, stream, stream.refusal or refusal, now)
             return ()
         if stream.size == 0:
             stream.body = data
@@ -138,7 +138,7 @@ class HttpApplication:
         stream = self._arriving.pop(stream_id, None)
         if stream is None:
             return ()
-        if stream.lingers:
+        if stream.linger_until:
             self._reply.send(stream_id, b"", True)
             return ()
         command, response = None, stream.refusal
@@ -163,7 +163,7 @@ class HttpApplication:
         self._arriving.pop(stream_id, None)
         stream = self._handled.get(stream_id)
         if stream is not None:
-            stream.gone = True
+            stream.reset = True
         return ()
 
     def answer(self, event: Event, now: int) -> None:
@@ -175,24 +175,24 @@ class HttpApplication:
         if stream is None or stream.handler is None:
             return
         handler = stream.handler
-        if not stream.gone:
+        if not stream.reset:
             response = handler.finish(event)
             held = self._reply.pending(0)
-            full = handler.again and held > limits.UNREAD_BYTES_MAX and len(response.body) > limits.SMALL_ANSWER_BYTES
-            self._respond(ticket[1], unread(held) if full else response, stream.head_only)
+            full = handler.repeatable and held > limits.UNREAD_BYTES_MAX and len(response.body) > limits.SMALL_ANSWER_BYTES
+            self._respond(ticket[1], unsent_answers(held) if full else response, stream.head_only)
             if not full:
                 return
         undo = handler.undo(event, ticket)
         if undo is not None:
             undo.principal = GATEWAY
-            self._undone.append(undo)
+            self._undo_commands.append(undo)
 
-    def _tell(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
+    def _refuse_early(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
         """Refuse a request whose content is still coming.
 
         The stream ends a little later: a client that finds it closed in the middle of its upload may not read the answer.
         """
-        stream.lingers = now + LINGER_NS
+        stream.linger_until = now + LINGER_NS
         stream.body = b""
         self._respond(stream_id, refusal, stream.head_only, False)
 
@@ -210,20 +210,20 @@ class HttpApplication:
 
     def deadline(self) -> int | None:
         """When the first of the arriving requests is due; at once when there is something to make good."""
-        if self._undone:
+        if self._undo_commands:
             return 0
         if not self._arriving:
             return None
-        return min(stream.due() for stream in self._arriving.values())
+        return min(stream.deadline() for stream in self._arriving.values())
 
     def expire(self, now: int) -> Sequence[Command]:
         """408 for what did not arrive in time; the end of what was refused before."""
-        for stream_id in [one for one, stream in self._arriving.items() if stream.due() <= now]:
+        for stream_id in [one for one, stream in self._arriving.items() if stream.deadline() <= now]:
             stream = self._arriving.pop(stream_id)
-            if stream.lingers:
+            if stream.linger_until:
                 self._reply.send(stream_id, b"", True)
             else:
                 late = problem(408, "request-timeout", "the request did not arrive in time")
                 self._respond(stream_id, stream.refusal or late, stream.head_only)
-        undone, self._undone = self._undone, []
-        return undone
+        undo_commands, self._undo_commands = self._undo_commands, []
+        return undo_commands

@@ -39,7 +39,7 @@ def parameters(match: Match, *known: str) -> dict[str, str]:
     return found
 
 
-def wanted(match: Match, asked: Mapping[str, str]) -> Filter | None:
+def filter_of(match: Match, asked: Mapping[str, str]) -> Filter | None:
     """The filter of `tag` (`A || B`) or of `filter` (SQL92), None without one. Raises RefusalError."""
     if "filter" not in asked:
         found = match.context.expressions.compile(TAG, asked.get("tag", "*"))

@@ -18,7 +18,7 @@ from domain.event import Event
 from domain.principal import GATEWAY
 from protocols.adapter import Peer, unheard
 from protocols.http.exchange import Exchange
-from protocols.http.problem import RefusalError, problem, unread
+from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import Reader
 from protocols.http.request import content
 from protocols.http.response import CONTINUE, DateLine, Response, http1
@@ -39,7 +39,7 @@ class HttpConnection:
 
     __slots__ = (
         "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_linger_at", "_now", "_out", "_reader",
-        "_reason", "_refused", "_silent", "_undone", "_wall_ms", "closed",
+        "_reason", "_refused", "_silent", "_undo_commands", "_wall_ms", "closed",
     )  # fmt: skip
 
     def __init__(
@@ -57,7 +57,7 @@ class HttpConnection:
         self._wall_ms = wall_ms
         self._exchanges: deque[Exchange] = deque()
         self._out: list[bytes] = []
-        self._undone: list[Command] = []
+        self._undo_commands: list[Command] = []
         self._began = 0
         self._idle_at = now + limits.HANDSHAKE_NS
         self._linger_at = 0
@@ -125,7 +125,7 @@ class HttpConnection:
 
     def _respond(self, exchange: Exchange, response: Response) -> None:
         date = self._date.at(self._wall_ms())
-        exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.old)
+        exchange.output = http1(response, date, exchange.head_only, exchange.keep_alive, exchange.http10)
         exchange.handler = None
         self._held -= exchange.held
         if response.refusal:
@@ -138,18 +138,18 @@ class HttpConnection:
             self._now = now
             handler = exchange.handler
             response = handler.finish(event)
-            if handler.again and len(response.body) > limits.SMALL_ANSWER_BYTES:
-                size = self._unread()
+            if handler.repeatable and len(response.body) > limits.SMALL_ANSWER_BYTES:
+                size = self._unsent_bytes()
                 if size > limits.UNREAD_BYTES_MAX:
-                    response = unread(size)
+                    response = unsent_answers(size)
                     undo = handler.undo(event, exchange)
                     if undo is not None:
                         undo.principal = GATEWAY
-                        self._undone.append(undo)
+                        self._undo_commands.append(undo)
             self._respond(exchange, response)
             self._flush()
 
-    def _unread(self) -> int:
+    def _unsent_bytes(self) -> int:
         """Bytes of responses that wait for their turn, or for the next write."""
         return sum([len(one.output) for one in self._exchanges]) + sum([len(one) for one in self._out])
 
@@ -175,7 +175,7 @@ class HttpConnection:
 
     def _end_of_stream(self) -> Sequence[Command]:
         self._half_closed = True
-        waiting = any(one.handler is not None and one.handler.waits for one in self._exchanges)
+        waiting = any(one.handler is not None and one.handler.long_poll for one in self._exchanges)
         if self._exchanges and not waiting and not self._linger_at:
             return ()
         self.closed = True
@@ -190,7 +190,7 @@ class HttpConnection:
         """See the table above; at once when there is something to make good."""
         if self.closed:
             return None
-        if self._undone:
+        if self._undo_commands:
             return 0
         if self._linger_at:
             return self._linger_at
@@ -207,9 +207,9 @@ class HttpConnection:
         due = self.deadline()
         if due is None or now < due:
             return ()
-        if self._undone:
-            undone, self._undone = self._undone, []
-            return undone
+        if self._undo_commands:
+            undo_commands, self._undo_commands = self._undo_commands, []
+            return undo_commands
         if not self._linger_at and self._reader.begun:
             self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
             commands: list[Command] = []

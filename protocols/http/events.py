@@ -27,24 +27,24 @@ _CONTENT_BYTES_MAX: Final = (limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, l
 
 
 @final
-class Events(Handler):
+class PostEvents(Handler):
     """Events to be stored: 204 when they are, at the level that the topic promises.
 
     `Prefer: return=representation` is answered 200 with where the event went, `Prefer: respond-async` 202 at once. A batch is
     answered 200 with a result an event, 207 when some were refused, 400 when none could be stored. Events stand or fall alone.
     """
 
-    __slots__ = ("_due_ms", "_mode", "_results", "_retain", "_tell")
+    __slots__ = ("_due_ms", "_mode", "_results", "_retain", "_with_place")
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
         self._results: list[dict[str, object] | None] | None = None
         self._retain = RETAIN_NONE
-        self._tell = False
+        self._with_place = False
         self._due_ms: list[int] = []
         self._mode = binding.BINARY
 
-    def takes(self, request: Request) -> int:
+    def content_limit(self, request: Request) -> int:
         """By content mode: a body, an envelope, a batch. 415 for a format that is not spoken here."""
         try:
             self._mode = binding.mode(request.field(b"content-type"))
@@ -71,8 +71,8 @@ class Events(Handler):
         wait = True
         if request.has(b"prefer"):
             wait = not request.prefers(b"respond-async")
-            self._tell = request.prefers(b"return=representation")
-        if self._tell or self._results is not None:
+            self._with_place = request.prefers(b"return=representation")
+        if self._with_place or self._results is not None:
             self._due_ms = [due_of(message) for message in messages]
         command: Command = Send(ticket, messages, wait)
         if wait:
@@ -110,7 +110,7 @@ class Events(Handler):
         if self._results is not None:
             return self._batch_response(event.placed)
         placed = event.placed[0]
-        if self._tell:
+        if self._with_place:
             body = orjson.dumps(place(placed, self._due_ms[0]))
             return Response(200, [JSON, (b"preference-applied", b"return=representation")], body)
         return Response(204, [(b"mq-message-id", placed.message_id.encode())])
@@ -128,7 +128,7 @@ class Events(Handler):
 
 
 @final
-class Handshake(Handler):
+class WebhookHandshake(Handler):
     """OPTIONS: consent to a WebHook sender (CloudEvents HTTP WebHook 1.0.2, section 4), or which methods there are."""
 
     __slots__ = ()

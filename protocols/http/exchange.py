@@ -21,15 +21,26 @@ class Exchange:
     linger       True: the peer may still be sending, so what comes is read and dropped for a moment after the response
     """
 
-    __slots__ = ("content_max", "handler", "head_only", "held", "keep_alive", "linger", "old", "output", "refusal", "request")
+    __slots__ = (
+        "content_max",
+        "handler",
+        "head_only",
+        "held",
+        "http10",
+        "keep_alive",
+        "linger",
+        "output",
+        "refusal",
+        "request",
+    )
 
-    def __init__(self, request: Request | None, keep_alive: bool, old: bool) -> None:
+    def __init__(self, request: Request | None, keep_alive: bool, http10: bool) -> None:
         self.request = request
         self.handler: Handler | None = None
         self.refusal: Response | None = None
         self.head_only = request is not None and request.method == b"HEAD"
         self.keep_alive = keep_alive
-        self.old = old
+        self.http10 = http10
         self.content_max = 0
         self.held = 0
         self.linger = False

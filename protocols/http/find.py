@@ -24,7 +24,7 @@ MAX: Final = 32
 
 
 @final
-class Finding(Handler):
+class FindMessages(Handler):
     """200 with `{"messages"}`, newest first; none is an answer too.
 
     Parameters: `key` (one word of the message's key) or `id`, and not both; `from`, `to` (when stored: RFC 3339 or epoch
@@ -32,7 +32,7 @@ class Finding(Handler):
     """
 
     __slots__ = ()
-    again = True
+    repeatable = True
 
     def start(self, request: Request, ticket: object) -> Outcome:
         """QueryMessages."""

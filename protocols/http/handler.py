@@ -65,19 +65,19 @@ class Handler(ABC):
     """One request being carried out: made when its head is there, started when its content is, finished by the answer.
 
     body_max   bytes of content that it takes, as sent and as decoded; `takes` may say otherwise for one request
-    waits      True: the answer may be a long time coming, and is of use only to a client that is still there
-    again      True: it may be large, and asking again does no harm once `undo` is carried out
+    long_poll      True: the answer may be a long time coming, and is of use only to a client that is still there
+    repeatable      True: it may be large, and asking again does no harm once `undo` is carried out
     """
 
-    __slots__ = ("_match", "waits")
+    __slots__ = ("_match", "long_poll")
     body_max: int = 0
-    again: bool = False
+    repeatable: bool = False
 
     def __init__(self, match: Match) -> None:
         self._match = match
-        self.waits = False
+        self.long_poll = False
 
-    def takes(self, request: Request) -> int:
+    def content_limit(self, request: Request) -> int:
         """Bytes of content that this request may have. May raise RefusalError."""
         return self.body_max
 

@@ -17,14 +17,14 @@ from protocols.http.translate_out import bare, structured
 
 
 @final
-class Reading(Handler):
+class GetLatest(Handler):
     """GET: 200 with the value as a bare body under `mq-` fields, 404 when there is none.
 
     With `Accept: application/cloudevents+json` a value that is a CloudEvent comes as a structured one.
     """
 
     __slots__ = ("_structured",)
-    again = True
+    repeatable = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -48,7 +48,7 @@ class Reading(Handler):
 
 
 @final
-class Removing(Handler):
+class RemoveLatest(Handler):
     """DELETE: 204; the path has no latest value afterwards. No message is made."""
 
     __slots__ = ()

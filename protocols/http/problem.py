@@ -54,7 +54,7 @@ def of_failure(failure: Failure) -> Response:
     return response
 
 
-def unread(size: int) -> Response:
+def unsent_answers(size: int) -> Response:
     """Instead of one more large answer for a client that has not read `size` bytes of those before."""
     return problem(429, ErrorCode.RATE.value, f"{size} bytes of answers wait for this client to read them: ask again")
 

@@ -11,7 +11,7 @@ from domain.command import Pull
 from domain.event import Event, Pulled
 from domain.record import Record
 from protocols.cloudevents.http import BATCH_JSON
-from protocols.http.argument import number, parameters, topic, wanted
+from protocols.http.argument import filter_of, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
@@ -21,7 +21,7 @@ OFFSET_MAX: Final = (1 << 63) - 1
 
 
 @final
-class Pulling(Handler):
+class PullMessages(Handler):
     """200 with `{"messages", "next", "min", "max", "status"}`; `next` is where to go on, also when the offset was out of range.
 
     Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`.
@@ -29,7 +29,7 @@ class Pulling(Handler):
     """
 
     __slots__ = ("_batch",)
-    again = True
+    repeatable = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -40,7 +40,7 @@ class Pulling(Handler):
         asked = parameters(self._match, "offset", "max", "wait_ms", "tag", "filter")
         self._batch = request.accepts(BATCH_JSON)
         wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)
-        self.waits = wait_ms > 0
+        self.long_poll = wait_ms > 0
         command = Pull(
             ticket,
             "",
@@ -50,7 +50,7 @@ class Pulling(Handler):
             number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, limits.RECEIVE_MESSAGES_MAX),
             limits.PULL_BYTES_MAX,
             wait_ms,
-            wanted(self._match, asked),
+            filter_of(self._match, asked),
         )
         return command, None
 

@@ -47,22 +47,38 @@ class Reader:
     """
 
     __slots__ = (
-        "_body", "_content_max", "_ended", "_fed", "_fields", "_head_bytes", "_muted", "_parser", "_peer", "_router", "_target",
-        "_upgrading", "begun", "current", "done", "expects", "size", "stopped",
+        "_body",
+        "_content_max",
+        "_ended",
+        "_fields",
+        "_head_bytes",
+        "_parser",
+        "_peer",
+        "_replaying",
+        "_request_bytes",
+        "_router",
+        "_target",
+        "_upgrading",
+        "begun",
+        "current",
+        "done",
+        "expects",
+        "size",
+        "stopped",
     )  # fmt: skip
 
     def __init__(self, router: Router, peer: Peer) -> None:
         self._router = router
         self._peer = peer
         self._parser = HttpRequestParser(self)
-        self._muted = False
+        self._replaying = False
         self._upgrading = False
         self._ended = False
         self._target = b""
         self._fields: Fields = []
         self._head_bytes = 0
         self._content_max = 0
-        self._fed = 0
+        self._request_bytes = 0
         self._body: bytes | bytearray = b""
         self.size = 0
         self.begun = False
@@ -76,7 +92,7 @@ class Reader:
         if self.stopped or self._ended:
             return
         if self.begun:
-            self._fed += len(data)
+            self._request_bytes += len(data)
         try:
             while data and not self._ended:
                 try:
@@ -100,9 +116,9 @@ class Reader:
 
     def _check_framing(self) -> None:
         if self.current is None:
-            if self._fed > HEAD_BYTES_MAX:
+            if self._request_bytes > HEAD_BYTES_MAX:
                 self.refuse(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
-        elif self._fed > HEAD_BYTES_MAX + FRAMING_BYTES_MAX + self.size * (1 + FRAMING_PER_BYTE_MAX):
+        elif self._request_bytes > HEAD_BYTES_MAX + FRAMING_BYTES_MAX + self.size * (1 + FRAMING_PER_BYTE_MAX):
             self.refuse(problem(400, "request-syntax", "there is more chunk framing than content"))
 
     def _decline_upgrade(self) -> None:
@@ -117,7 +133,7 @@ class Reader:
         self._parser = HttpRequestParser(self)
         framing = exchange.request.field(b"transfer-encoding")
         line = b"transfer-encoding: " + framing if framing else b"content-length: " + self._length(exchange.request)
-        self._muted = True
+        self._replaying = True
         self._parser.feed_data(b"POST / HTTP/1.1\r\n" + line + b"\r\n\r\n")
 
     @staticmethod
@@ -146,23 +162,23 @@ class Reader:
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
-        if not self._muted:
+        if not self._replaying:
             self.begun = True
-            self._fed = 0
+            self._request_bytes = 0
             self._target = b""
             self._fields = []
             self._head_bytes = 0
 
     def on_url(self, piece: bytes) -> None:
         """The request target, perhaps in pieces."""
-        if not self._muted:
+        if not self._replaying:
             self._target += piece
             if len(self._target) > TARGET_BYTES_MAX:
                 self._stop(problem(414, "target-too-long", f"the request target is above {TARGET_BYTES_MAX} bytes"), True)
 
     def on_header(self, name: bytes, value: bytes | None) -> None:
         """One header field; also one trailer field, which is dropped."""
-        if self._muted:
+        if self._replaying:
             return
         value = value or b""
         self._head_bytes += len(name) + len(value) + 4
@@ -173,8 +189,8 @@ class Reader:
 
     def on_headers_complete(self) -> None:
         """The head is there: find who carries the request out, and refuse it here when nobody does."""
-        if self._muted:
-            self._muted = False
+        if self._replaying:
+            self._replaying = False
             return
         if self._ended:
             raise _StopError
@@ -183,13 +199,13 @@ class Reader:
         if version not in ("1.1", "1.0"):
             self._stop(problem(505, "version-unknown", "HTTP/1.1 is spoken here"))
         request = Request(parser.get_method(), self._target, self._fields, self._peer)
-        old = version == "1.0"
-        if old and request.has(b"transfer-encoding"):
+        http10 = version == "1.0"
+        if http10 and request.has(b"transfer-encoding"):
             self._stop(problem(400, "request-syntax", "HTTP/1.0 has no Transfer-Encoding"))
-        if request.repeated or not (old or request.has(b"host")):
+        if request.repeated or not (http10 or request.has(b"host")):
             name = request.repeated.decode("latin-1") or "host"
             self._stop(problem(400, "request-syntax", f"a request has one field {name}"))
-        exchange = Exchange(request, parser.should_keep_alive(), old)
+        exchange = Exchange(request, parser.should_keep_alive(), http10)
         self.size = 0
         self._body = b""
         self.current = exchange
@@ -201,14 +217,14 @@ class Reader:
             self._stop(problem(501, "transfer-coding-unknown", "the only transfer coding here is chunked"))
         try:
             handler = self._router.find(request)
-            limit = handler.takes(request)
+            limit = handler.content_limit(request)
             refused = head_fault(request, limit)
         except RefusalError as refusal:
             refused = refusal.response
         if refused is None:
             exchange.handler = handler
             exchange.content_max = self._content_max = limit
-            self.expects = not old and request.has(b"expect")
+            self.expects = not http10 and request.has(b"expect")
             return
         length = self._length(request)
         if framing or request.has(b"expect") or len(length) > 12 or int(length) > DISCARDED_BYTES_MAX:

@@ -10,7 +10,7 @@ from domain import limits
 from domain.command import Command, Extend, Receive
 from domain.errors import ErrorCode
 from domain.event import Event, Received
-from protocols.http.argument import flag, group, number, parameters, topic, wanted
+from protocols.http.argument import filter_of, flag, group, number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
 from protocols.http.problem import refuse
 from protocols.http.request import Request
@@ -23,7 +23,7 @@ BARE = b"application/octet-stream"
 
 
 @final
-class Receiving(Handler):
+class ReceiveMessages(Handler):
     """200 with messages, 204 when there were none in time.
 
     Parameters: `max` (1 to 32, 1), `wait_ms` (to 30 s, 0), `invisible_ms` (10 ms to 12 h, 30 s), `tag` (`A || B`) or
@@ -33,7 +33,7 @@ class Receiving(Handler):
     """
 
     __slots__ = ("_bare",)
-    again = True
+    repeatable = True
 
     def __init__(self, match: Match) -> None:
         super().__init__(match)
@@ -47,7 +47,7 @@ class Receiving(Handler):
             raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "from is first or last", parameter="from")
         limit = number("max", asked.get("max"), 1, limits.RECEIVE_MESSAGES_MAX, 1)
         wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)
-        self.waits = wait_ms > 0
+        self.long_poll = wait_ms > 0
         self._bare = limit == 1 and request.accepts(BARE)
         command = Receive(
             ticket,
@@ -57,7 +57,7 @@ class Receiving(Handler):
             number("invisible_ms", asked.get("invisible_ms"), INVISIBLE_MS_MIN, limits.INVISIBLE_MS_MAX, INVISIBLE_MS),
             wait_ms,
             number("queue", asked.get("queue"), 0, limits.QUEUES_PER_TOPIC_MAX - 1, -1),
-            wanted(self._match, asked),
+            filter_of(self._match, asked),
             from_first=begin == "first",
             ordered=flag("ordered", asked.get("ordered")),
         )

@@ -79,8 +79,8 @@ def _escape(found: re.Match[bytes]) -> bytes:
     return b"%%%02X" % found.group()[0]
 
 
-def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, old: bool) -> bytes:
-    """The bytes of a response. `old`: the request was HTTP/1.0, so that keeping the connection must be said."""
+def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, http10: bool) -> bytes:
+    """The bytes of a response. `http10`: the request was HTTP/1.0, so that keeping the connection must be said."""
     status = response.status
     body = response.body
     parts = [_LINES[status], b"date: ", date]
@@ -90,7 +90,7 @@ def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, ol
         parts.append(b"\r\ncontent-length: %d" % len(body))
     if not keep_alive:
         parts.append(b"\r\nconnection: close")
-    elif old:
+    elif http10:
         parts.append(b"\r\nconnection: keep-alive")
     parts.append(b"\r\n\r\n")
     if not head_only:

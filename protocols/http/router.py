@@ -15,18 +15,18 @@ REMEMBERED_MAX: Final = 1_024
 REMEMBERED_BYTES_MAX: Final = 256
 
 ROUTES: Final = (
-    Route("ce/{path…}", {b"POST": events.Events, b"OPTIONS": events.Handshake}),
-    Route("v1/topics", {b"GET": topics.List}),
-    Route("v1/topics/{topic}", {b"GET": topics.Describe}),
-    Route("v1/topics/{topic}/queues", {b"GET": topics.Queues}),
-    Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.Pulling}),
-    Route("v1/topics/{path…}/messages", {b"GET": find.Finding, b"POST": send.Produce}),
-    Route("v1/topics/{path…}/messages:batch", {b"POST": send.ProduceBatch}),
-    Route("v1/groups/{group}/topics/{topic}:receive", {b"POST": receive.Receiving}),
-    Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.Acknowledging}),
-    Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.GivingBack}),
-    Route("v1/groups/{group}/topics/{topic}:extend", {b"POST": settle.Extending}),
-    Route("v1/latest/{path…}", {b"GET": latest.Reading, b"DELETE": latest.Removing}),
+    Route("ce/{path…}", {b"POST": events.PostEvents, b"OPTIONS": events.WebhookHandshake}),
+    Route("v1/topics", {b"GET": topics.GetTopics}),
+    Route("v1/topics/{topic}", {b"GET": topics.GetTopic}),
+    Route("v1/topics/{topic}/queues", {b"GET": topics.GetQueues}),
+    Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.PullMessages}),
+    Route("v1/topics/{path…}/messages", {b"GET": find.FindMessages, b"POST": send.PostMessage}),
+    Route("v1/topics/{path…}/messages:batch", {b"POST": send.PostBatch}),
+    Route("v1/groups/{group}/topics/{topic}:receive", {b"POST": receive.ReceiveMessages}),
+    Route("v1/groups/{group}/topics/{topic}:ack", {b"POST": settle.AckReceipts}),
+    Route("v1/groups/{group}/topics/{topic}:nack", {b"POST": settle.NackReceipts}),
+    Route("v1/groups/{group}/topics/{topic}:extend", {b"POST": settle.ExtendReceipts}),
+    Route("v1/latest/{path…}", {b"GET": latest.GetLatest, b"DELETE": latest.RemoveLatest}),
 )
 
 

@@ -35,7 +35,7 @@ _NDJSON: Final = (b"application/x-ndjson", b"application/ndjson", b"application/
 
 
 @final
-class Produce(Handler):
+class PostMessage(Handler):
     """One message, its body the content as it is: 201 with id, topic, queue and offset when it is stored."""
 
     __slots__ = ("_due_ms",)
@@ -112,7 +112,7 @@ def _field(draft: Draft, name: bytes, raw: bytes) -> None:
 
 
 @final
-class ProduceBatch(Handler):
+class PostBatch(Handler):
     """Several messages of one path, all stored or none: 200 with a result a message.
 
     An element: `body` (base64) or `text`, and `key tag messageGroup properties deliverAt delay_ms ttl_ms contentType retain`.

@@ -25,7 +25,7 @@ BODY_BYTES_MAX: Final = 1024 * 1024
 _NOT_A_RECEIPT: Final = Failure(ErrorCode.RECEIPT_INVALID, "this is no receipt")
 
 
-class Settlement(Handler):
+class SettleReceipts(Handler):
     """`{"receipts": [...]}` in, `{"results": [...]}` out: an element for each receipt, in order.
 
     A result has `receipt`, `ok`, and `code` and `detail` when it is not ok; `next` is the receipt to use from now on.
@@ -86,10 +86,10 @@ class Settlement(Handler):
         return super().finish(event)
 
     def _response(self, outcomes: Sequence[Receipt | Failure | None]) -> Response:
-        told = iter(outcomes)
+        pending = iter(outcomes)
         results: list[dict[str, object]] = []
         for text, valid in zip(self._texts, self._valid, strict=True):
-            outcome = next(told) if valid else _NOT_A_RECEIPT
+            outcome = next(pending) if valid else _NOT_A_RECEIPT
             if isinstance(outcome, Failure):
                 detail = outcome.text or outcome.code.value.replace("-", " ")
                 results.append({"receipt": text, "ok": False, "code": outcome.code.value, "detail": detail})
@@ -101,7 +101,7 @@ class Settlement(Handler):
 
 
 @final
-class Acknowledging(Settlement):
+class AckReceipts(SettleReceipts):
     """`:ack`: handled, never to be delivered to this group again."""
 
     __slots__ = ()
@@ -111,7 +111,7 @@ class Acknowledging(Settlement):
 
 
 @final
-class GivingBack(Settlement):
+class NackReceipts(SettleReceipts):
     """`:nack`: not handled; free for others at once, or after `delay_ms`."""
 
     __slots__ = ()
@@ -119,7 +119,7 @@ class GivingBack(Settlement):
 
 
 @final
-class Extending(Settlement):
+class ExtendReceipts(SettleReceipts):
     """`:extend`: still being handled; the lease ends `invisible_ms` from now."""
 
     __slots__ = ()

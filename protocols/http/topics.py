@@ -27,7 +27,7 @@ def _document(found: Topic) -> dict[str, object]:
     }
 
 
-class _Listing(Handler):
+class _TopicsHandler(Handler):
     """One question about topics, without a body."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class _Listing(Handler):
 
 
 @final
-class List(_Listing):
+class GetTopics(_TopicsHandler):
     """Topics by name: `name`, `type`, `queues`, `durability` of each.
 
     Parameters: `after` (begin after this name), `max` (1 to 1000, 1000).
@@ -77,7 +77,7 @@ class List(_Listing):
 
 
 @final
-class Describe(_Listing):
+class GetTopic(_TopicsHandler):
     """One topic; 404 when it does not exist."""
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class Describe(_Listing):
 
 
 @final
-class Queues(_Listing):
+class GetQueues(_TopicsHandler):
     """First offset (`min`) and next offset (`max`) of each queue of a topic."""
 
     __slots__ = ()

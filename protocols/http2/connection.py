@@ -133,7 +133,7 @@ class Http2Connection:
                 self._drop(stream_id, stream)
                 commands += stream.application.cancelled(stream_id, now)
         if outline.inside or self._uploads_bytes or self._engine.held:
-            self._watch(now)
+            self._schedule_tick(now)
         return commands
 
     def answer(self, event: Event, now: int) -> None:
@@ -150,8 +150,8 @@ class Http2Connection:
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: applications that have words for that say them."""
-        verbs = [getattr(application, "drain", None) for application in self._applications]
-        return [command for verb in verbs if verb is not None for command in verb(now)]
+        drains = [getattr(application, "drain", None) for application in self._applications]
+        return [command for drain in drains if drain is not None for command in drain(now)]
 
     def outgoing(self) -> Sequence[bytes]:
         """What the peer's windows allow to be written."""
@@ -308,7 +308,7 @@ class Http2Connection:
         earned += (self._uploads_bytes // 512) + CONTROL_FRAMES_MAX
         return outline.control - self._control_base > earned
 
-    def _watch(self, now: int) -> None:
+    def _schedule_tick(self, now: int) -> None:
         """Something has begun that has to end in time: look again soon."""
         outline = self._outline
         count = outline.work + outline.control

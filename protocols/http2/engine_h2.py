@@ -40,11 +40,11 @@ _DEFAULT_WINDOW_BYTES = 65_535
 class _Stream:
     """The response side of one stream, and whether its request is complete."""
 
-    __slots__ = ("begun", "chunks", "complete", "ended", "kept", "pending", "trailers")
+    __slots__ = ("chunks", "complete", "ended", "pending", "responded", "trailers", "withheld")
 
     def __init__(self) -> None:
-        self.begun = False
-        self.kept = -1
+        self.responded = False
+        self.withheld = -1
         """Bytes of the peer's window that are not given back while the stream is paused; -1: it is not."""
         self.ended = False
         self.complete = False
@@ -70,12 +70,12 @@ class _Connection(H2Connection):
 class Session:
     """One connection."""
 
-    __slots__ = ("_connection", "_dead", "_events", "_leaving", "_returned", "_streams", "_waiting", "held")
+    __slots__ = ("_closed", "_connection", "_events", "_goaway_received", "_returned", "_streams", "_waiting", "held")
 
     def __init__(self, streams_max: int) -> None:
         self.held = 0
-        self._dead = False
-        self._leaving = False
+        self._closed = False
+        self._goaway_received = False
         self._returned = 0
         self._events: list[EngineEvent] = []
         self._streams: dict[int, _Stream] = {}
@@ -106,21 +106,21 @@ class Session:
     def receive(self, data: bytes) -> list[EngineEvent]:
         """The next bytes of the peer -> events, in order."""
         events, self._events = self._events, []
-        if self._dead:
+        if self._closed:
             return []
         try:
             for event in self._connection.receive_data(data):
                 self._translate(event, events)
         except ProtocolError as error:
-            self._dead = True
+            self._closed = True
             events.append((EVENT_FATAL, 0, int(error.error_code), True))
             return events
-        if self._returned and not self._dead:
+        if self._returned and not self._closed:
             self._connection.increment_flow_control_window(self._returned)
         self._returned = 0
         self._flush()
-        if self._leaving and not self._streams and not self._dead:
-            self._dead = True
+        if self._goaway_received and not self._streams and not self._closed:
+            self._closed = True
             events.append((EVENT_FATAL, 0, NO_ERROR, True))
         return events
 
@@ -133,12 +133,12 @@ class Session:
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
         """Response header fields."""
         stream = self._streams.get(stream_id)
-        if stream is None or stream.begun or self._dead:
+        if stream is None or stream.responded or self._closed:
             return
-        stream.begun = True
+        stream.responded = True
         self._connection.send_headers(stream_id, headers, end_stream=end)
         if end:
-            self._over(stream_id, stream)
+            self._response_ended(stream_id, stream)
 
     def send(self, stream_id: int, data: bytes, end: bool) -> None:
         """A piece of the body."""
@@ -164,7 +164,7 @@ class Session:
     def reset(self, stream_id: int, code: int) -> None:
         """Give the stream up."""
         stream = self._forget(stream_id)
-        if stream is not None and not self._dead:
+        if stream is not None and not self._closed:
             self._connection.reset_stream(stream_id, code)
 
     def pending(self, stream_id: int) -> int:
@@ -175,27 +175,27 @@ class Session:
     def pause(self, stream_id: int) -> None:
         """Keep the window of a stream."""
         stream = self._streams.get(stream_id)
-        if stream is not None and stream.kept < 0:
-            stream.kept = 0
+        if stream is not None and stream.withheld < 0:
+            stream.withheld = 0
 
     def resume(self, stream_id: int) -> None:
         """Give it back."""
         stream = self._streams.get(stream_id)
-        if stream is None or stream.kept < 0:
+        if stream is None or stream.withheld < 0:
             return
-        kept, stream.kept = stream.kept, -1
-        if kept and not stream.complete and not self._dead:
-            self._connection.increment_flow_control_window(kept, stream_id)
+        withheld, stream.withheld = stream.withheld, -1
+        if withheld and not stream.complete and not self._closed:
+            self._connection.increment_flow_control_window(withheld, stream_id)
 
     def goaway(self, code: int) -> None:
         """Say goodbye."""
-        if not self._dead:
-            self._dead = True
+        if not self._closed:
+            self._closed = True
             self._connection.close_connection(code)
 
     def ping(self) -> None:
         """Ask whether the peer is there."""
-        if not self._dead:
+        if not self._closed:
             self._connection.ping(bytes(8))
 
     def stalled(self) -> list[tuple[int, int]]:
@@ -211,8 +211,8 @@ class Session:
             if event.data:
                 events.append((EVENT_DATA, event.stream_id, event.data, False))
             paused = self._streams.get(event.stream_id)
-            if paused is not None and paused.kept >= 0:
-                paused.kept += event.flow_controlled_length
+            if paused is not None and paused.withheld >= 0:
+                paused.withheld += event.flow_controlled_length
                 self._returned += event.flow_controlled_length
             elif event.flow_controlled_length:
                 self._connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
@@ -226,15 +226,15 @@ class Session:
                 events.append((EVENT_RESET, event.stream_id, int(event.error_code or 0), True))
         elif isinstance(event, ConnectionTerminated):
             if event.error_code:
-                self._dead = True
+                self._closed = True
                 events.append((EVENT_FATAL, 0, NO_ERROR, True))
             else:
-                self._leaving = True
+                self._goaway_received = True
 
     def _flush(self) -> None:
         """Put into frames what the windows allow."""
         for stream_id, stream in list(self._waiting.items()):
-            if self._dead:
+            if self._closed:
                 return
             self._send(stream_id, stream)
 
@@ -253,7 +253,7 @@ class Session:
             self.held -= len(piece)
             connection.send_data(stream_id, piece, stream.ended and not chunks and stream.trailers is None)
             if not chunks and stream.ended and stream.trailers is None:
-                self._over(stream_id, stream)
+                self._response_ended(stream_id, stream)
                 return
         del self._waiting[stream_id]
         if stream.ended:
@@ -261,9 +261,9 @@ class Session:
                 connection.end_stream(stream_id)
             else:
                 connection.send_headers(stream_id, stream.trailers, end_stream=True)
-            self._over(stream_id, stream)
+            self._response_ended(stream_id, stream)
 
-    def _over(self, stream_id: int, stream: _Stream) -> None:
+    def _response_ended(self, stream_id: int, stream: _Stream) -> None:
         """Our END_STREAM is on its way; an upload that still runs is told that nobody needs it (RFC 9113, section 8.1)."""
         self._forget(stream_id)
         if not stream.complete:
