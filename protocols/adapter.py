@@ -18,7 +18,7 @@ from domain.command import Command
 from domain.event import Event
 
 
-def unheard(protocol: str, word: str) -> None:
+def ignore_refusal(protocol: str, word: str) -> None:
     """Ignore a refusal: the default of `Setting.refused`, for adapters whose refusals are not counted."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from domain.access import Authority
 from domain.ports import Entropy
-from protocols.adapter import Adapter, unheard
+from protocols.adapter import Adapter, ignore_refusal
 from protocols.http2.application import ApplicationFactory
 
 
@@ -35,6 +35,6 @@ class Setting:
     entropy: Entropy
     wall_ms: Callable[[], int]
     authority: Authority | None = None
-    refused: Callable[[str, str], None] = unheard
+    refused: Callable[[str, str], None] = ignore_refusal
     applications: Sequence[ApplicationFactory] = ()
     carried: Mapping[str, Adapter] = field(default_factory=dict)

@@ -37,7 +37,7 @@ from gateway.runtime.tls import TlsContexts
 from gateway.usecase.publish.latest import SPACE
 from protocols.adapter import Losing, Peer
 from protocols.declaration import Listener
-from protocols.proxy.connection import Fronted
+from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 
 DRAIN_S: Final = 2.0
@@ -169,8 +169,8 @@ class Node:
         def direct(peer: Peer, now: int) -> Opening:
             return Opening(recogniser, plain, secure, peer, now)
 
-        def connect(peer: Peer, now: int) -> Opening | Fronted:
-            return Fronted(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
+        def connect(peer: Peer, now: int) -> Opening | ProxiedConnection:
+            return ProxiedConnection(direct, proxies.required, peer, now) if proxies.holds(peer.host) else direct(peer, now)
 
         def make() -> Pump:
             return Pump(self._connection_context, listener.name, connect if proxies else direct, labels)

@@ -48,14 +48,14 @@ class CoapEndpoint:
     transmitter    sends and retransmits datagrams
     outcomes       turns events into responses
     resources      turns requests into commands
-    slow           (monotonic ns of its empty ACK, confirmable request), in order of arrival
+    awaiting_ack   (monotonic ns of its empty ACK, confirmable request), in order of arrival
     silence_ns     monotonic ns at which silent observers are checked next
     sweep_ns       monotonic ns at which old entries are removed next
     """
 
     __slots__ = (
-        "ack_delay_ns", "assemblies", "authority", "config", "known", "observations", "outcomes", "pinned", "remotes",
-        "replier", "resources", "silence_ns", "slow", "sweep_ns", "transmitter",
+        "ack_delay_ns", "assemblies", "authority", "awaiting_ack", "config", "known", "observations", "outcomes", "pinned",
+        "remotes", "replier", "resources", "silence_ns", "sweep_ns", "transmitter",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: CoapConfig, now: int) -> None:
@@ -71,7 +71,7 @@ class CoapEndpoint:
         self.transmitter = self.replier.transmitter
         self.outcomes = Outcomes(config, self.replier, self.observations, self.pinned, setting.wall_ms)
         self.resources = Resources(self.replier, self.outcomes)
-        self.slow: deque[tuple[int, Exchange]] = deque()
+        self.awaiting_ack: deque[tuple[int, Exchange]] = deque()
         self.silence_ns = now + SILENCE_NS
         self.sweep_ns = now + SWEEP_NS
 
@@ -90,7 +90,7 @@ class CoapEndpoint:
         kind = data[0] >> 4 & 3
         code = data[1]
         if kind >= message.ACK or not 0 < code < 32:
-            return self._no_request(data, remote, kind, code, now)
+            return self._not_request(data, remote, kind, code, now)
         mid = data[2] << 8 | data[3]
         recent = self.replier.recent_con if kind == message.CON else self.replier.recent_non
         if remote.key | mid in recent.answers and self._duplicate(recent, remote, kind, mid, now):
@@ -106,7 +106,7 @@ class CoapEndpoint:
                 return self._format_error(remote, kind, mid)
             pairs, end = found
             marker = end if end < size else -1
-            options = self._learn(pairs, data[start:end])
+            options = self._decode_options(pairs, data[start:end])
         if marker == size - 1:
             return self._format_error(remote, kind, mid)
         exchange = Exchange(remote, kind == message.CON, code, mid, data[4:start], options)
@@ -146,12 +146,12 @@ class CoapEndpoint:
         """Monotonic ns of the next empty ACK, retransmission or sweep; 0 while commands are pending; None for never."""
         if self.outcomes.later:
             return 0
-        slow = self.slow
-        while slow and slow[0][1].settled:
-            slow.popleft()
+        waiting = self.awaiting_ack
+        while waiting and waiting[0][1].settled:
+            waiting.popleft()
         due = self.transmitter.deadline()
-        if slow and (due is None or slow[0][0] < due):
-            due = slow[0][0]
+        if waiting and (due is None or waiting[0][0] < due):
+            due = waiting[0][0]
         if due is None or self.sweep_ns < due:
             busy = self.replier.recent_con.order or self.replier.recent_non.order or self.assemblies.open or self.pinned.values
             if busy or self.observations.count:
@@ -160,9 +160,9 @@ class CoapEndpoint:
 
     def expire(self, now: int) -> Sequence[Command]:
         """Send empty ACKs that are due, retransmit unacknowledged messages, remove old entries; return pending commands."""
-        slow = self.slow
-        while slow and (slow[0][0] <= now or slow[0][1].settled):
-            exchange = slow.popleft()[1]
+        waiting = self.awaiting_ack
+        while waiting and (waiting[0][0] <= now or waiting[0][1].settled):
+            exchange = waiting.popleft()[1]
             if not exchange.settled and not exchange.acknowledged:
                 self.replier.acknowledge(exchange)
         commands: list[Command] = []
@@ -219,10 +219,10 @@ class CoapEndpoint:
             payload = whole
         commands = self.resources.handle(exchange, payload, now)
         if exchange.confirmable and not exchange.settled:
-            self.slow.append((now + self.ack_delay_ns, exchange))
+            self.awaiting_ack.append((now + self.ack_delay_ns, exchange))
         return commands
 
-    def _learn(self, pairs: Pairs, raw: bytes) -> Options:
+    def _decode_options(self, pairs: Pairs, raw: bytes) -> Options:
         """Decode options, and keep them for the next request with the same bytes."""
         options = option.read(pairs, raw)
         if options.plain and len(raw) <= KNOWN_OPTION_BYTES_MAX:
@@ -248,7 +248,7 @@ class CoapEndpoint:
 
     # What is not a request
 
-    def _no_request(self, data: bytes, remote: Remote, kind: int, code: int, now: int) -> Sequence[Command]:
+    def _not_request(self, data: bytes, remote: Remote, kind: int, code: int, now: int) -> Sequence[Command]:
         """Handle Empty messages, responses and reserved codes (sections 4.2, 4.3, 12.1)."""
         mid = data[2] << 8 | data[3]
         packet = message.decode(data)

@@ -38,14 +38,14 @@ class Remotes:
     def add(self, peer: Peer, now: int) -> Remote:
         """The remote of an address that is not in `young`: moved from `old`, or made."""
         if len(self.young) >= self.half or now - self.since_ns > LAP_NS:
-            self._turn(now)
+            self._next_generation(now)
         remote = self.old.pop(peer.born_host, None)
         if remote is None:
             remote = Remote((peer.host, peer.port), peer.born_host, int.from_bytes(self.entropy.token(2), "big"))
         self.young[peer.born_host] = remote
         return remote
 
-    def _turn(self, now: int) -> None:
+    def _next_generation(self, now: int) -> None:
         kept = {born_host: remote for born_host, remote in self.old.items() if not remote.idle}
         self.old = self.young
         self.old.update(kept)

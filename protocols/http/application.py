@@ -9,7 +9,7 @@ from domain import limits
 from domain.command import Command
 from domain.event import Event
 from domain.principal import GATEWAY
-from protocols.adapter import Peer, unheard
+from protocols.adapter import Peer, ignore_refusal
 from protocols.http.connection import CONTENT_BYTES_PER_S
 from protocols.http.handler import Handler
 from protocols.http.problem import RefusalError, problem, unsent_answers
@@ -63,7 +63,7 @@ class HttpApplication:
         wall_ms: Callable[[], int],
         reply: Reply,
         peer: Peer,
-        refused: Callable[[str, str], None] = unheard,
+        refused: Callable[[str, str], None] = ignore_refusal,
     ) -> None:
         self._refused = refused
         self._router = router

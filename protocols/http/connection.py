@@ -16,7 +16,7 @@ from domain import limits
 from domain.command import Command, Disconnected
 from domain.event import Event
 from domain.principal import GATEWAY
-from protocols.adapter import Peer, unheard
+from protocols.adapter import Peer, ignore_refusal
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem, unsent_answers
 from protocols.http.reader import Reader
@@ -49,7 +49,7 @@ class HttpConnection:
         wall_ms: Callable[[], int],
         peer: Peer,
         now: int,
-        refused: Callable[[str, str], None] = unheard,
+        refused: Callable[[str, str], None] = ignore_refusal,
     ) -> None:
         self._refused = refused
         self._reader = Reader(router, peer)

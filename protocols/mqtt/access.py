@@ -22,11 +22,11 @@ from protocols.setting import Setting
 
 SUCCESS: Final = 0x00
 CONTINUE: Final = 0x18
-AGAIN: Final = 0x19
+REAUTHENTICATE: Final = 0x19
 
 
 @final
-class Entrance:
+class ClientAuthentication:
     """The handshake and the authentication of one connection. It is the ticket of Attach and of Reauthenticate.
 
     terms   what CONNECT has agreed on; None before CONNECT
@@ -61,11 +61,11 @@ class Entrance:
         attach = handshake.attach(self, packet, terms, self._config, self._peer)
         if terms.method:
             self._attach = attach
-            self._begin(0x8C)
-            found = self._hear(packet.properties.blobs.get(props.AUTH_DATA, b""), status.connect_code)
-            return self._enter(found)
+            self._start_exchange(0x8C)
+            found = self._respond(packet.properties.blobs.get(props.AUTH_DATA, b""), status.connect_code)
+            return self._attach_as(found)
         if self._authority is not None:
-            _sign(attach, handshake.identify(self._authority, packet, self._peer, self._config.hmac_passwords))
+            _set_principal(attach, handshake.identify(self._authority, packet, self._peer, self._config.hmac_passwords))
         return attach
 
     def auth(self, packet: object) -> Attach | None:
@@ -75,47 +75,47 @@ class Entrance:
         """
         if not isinstance(packet, Auth) or packet.code != CONTINUE:
             raise PacketError(0x82, "nothing but AUTH and DISCONNECT can come before CONNACK")
-        return self._enter(self._hear(self._data(packet), status.connect_code))
+        return self._attach_as(self._respond(self._data(packet), status.connect_code))
 
-    def again(self, packet: Auth) -> Command | None:
+    def reauthenticate(self, packet: Auth) -> Command | None:
         """Handle AUTH on an open connection: it starts or continues a re-authentication (4.12.1).
 
         Returns a Reauthenticate once the client is authenticated, None before. Raises PacketError.
         """
         data = self._data(packet)
-        if packet.code == AGAIN and self._exchange is None:
-            self._begin(0x87)
+        if packet.code == REAUTHENTICATE and self._exchange is None:
+            self._start_exchange(0x87)
         elif packet.code != CONTINUE or self._exchange is None:
             raise PacketError(0x82, f"AUTH with reason {packet.code:#04x}, which does not come next")
-        found = self._hear(data, status.later_code)
+        found = self._respond(data, status.reauthentication_code)
         if found is None:
             return None
-        return _sign(Reauthenticate(self), found)
+        return _set_principal(Reauthenticate(self), found)
 
-    def renewed(self) -> None:
+    def reauthenticated(self) -> None:
         """Send AUTH with reason code 0x00: the gateway has accepted the re-authentication."""
-        self._say(SUCCESS, self.proof)
+        self._send_auth(SUCCESS, self.proof)
 
     def refuse(self, version: int, code: int, words: str) -> None:
         """Send the CONNACK that refuses the client, in the form of `version`."""
-        self._output.put(handshake.refusal(version, code, words, self._config.server_reference))
+        self._output.put(handshake.refusing_connack(version, code, words, self._config.server_reference))
 
-    def _enter(self, found: Principal | None) -> Attach | None:
+    def _attach_as(self, found: Principal | None) -> Attach | None:
         attach = self._attach
         if found is None or attach is None:
             return None
         self._attach = None
-        _sign(attach, found)
+        _set_principal(attach, found)
         return attach
 
-    def _begin(self, code: int) -> None:
+    def _start_exchange(self, code: int) -> None:
         terms = self.terms
         if self._authority is not None and terms is not None:
             self._exchange = self._authority.converse(terms.method, self._peer.host, self._entropy)
         if self._exchange is None:
             raise PacketError(code, "this authentication method is not offered")
 
-    def _hear(self, data: bytes, code: status.Code) -> Principal | None:
+    def _respond(self, data: bytes, code: status.Code) -> Principal | None:
         """Pass one step of the exchange on. Returns the principal at its end, None after sending AUTH 0x18 (continue).
 
         `code` maps a failure to the reason code of the PacketError that is raised for it.
@@ -125,7 +125,7 @@ class Entrance:
             raise PacketError(0x82, "AUTH without a proof under way")
         found = exchange.respond(data)
         if isinstance(found, Challenge):
-            self._say(CONTINUE, found.data)
+            self._send_auth(CONTINUE, found.data)
             return None
         self._exchange = None
         if isinstance(found, Failure):
@@ -140,7 +140,7 @@ class Entrance:
             raise PacketError(0x82, "AUTH without the authentication method that CONNECT has named")
         return packet.properties.blobs.get(props.AUTH_DATA, b"")
 
-    def _say(self, code: int, data: bytes) -> None:
+    def _send_auth(self, code: int, data: bytes) -> None:
         said = Properties()
         if self.terms is not None:
             said.texts[props.AUTH_METHOD] = self.terms.method
@@ -149,22 +149,22 @@ class Entrance:
         self._output.put(encode_auth(Auth(code, said)))
 
 
-def _sign(command: Command, principal: Principal) -> Command:
+def _set_principal(command: Command, principal: Principal) -> Command:
     """Set the principal of a command."""
     command.principal = principal
     return command
 
 
-CLIENT_GOODBYES: Final = frozenset({0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x99})
+CLIENT_DISCONNECT_CODES: Final = frozenset({0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x99})
 """The reason codes that a client's DISCONNECT may have (3.14.2.1)."""
 
 
-def farewell(packet: Disconnect, terms: Terms, config: MqttConfig) -> int:
+def session_expiry_of(packet: Disconnect, terms: Terms, config: MqttConfig) -> int:
     """Session Expiry Interval in seconds of a client's DISCONNECT, -1: unchanged (3.14.2).
 
     Raises PacketError 0x82 for a reason code or a property that a client may not send.
     """
-    if packet.code not in CLIENT_GOODBYES:
+    if packet.code not in CLIENT_DISCONNECT_CODES:
         raise PacketError(0x82, f"DISCONNECT with reason {packet.code:#04x} from a client")
     if props.SERVER_REFERENCE in packet.properties.texts:
         raise PacketError(0x82, "a server reference from a client")

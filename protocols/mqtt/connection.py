@@ -33,14 +33,14 @@ from domain.mqtt_session import (
 )
 from protocols.adapter import Peer
 from protocols.mqtt import handshake, status, subscribe, subscriptions
-from protocols.mqtt.access import Entrance, farewell
+from protocols.mqtt.access import ClientAuthentication, session_expiry_of
 from protocols.mqtt.config import MqttConfig
 from protocols.mqtt.connect import NOT_MQTT, Auth, Connect, Disconnect
 from protocols.mqtt.handshake import Terms
 from protocols.mqtt.output import Output
 from protocols.mqtt.packet import Decoder, Packet
 from protocols.mqtt.publish import Ack, Publish, acks
-from protocols.mqtt.send import PUBREC, Inbound, Releases, Run
+from protocols.mqtt.send import PUBREC, Inbound, ReleaseBatch, Run
 from protocols.mqtt.subscriptions import Unsubscribing
 from protocols.mqtt.wire import V5, PacketError
 from protocols.setting import Setting
@@ -53,7 +53,7 @@ ENDING: Final = 4
 
 PUBREL: Final = 6
 PINGRESP: Final = b"\xd0\x00"
-_LEVELS_WITHOUT_WORDS: Final = (ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE)
+_DISCONNECT_FAILURES: Final = (ErrorCode.RATE, ErrorCode.MESSAGE_TOO_LARGE)
 """Failures of a PUBLISH whose reason codes only DISCONNECT can carry, not PUBACK or PUBREC (5.0)."""
 
 
@@ -62,8 +62,9 @@ class MqttConnection:
     """One connection of one client, as `protocols.adapter.Connection` describes it."""
 
     __slots__ = (
-        "_born_host", "_config", "_decoder", "_early", "_early_fault", "_entrance", "_frame_since", "_heard", "_inbound",
-        "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_wall_ms", "closed", "reading",
+        "_authentication", "_born_host", "_config", "_decoder", "_inbound", "_incomplete_since_ns", "_last_packet_ns",
+        "_opened", "_output", "_pending", "_refused_here", "_state", "_terms", "_waiting", "_waiting_fault", "_wall_ms",
+        "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, setting: Setting, config: MqttConfig, peer: Peer, now: int, lost: Callable[[str, int], None]) -> None:
@@ -71,16 +72,16 @@ class MqttConnection:
         self._wall_ms = setting.wall_ms
         self._refused_here = setting.refused
         self._born_host = peer.born_host
-        self._opened = self._heard = now
-        self._frame_since = 0
+        self._opened = self._last_packet_ns = now
+        self._incomplete_since_ns = 0
         self._state = NEW
         self._decoder = Decoder(config.packet_bytes_max)
         self._output = Output(config.output_bytes_max, lost)
-        self._entrance = Entrance(setting, config, peer, self._output)
+        self._authentication = ClientAuthentication(setting, config, peer, self._output)
         self._terms: Terms | None = None
         self._inbound: Inbound | None = None
-        self._early: list[Packet] = []
-        self._early_fault: PacketError | None = None
+        self._waiting: list[Packet] = []
+        self._waiting_fault: PacketError | None = None
         self._pending: list[Command] = []
         self.reading = True
         self.closed = False
@@ -92,17 +93,17 @@ class MqttConnection:
         if self.closed or self._state == ENDING:
             return ()
         if not data:
-            return self._over(status.LOST)
+            return self._close(status.LOST)
         packets = self._decoder.feed(data)
         fault = self._decoder.fault
-        if self._decoder.inside:
-            if packets or self._frame_since == 0:
-                self._frame_since = now
+        if self._decoder.incomplete:
+            if packets or self._incomplete_since_ns == 0:
+                self._incomplete_since_ns = now
         else:
-            self._frame_since = 0
+            self._incomplete_since_ns = 0
         if self._state == ATTACHING:
-            self._early += packets
-            self._early_fault = self._early_fault or fault
+            self._waiting += packets
+            self._waiting_fault = self._waiting_fault or fault
             return ()
         return self._handle(packets, fault, now)
 
@@ -120,25 +121,25 @@ class MqttConnection:
             if inbound is not None and isinstance(event.ticket, Run):
                 inbound.stored(event.ticket)
                 self._throttle(inbound)
-            elif event.ticket is self._entrance:
-                self._entrance.renewed()
+            elif event.ticket is self._authentication:
+                self._authentication.reauthenticated()
         elif isinstance(event, DeliveriesAccepted):
             self._output.put(acks(PUBREL, event.slots))
         elif isinstance(event, PacketIdsReleased):
-            if inbound is not None and isinstance(event.ticket, Releases):
+            if inbound is not None and isinstance(event.ticket, ReleaseBatch):
                 inbound.released(event.ticket, event.known)
         elif isinstance(event, (Subscribed, Unsubscribed)):
-            self._output.put(subscriptions.answered(event))
+            self._output.put(subscriptions.response(event))
         elif isinstance(event, Attached):
-            self._welcome(event.session_present, now)
+            self._attached(event.session_present, now)
         elif isinstance(event, SessionTakenOver):
-            self._end(0x8E, "the client has connected again")
+            self._close_later(0x8E, "the client has connected again")
         elif isinstance(event, Refused):
             self._refused(event.ticket, event.failure)
         elif isinstance(event, AccessRevoked):
-            self._end(status.expelled_code(event.failure), event.failure.text, status.REVOKED)
+            self._close_later(status.revoked_code(event.failure), event.failure.text, status.REVOKED)
         elif isinstance(event, ReadingResumed):
-            self._heard, self._frame_since = now, now if self._frame_since else 0
+            self._last_packet_ns, self._incomplete_since_ns = now, now if self._incomplete_since_ns else 0
 
     def outgoing(self) -> Sequence[bytes]:
         """Take the bytes that are queued for the client."""
@@ -152,8 +153,8 @@ class MqttConnection:
             return self._opened + HANDSHAKE_NS
         keep_alive_s = self._terms.keep_alive_s if self._terms is not None else 0
         if keep_alive_s:
-            return self._heard + keep_alive_s * 3 * SECOND_NS // 2
-        return self._frame_since + FRAME_NS if self._frame_since else None
+            return self._last_packet_ns + keep_alive_s * 3 * SECOND_NS // 2
+        return self._incomplete_since_ns + FRAME_NS if self._incomplete_since_ns else None
 
     def expire(self, now: int) -> Sequence[Command]:
         """Return pending commands and those of the packets that waited for Attached; end the connection after its deadline."""
@@ -161,45 +162,45 @@ class MqttConnection:
         if self._state == ENDING:
             self.closed = True
             return commands
-        if (self._early or self._early_fault is not None) and self._state == OPEN:
-            early, self._early = self._early, []
-            fault, self._early_fault = self._early_fault, None
-            return [*commands, *self._handle(early, fault, now)]
+        if (self._waiting or self._waiting_fault is not None) and self._state == OPEN:
+            waiting, self._waiting = self._waiting, []
+            fault, self._waiting_fault = self._waiting_fault, None
+            return [*commands, *self._handle(waiting, fault, now)]
         if self._state < OPEN:
-            return [*commands, *self._over(status.NO_CONNECT)] if now >= self._opened + HANDSHAKE_NS else commands
+            return [*commands, *self._close(status.NO_CONNECT)] if now >= self._opened + HANDSHAKE_NS else commands
         deadline = self.deadline()
         if deadline is None or now < deadline:
             return commands
         if not self.reading:
             # The node has stopped reading this client: its silence is not the client's fault.
-            self._heard = now
+            self._last_packet_ns = now
             return commands
         if self._terms is not None and self._terms.keep_alive_s:
-            self._say_goodbye(0x8D, "nothing complete arrived within the keep-alive")
-            return [*commands, *self._over(status.REASONS[0x8D])]
-        self._say_goodbye(0x81, "a packet was not completed in time")
-        return [*commands, *self._over(status.FRAME_DEADLINE)]
+            self._send_disconnect(0x8D, "nothing complete arrived within the keep-alive")
+            return [*commands, *self._close(status.REASONS[0x8D])]
+        self._send_disconnect(0x81, "a packet was not completed in time")
+        return [*commands, *self._close(status.FRAME_DEADLINE)]
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: send DISCONNECT 0x8B, or 0x9C or 0x9D with a server reference (4.11, 4.13), and end."""
         if self._state == ENDING:
             return ()
-        self._part(handshake.parting(self._config), "the server stops")
-        return self._over(status.REASONS[0x8B])
+        self._send_last_packet(handshake.stop_code(self._config), "the server stops")
+        return self._close(status.REASONS[0x8B])
 
     # Packets
 
     def _handle(self, packets: list[Packet], fault: PacketError | None, now: int) -> list[Command]:
         commands: list[Command] = []
         if packets:
-            self._heard = now
+            self._last_packet_ns = now
         try:
-            self._each(packets, commands)
+            self._handle_each(packets, commands)
             if self._inbound is not None:
                 self._inbound.flush(commands)
                 self._throttle(self._inbound)
             if fault is not None and self._state == ATTACHING:
-                self._early_fault = fault
+                self._waiting_fault = fault
             elif fault is not None and not self.closed:
                 raise fault
         except PacketError as broken:
@@ -208,14 +209,14 @@ class MqttConnection:
             commands += self._fault(broken)
         return commands
 
-    def _each(self, packets: list[Packet], commands: list[Command]) -> None:
+    def _handle_each(self, packets: list[Packet], commands: list[Command]) -> None:
         inbound = self._inbound
         confirmed: list[int] = []
         taken: list[int] = []
         for at, packet in enumerate(packets):
             if inbound is None:
-                if self._enter(packet, commands):
-                    self._early += packets[at + 1 :]
+                if self._connect(packet, commands):
+                    self._waiting += packets[at + 1 :]
                     return
                 continue
             if isinstance(packet, Publish):
@@ -250,11 +251,11 @@ class MqttConnection:
         elif isinstance(packet, subscribe.Unsubscribe):
             commands.append(subscriptions.unsubscribe(packet, terms))
         elif isinstance(packet, Disconnect):
-            expiry_s = farewell(packet, terms, self._config)
-            commands += [Detach(packet.code != 0, expiry_s), *self._over(status.CLIENT_GOODBYE, clean=True)]
+            expiry_s = session_expiry_of(packet, terms, self._config)
+            commands += [Detach(packet.code != 0, expiry_s), *self._close(status.CLIENT_DISCONNECT, clean=True)]
             return True
         elif isinstance(packet, Auth):
-            renew = self._entrance.again(packet)
+            renew = self._authentication.reauthenticate(packet)
             if renew is not None:
                 commands.append(renew)
         else:
@@ -263,20 +264,20 @@ class MqttConnection:
 
     # Beginning
 
-    def _enter(self, packet: Packet, commands: list[Command]) -> bool:
+    def _connect(self, packet: Packet, commands: list[Command]) -> bool:
         """Handle CONNECT, and AUTH or DISCONNECT before CONNACK. The decoder lets only CONNECT be the first packet.
 
         True when later packets must wait for Attached, or are to be ignored.
         """
-        entrance = self._entrance
+        authentication = self._authentication
         if isinstance(packet, Connect):
-            attach = entrance.connect(packet)
+            attach = authentication.connect(packet)
         elif isinstance(packet, Disconnect) and self._state == PROVING:
-            commands += self._over(status.CLIENT_GOODBYE, clean=True)
+            commands += self._close(status.CLIENT_DISCONNECT, clean=True)
             return True
         else:
-            attach = entrance.auth(packet)
-        terms = entrance.terms
+            attach = authentication.auth(packet)
+        terms = authentication.terms
         if attach is None or terms is None:
             self._state = PROVING
             return False
@@ -287,12 +288,12 @@ class MqttConnection:
         commands.append(attach)
         return True
 
-    def _welcome(self, present: bool, now: int) -> None:
+    def _attached(self, present: bool, now: int) -> None:
         if self._terms is None or self._state != ATTACHING:
             return
-        self._state, self.reading, self._heard = OPEN, True, now
-        self._output.put(handshake.welcome(self._terms, present, self._config, self._entrance.proof))
-        if self._early or self._early_fault is not None:
+        self._state, self.reading, self._last_packet_ns = OPEN, True, now
+        self._output.put(handshake.accepting_connack(self._terms, present, self._config, self._authentication.proof))
+        if self._waiting or self._waiting_fault is not None:
             # `expire` handles the packets that waited; a pending command makes it due at once.
             self._pending.append(ConfirmDeliveries([]))
 
@@ -302,30 +303,32 @@ class MqttConnection:
         """The client has broken the protocol: send DISCONNECT or CONNACK where the version has a code for it, and end."""
         code = broken.code
         if self._state == OPEN:
-            self._say_goodbye(code, broken.text)
+            self._send_disconnect(code, broken.text)
         elif code != NOT_MQTT:
-            self._entrance.refuse(self._decoder.version, code, broken.text)
-        return self._over(status.REASONS[code])
+            self._authentication.refuse(self._decoder.version, code, broken.text)
+        return self._close(status.REASONS[code])
 
-    def _part(self, code: int, words: str) -> None:
+    def _send_last_packet(self, code: int, words: str) -> None:
         """Send DISCONNECT after CONNACK; before CONNACK send a refusing CONNACK if it has such a code (MQTT-3.14.0-1)."""
         if self._state == OPEN:
-            self._say_goodbye(code, words)
+            self._send_disconnect(code, words)
         elif self._state != NEW and code in status.BEFORE_CONNACK:
-            self._entrance.refuse(self._decoder.version, status.BEFORE_CONNACK[code], words)
+            self._authentication.refuse(self._decoder.version, status.BEFORE_CONNACK[code], words)
 
-    def _say_goodbye(self, code: int, words: str) -> None:
+    def _send_disconnect(self, code: int, words: str) -> None:
         if self._decoder.version == V5 and self._state == OPEN:
-            self._output.put(handshake.goodbye(code, words, self._output.packet_bytes_max, self._config.server_reference))
+            self._output.put(
+                handshake.server_disconnect(code, words, self._output.packet_bytes_max, self._config.server_reference)
+            )
 
-    def _over(self, reason: str, clean: bool = False) -> list[Command]:
+    def _close(self, reason: str, clean: bool = False) -> list[Command]:
         self._state = ENDING
         self.closed = True
         return [Disconnected(reason, clean)]
 
-    def _end(self, code: int, words: str, reason: str = "") -> None:
+    def _close_later(self, code: int, words: str, reason: str = "") -> None:
         """End the connection in `answer`: the next `expire` returns the Disconnected."""
-        self._part(code, words)
+        self._send_last_packet(code, words)
         self._state = ENDING
         self._pending.append(Disconnected(reason or status.REASONS[code]))
 
@@ -333,22 +336,22 @@ class MqttConnection:
 
     def _refused(self, ticket: object, failure: Failure) -> None:
         if isinstance(ticket, Run) and self._inbound is not None:
-            if self._decoder.version == V5 and failure.code in _LEVELS_WITHOUT_WORDS:
-                self._end(0x96 if failure.code is ErrorCode.RATE else 0x95, failure.text)
+            if self._decoder.version == V5 and failure.code in _DISCONNECT_FAILURES:
+                self._close_later(0x96 if failure.code is ErrorCode.RATE else 0x95, failure.text)
             elif self._decoder.version != V5 and not self._config.accept_refused_publish:
-                self._end(status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH)
+                self._close_later(status.WORDS[failure.code].publish, failure.text, status.REFUSED_PUBLISH)
             else:
                 self._inbound.refused(ticket, status.publish_code(failure), failure.text)
                 self._throttle(self._inbound)
         elif isinstance(ticket, Unsubscribing):
             self._output.put(ticket.unsuback([0x83] * ticket.count, failure.text))
-        elif isinstance(ticket, Releases):
-            self._end(0x83, failure.text)
-        elif ticket is self._entrance and self._state == OPEN:
-            self._end(0x87, failure.text)
+        elif isinstance(ticket, ReleaseBatch):
+            self._close_later(0x83, failure.text)
+        elif ticket is self._authentication and self._state == OPEN:
+            self._close_later(0x87, failure.text)
         elif self._state == ATTACHING:
             code = status.connect_code(failure)
-            self._entrance.refuse(self._decoder.version, code, failure.text)
+            self._authentication.refuse(self._decoder.version, code, failure.text)
             self._state = ENDING
             self._pending.append(Disconnected(status.REASONS.get(code, "refused")))
 

@@ -29,7 +29,7 @@ REDIRECTS: Final = {"use-another": 0x9C, "moved": 0x9D}
 """Setting `redirect` -> reason code: use another server, server moved (4.11)."""
 
 
-def parting(config: MqttConfig) -> int:
+def stop_code(config: MqttConfig) -> int:
     """Reason code of the DISCONNECT when the server stops: 0x8B, or a redirect's with a server reference (4.11, 4.13)."""
     return REDIRECTS[config.redirect or "use-another"] if config.server_reference else 0x8B
 
@@ -154,7 +154,7 @@ def _will(packet: Connect, terms: Terms, born_host: bytes) -> Will | None:
     return Will(sent, delay_s, expiry_s)
 
 
-def welcome(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"") -> bytes:
+def accepting_connack(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"") -> bytes:
     """CONNACK that accepts a connection; in 5.0 with the properties that differ from the defaults.
 
     present   Session Present
@@ -193,7 +193,7 @@ def welcome(terms: Terms, present: bool, config: MqttConfig, proof: bytes = b"")
     return encode_connack(Connack(present, 0, said), V5)
 
 
-def refusal(version: int, code: int, words: str, reference: str = "") -> bytes:
+def refusing_connack(version: int, code: int, words: str, reference: str = "") -> bytes:
     """CONNACK that refuses with reason code `code`; b"" below 5.0 for a code without a return code: close without CONNACK.
 
     words       Reason String (5.0)
@@ -209,7 +209,7 @@ def refusal(version: int, code: int, words: str, reference: str = "") -> bytes:
     return b"" if answer is None else encode_connack(Connack(False, answer), version)
 
 
-def goodbye(code: int, words: str, packet_bytes_max: int, reference: str = "") -> bytes:
+def server_disconnect(code: int, words: str, packet_bytes_max: int, reference: str = "") -> bytes:
     """DISCONNECT of the server (5.0, 3.14). The reason string is left out when the packet would exceed `packet_bytes_max`."""
     said = Properties()
     if reference and code in REDIRECTS.values():

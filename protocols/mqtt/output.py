@@ -27,15 +27,15 @@ class Output:
     """
 
     __slots__ = (
-        "_aliases", "_bytes_max", "_low", "_low_bytes", "_ready", "alias_maximum", "lose", "oversize", "packet_bytes_max",
+        "_aliases", "_bytes_max", "_qos0", "_qos0_bytes", "_ready", "alias_maximum", "lose", "oversize", "packet_bytes_max",
         "version",
     )  # fmt: skip
 
     def __init__(self, bytes_max: int, lose: Callable[[str, int], None]) -> None:
         self._bytes_max = bytes_max
         self._ready: list[bytes] = []
-        self._low: list[bytes] = []
-        self._low_bytes = 0
+        self._qos0: list[bytes] = []
+        self._qos0_bytes = 0
         self._aliases: dict[str, int] = {}
         self.alias_maximum = 0
         self.packet_bytes_max = 0
@@ -61,10 +61,10 @@ class Output:
                 continue
             head, tail = form
             if level == 0 and alias <= 0:
-                self._low.append(head)
-                self._low_bytes += len(head)
-                if self._low_bytes > self._bytes_max:
-                    self._shed()
+                self._qos0.append(head)
+                self._qos0_bytes += len(head)
+                if self._qos0_bytes > self._bytes_max:
+                    self._drop_oldest()
             elif level == 0:
                 # This packet sets a topic alias: later packets depend on it, so it must not be dropped.
                 ready.append(head)
@@ -93,11 +93,11 @@ class Output:
         else:
             self.lose(TOO_LARGE, 1)
 
-    def _shed(self) -> None:
-        low = self._low
+    def _drop_oldest(self) -> None:
+        low = self._qos0
         shed = 0
-        while self._low_bytes > self._bytes_max and shed < len(low) - 1:
-            self._low_bytes -= len(low[shed])
+        while self._qos0_bytes > self._bytes_max and shed < len(low) - 1:
+            self._qos0_bytes -= len(low[shed])
             shed += 1
         del low[:shed]
         self.lose(SLOW, shed)
@@ -106,8 +106,8 @@ class Output:
         """Take all bytes: packets first, then the QoS 0 deliveries."""
         out = self._ready
         self._ready = []
-        if self._low:
-            out.extend(self._low)
-            self._low.clear()
-            self._low_bytes = 0
+        if self._qos0:
+            out.extend(self._qos0)
+            self._qos0.clear()
+            self._qos0_bytes = 0
         return out

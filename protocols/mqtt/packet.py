@@ -87,7 +87,7 @@ class Decoder:
         self._need = 1
 
     @property
-    def inside(self) -> bool:
+    def incomplete(self) -> bool:
         """True while an incomplete packet is kept."""
         return self._held_bytes > 0
 

@@ -9,7 +9,7 @@ from domain.command import Command, Send
 from domain.limits import BODY_BYTES_MAX
 from domain.message import Message
 from domain.mqtt_session import ReleasePacketIds, SendOnce
-from protocols.adapter import unheard
+from protocols.adapter import ignore_refusal
 from protocols.mqtt import property as props
 from protocols.mqtt import status
 from protocols.mqtt.config import MqttConfig
@@ -59,7 +59,7 @@ class Run:
 
 
 @final
-class Releases:
+class ReleaseBatch:
     """PUBREL packets that were read together; the ticket of their ReleasePacketIds."""
 
     __slots__ = ("packet_ids",)
@@ -76,8 +76,8 @@ class Inbound:
     """
 
     __slots__ = (
-        "_aliases", "_born_host", "_client_id", "_config", "_explains", "_open", "_open_twice", "_output", "_qos_max",
-        "_refused", "_released", "_retains", "_routes", "_run", "_runs", "_version", "_wall_ms", "pending_bytes",
+        "_aliases", "_born_host", "_client_id", "_config", "_in_flight_qos1", "_in_flight_qos2", "_output", "_problem_info",
+        "_qos_max", "_refused", "_released", "_retains", "_routes", "_run", "_runs", "_version", "_wall_ms", "pending_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -87,14 +87,14 @@ class Inbound:
         terms: Terms,
         born_host: bytes,
         wall_ms: Callable[[], int],
-        refused: Callable[[str, str], None] = unheard,
+        refused: Callable[[str, str], None] = ignore_refusal,
     ) -> None:
         self._refused = refused
         self._config = config
         self._output = output
         self._client_id = terms.client_id
         self._version = terms.version
-        self._explains = terms.problem_info
+        self._problem_info = terms.problem_info
         self._qos_max = config.qos_max
         self._retains = config.retain_available
         self._born_host = born_host
@@ -104,9 +104,9 @@ class Inbound:
         self._run: Run | None = None
         self._runs: list[Run] = []
         self._released: list[int] = []
-        self._open = 0
+        self._in_flight_qos1 = 0
         # An empty dict takes a third of the memory of an empty set, and every idle connection has one.
-        self._open_twice: dict[int, None] = {}
+        self._in_flight_qos2: dict[int, None] = {}
         self.pending_bytes = 0
 
     def publish(self, packet: Publish, commands: list[Command]) -> None:
@@ -131,9 +131,9 @@ class Inbound:
             raise PacketError(0x82 if self._version == V5 else 0x90, "an empty topic name")
         where = self._routes.get(topic)
         if where is None:
-            where = self._find(topic)
+            where = self._route_of(topic)
         if qos:
-            self._count(packet)
+            self._count_in_flight(packet)
         if len(packet.body) > BODY_BYTES_MAX:
             raise PacketError(0x95, f"a payload of {len(packet.body)} bytes, {BODY_BYTES_MAX} are allowed")
         refusal = refusal or where.refusal or (0x97 if len(more) + len(topic) > STORED_BYTES_MAX else 0)
@@ -168,22 +168,22 @@ class Inbound:
             raise PacketError(0x82, f"topic alias {alias} stands for nothing")
         return known
 
-    def _find(self, topic: bytes) -> Route:
+    def _route_of(self, topic: bytes) -> Route:
         where = route(topic, self._client_id)
         if len(self._routes) >= ROUTES_MAX:
             self._routes.clear()
         self._routes[topic] = where
         return where
 
-    def _count(self, packet: Publish) -> None:
+    def _count_in_flight(self, packet: Publish) -> None:
         """Count a message in flight. PacketError 0x93 above the Receive Maximum that CONNACK has set (3.3.4)."""
         if packet.qos == 2:
-            if packet.packet_id in self._open_twice:
+            if packet.packet_id in self._in_flight_qos2:
                 return
-            self._open_twice[packet.packet_id] = None
+            self._in_flight_qos2[packet.packet_id] = None
         else:
-            self._open += 1
-        if self._version == V5 and self._open + len(self._open_twice) > self._config.receive_maximum:
+            self._in_flight_qos1 += 1
+        if self._version == V5 and self._in_flight_qos1 + len(self._in_flight_qos2) > self._config.receive_maximum:
             raise PacketError(0x93, f"more than {self._config.receive_maximum} unfinished messages")
 
     def _refuse(self, packet: Publish, code: int, commands: list[Command]) -> None:
@@ -225,7 +225,7 @@ class Inbound:
                 self.pending_bytes -= run.size
                 commands.append(Send(run, run.messages, wait=False))
         if self._released:
-            commands.append(ReleasePacketIds(Releases(self._released), self._released))
+            commands.append(ReleasePacketIds(ReleaseBatch(self._released), self._released))
             self._released = []
 
     def _settle(self, run: Run, code: int) -> None:
@@ -262,11 +262,11 @@ class Inbound:
         if run.kind == PUBACK:
             if 0 in packet_ids:
                 packet_ids = [packet_id for packet_id in packet_ids if packet_id]
-            self._open -= len(packet_ids)
+            self._in_flight_qos1 -= len(packet_ids)
         elif run.code >= 0x80:
             self._forget(packet_ids)
         if run.code and self._version == V5:
-            why = self._explained(run.words)
+            why = self._reason_string(run.words)
             for packet_id in packet_ids:
                 self._output.put(encode_ack(Ack(run.kind, packet_id, run.code, why), V5))
         else:
@@ -274,18 +274,18 @@ class Inbound:
 
     def _forget(self, packet_ids: list[int]) -> None:
         for packet_id in packet_ids:
-            self._open_twice.pop(packet_id, None)
+            self._in_flight_qos2.pop(packet_id, None)
 
-    def _explained(self, words: str) -> Properties:
+    def _reason_string(self, words: str) -> Properties:
         """Properties with a reason string; NONE when the client wants none or the packet would be too large (3.4.2.2.2)."""
         most = self._output.packet_bytes_max
-        if not words or not self._explains or (most and len(words.encode()) + 16 > most):
+        if not words or not self._problem_info or (most and len(words.encode()) + 16 > most):
             return NONE
         why = Properties()
         why.texts[props.REASON_STRING] = words
         return why
 
-    def released(self, releases: Releases, known: list[bool]) -> None:
+    def released(self, releases: ReleaseBatch, known: list[bool]) -> None:
         """Send PUBCOMP for each PUBREL; in 5.0 with 0x92 for a packet identifier that was not in use."""
         self._forget(releases.packet_ids)
         if self._version != V5 or all(known):

@@ -100,12 +100,12 @@ def connect_code(failure: Failure) -> int:
     return failure.word if failure.word in CONNACK_CODES else WORDS[failure.code].connect
 
 
-def later_code(failure: Failure) -> int:
+def reauthentication_code(failure: Failure) -> int:
     """Reason code for DISCONNECT after a failed re-authentication."""
     return 0x87 if failure.code is ErrorCode.NOT_AUTHENTICATED else WORDS[failure.code].publish
 
 
-def expelled_code(failure: Failure) -> int:
+def revoked_code(failure: Failure) -> int:
     """Reason code for DISCONNECT after revoked access: 0x98 when the user is no longer valid, 0x87 when its rights are gone."""
     return 0x98 if failure.code is ErrorCode.NOT_AUTHENTICATED else 0x87
 
@@ -147,7 +147,7 @@ REASONS: Final[dict[int, str]] = {
 }
 """Reason code with which the server ended a connection -> the word that the end is counted under."""
 
-CLIENT_GOODBYE: Final = "goodbye"
+CLIENT_DISCONNECT: Final = "goodbye"
 LOST: Final = "lost"
 NO_CONNECT: Final = "no-connect"
 FRAME_DEADLINE: Final = "frame-deadline"
@@ -155,5 +155,7 @@ REFUSED_PUBLISH: Final = "refused-publish"
 SLOW: Final = "slow-reader"
 REVOKED: Final = "revoked"
 
-CLOSED: Final = frozenset({*REASONS.values(), CLIENT_GOODBYE, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, REVOKED, SLOW})
+CLOSED: Final = frozenset(
+    {*REASONS.values(), CLIENT_DISCONNECT, LOST, NO_CONNECT, FRAME_DEADLINE, REFUSED_PUBLISH, REVOKED, SLOW}
+)
 """Every reason that `Disconnected` can carry."""

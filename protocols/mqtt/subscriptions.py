@@ -7,7 +7,7 @@ from typing import Final, final
 
 from domain.errors import Failure
 from domain.mqtt_session import SHARED, MqttSubscription, Subscribe, Subscribed, Unsubscribe, Unsubscribed
-from protocols.adapter import unheard
+from protocols.adapter import ignore_refusal
 from protocols.mqtt import property as props
 from protocols.mqtt import subscribe as packets
 from protocols.mqtt.config import MqttConfig
@@ -51,12 +51,12 @@ class Subscribing:
                 code = level if failure is None else subscribe_code(failure)
                 words = words if failure is None else words or failure.text
             codes.append(code if code < 0x80 or version == V5 else 0x80)
-        why = explained(self.terms, words, len(codes))
+        why = reason_string(self.terms, words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why), version)
 
 
 @final
-class Asked:
+class SubscribeTicket:
     """The ticket of a Subscribe command.
 
     under_way   the SUBSCRIBE to be answered
@@ -83,12 +83,12 @@ class Unsubscribing:
 
     def unsuback(self, codes: list[int], words: str = "") -> bytes:
         """The UNSUBACK with one reason code a filter, in order; below 5.0 without codes."""
-        why = explained(self.terms, words, len(codes))
+        why = reason_string(self.terms, words, len(codes))
         return packets.encode_suback(packets.Suback(self.packet_id, bytes(codes), why, un=True), self.terms.version)
 
 
 def subscribe(
-    packet: packets.Subscribe, terms: Terms, config: MqttConfig, refused: Callable[[str, str], None] = unheard
+    packet: packets.Subscribe, terms: Terms, config: MqttConfig, refused: Callable[[str, str], None] = ignore_refusal
 ) -> Subscribe | bytes:
     """The command for a SUBSCRIBE, or its SUBACK when every filter is refused here. `refused` counts the refused filters."""
     identifiers = packet.properties.subscription_ids
@@ -119,14 +119,14 @@ def subscribe(
     under_way = Subscribing(packet.packet_id, terms, codes, words)
     if not subscriptions:
         return under_way.suback([], [])
-    return Subscribe(Asked(under_way, [subscription.level for subscription in subscriptions]), subscriptions)
+    return Subscribe(SubscribeTicket(under_way, [subscription.level for subscription in subscriptions]), subscriptions)
 
 
-def answered(event: Subscribed | Unsubscribed) -> bytes:
+def response(event: Subscribed | Unsubscribed) -> bytes:
     """SUBACK or UNSUBACK for an event of the gateway; b"" when the ticket is not one of this module."""
     ticket = event.ticket
     if isinstance(event, Subscribed):
-        return ticket.under_way.suback(event.outcomes, ticket.granted) if isinstance(ticket, Asked) else b""
+        return ticket.under_way.suback(event.outcomes, ticket.granted) if isinstance(ticket, SubscribeTicket) else b""
     return ticket.unsuback([0 if found else 0x11 for found in event.found]) if isinstance(ticket, Unsubscribing) else b""
 
 
@@ -150,7 +150,7 @@ def _refusal(name: str, group: str, pattern: str, identifier: int, config: MqttC
     return WILDCARDS_UNAVAILABLE if not config.wildcards_available and ("+" in pattern or "#" in pattern) else -1
 
 
-def explained(terms: Terms, words: str, size: int) -> Properties:
+def reason_string(terms: Terms, words: str, size: int) -> Properties:
     """Properties with a reason string for an answer with `size` codes; NONE when unwanted or too large (3.9.2.1.2)."""
     if not words or not terms.problem_info:
         return NONE

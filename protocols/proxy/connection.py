@@ -14,7 +14,7 @@ from protocols.adapter import Connection, Peer
 from protocols.proxy.header import Header, begins, read
 
 
-class Behind(Connection, Protocol):
+class NextConnection(Connection, Protocol):
     """The connection after the header (`protocols.registry.Opening`)."""
 
     @property
@@ -31,7 +31,7 @@ class Behind(Connection, Protocol):
 
 
 @final
-class Fronted:
+class ProxiedConnection:
     """A `Connection` from a peer that is allowed to send a PROXY header.
 
     It is closed when the header, or other first bytes, have not arrived within 10 s. Then `chosen` is the next connection.
@@ -41,13 +41,13 @@ class Fronted:
 
     __slots__ = ("_connect", "_deadline", "_inner", "_kept", "_peer", "_required", "closed", "reading")
 
-    def __init__(self, connect: Callable[[Peer, int], Behind], required: bool, peer: Peer, now: int) -> None:
+    def __init__(self, connect: Callable[[Peer, int], NextConnection], required: bool, peer: Peer, now: int) -> None:
         self._connect = connect
         self._required = required
         self._peer = peer
         self._kept = b""
         self._deadline = now + limits.HANDSHAKE_NS
-        self._inner: Behind | None = None
+        self._inner: NextConnection | None = None
         self.reading = True
         self.closed = False
 
@@ -77,15 +77,15 @@ class Fronted:
         if begun is None:
             return ()
         if not begun:
-            return self._end("proxy-missing") if self._required else self._pass(self._peer, self._kept, now)
+            return self._end("proxy-missing") if self._required else self._connect_next(self._peer, self._kept, now)
         header = read(self._kept)
         if header is None:
             return ()
         if isinstance(header, str):
             return self._end("proxy-malformed")
-        return self._pass(_client(self._peer, header), self._kept[header.size :], now)
+        return self._connect_next(_peer_of(self._peer, header), self._kept[header.size :], now)
 
-    def _pass(self, peer: Peer, rest: bytes, now: int) -> Sequence[Command]:
+    def _connect_next(self, peer: Peer, rest: bytes, now: int) -> Sequence[Command]:
         self._kept = b""
         self._inner = self._connect(peer, now)
         return self._inner.receive(rest, now) if rest else ()
@@ -116,7 +116,7 @@ class Fronted:
         return (Disconnected(reason),)
 
 
-def _client(proxy: Peer, header: Header) -> Peer:
+def _peer_of(proxy: Peer, header: Header) -> Peer:
     """The peer with the addresses of the header; the proxy itself when the header has none."""
     if header.source is None or header.destination is None:
         return proxy

@@ -19,7 +19,7 @@ _PORT_MAX: Final = 65_535
 _V1_FAMILIES: Final = {b"TCP4": 4, b"TCP6": 6}
 _V2_FAMILIES: Final = {0x11: 4, 0x12: 4, 0x21: 16, 0x22: 16}
 """Byte of address family and transport protocol -> bytes of an IP address."""
-_V2_WITHOUT: Final = {0x00: 0, 0x31: 216, 0x32: 216}
+_V2_WITHOUT_IP: Final = {0x00: 0, 0x31: 216, 0x32: 216}
 """AF_UNSPEC and AF_UNIX -> bytes of their addresses, which are not used."""
 
 Address = tuple[str, int]
@@ -99,14 +99,14 @@ def _version_2(data: bytes) -> Header | None | str:
             return "the addresses are cut short"
         source = _binary(header, HEAD_BYTES, width, after - 4)
         destination = _binary(header, HEAD_BYTES + width, width, after - 2)
-    elif family in _V2_WITHOUT:
-        after = HEAD_BYTES + _V2_WITHOUT[family]
+    elif family in _V2_WITHOUT_IP:
+        after = HEAD_BYTES + _V2_WITHOUT_IP[family]
         if after > size:
             return "the addresses are cut short"
     else:
         return "the family is none"
     # The bytes after AF_UNSPEC are unspecified and are not checked.
-    fault = "" if family == 0 else _extras(header, after)
+    fault = "" if family == 0 else _check_tlvs(header, after)
     return fault or Header(source, destination, size)
 
 
@@ -119,7 +119,7 @@ def _text(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
     return str(mapped or address)
 
 
-def _extras(header: bytes, at: int) -> str:
+def _check_tlvs(header: bytes, at: int) -> str:
     """Check that the TLVs fill the header (2.2.1) and that a CRC32c is right (2.2.3). Returns what is wrong, "" for nothing."""
     while at < len(header):
         if at + 3 > len(header):

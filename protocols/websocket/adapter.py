@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from protocols.adapter import Adapter, Peer, unheard
+from protocols.adapter import Adapter, Peer, ignore_refusal
 from protocols.declaration import Declaration, Listener
 from protocols.http2.application import Reply
 from protocols.setting import Setting
@@ -30,7 +30,7 @@ class WebSocketAdapter:
         self,
         inside: Mapping[str, Adapter],
         config: WebSocketConfig,
-        refused: Callable[[str, str], None] = unheard,
+        refused: Callable[[str, str], None] = ignore_refusal,
     ) -> None:
         self._refused = refused
         self._inside = inside

@@ -46,7 +46,7 @@ class WebSocketConnection:
     """A `protocols.adapter.Connection`. Commands, events and deadlines are those of the inner connection."""
 
     __slots__ = (
-        "_config", "_inner", "_inside", "_opened", "_out", "_over", "_peer", "_said_goodbye", "_socket", "closed", "reading",
+        "_close_sent", "_config", "_ended", "_inner", "_inside", "_opened", "_out", "_peer", "_socket", "closed", "reading",
     )  # fmt: skip
 
     def __init__(self, inside: Mapping[str, Adapter], config: WebSocketConfig, peer: Peer, now: int) -> None:
@@ -57,28 +57,28 @@ class WebSocketConnection:
         self._socket = WSConnection(ConnectionType.SERVER)
         self._inner: Connection | None = None
         self._out: list[bytes] = []
-        self._over = False
-        self._said_goodbye = False
+        self._ended = False
+        self._close_sent = False
         self.reading = True
         self.closed = False
 
-    def _look(self) -> None:
+    def _copy_state(self) -> None:
         """Copy `reading` and `closed` from the inner connection; after a failed handshake `closed` is true."""
         inner = self._inner
         if inner is not None:
             self.reading = inner.reading
-            self.closed = self._over or inner.closed
+            self.closed = self._ended or inner.closed
         else:
-            self.closed = self._over
+            self.closed = self._ended
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Decode bytes from the peer; b"" is end of stream, with or without a close frame before it."""
         if self.closed:
             return ()
         if not data:
-            self._said_goodbye = True
+            self._close_sent = True
             ended = self._end(CUT_SHORT, now)
-            self._look()
+            self._copy_state()
             return ended
         commands: list[Command] = []
         try:
@@ -93,15 +93,15 @@ class WebSocketConnection:
                 elif isinstance(event, Ping):
                     self._out.append(self._socket.send(event.response()))
                 elif isinstance(event, CloseConnection):
-                    self._said_goodbye = True
+                    self._close_sent = True
                     self._out.append(self._socket.send(event.response()))
                     commands += self._end(CUT_SHORT, now)
-                self._look()
+                self._copy_state()
                 if self.closed:
                     break
         except RemoteProtocolError as fault:
             commands += self._fault(fault, now)
-            self._look()
+            self._copy_state()
         return commands
 
     def _open(self, request: Request, now: int) -> Sequence[Command]:
@@ -123,7 +123,7 @@ class WebSocketConnection:
         headers = [*fields, (b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
         self._out.append(self._socket.send(RejectConnection(status_code=status, headers=headers, has_body=True)))
         self._out.append(self._socket.send(RejectData(data=body, body_finished=True)))
-        self._over = True
+        self._ended = True
         return (Disconnected(REFUSED),)
 
     def _pass_on(self, data: bytes, now: int) -> Sequence[Command]:
@@ -143,17 +143,17 @@ class WebSocketConnection:
                 return self._refuse(426 if upgrade else 400, "WebSocket is spoken here (RFC 6455), version 13", upgrade)
             except LocalProtocolError:
                 self._out.clear()  # the parser's state allows no response
-        self._over = True
+        self._ended = True
         return (Disconnected(REFUSED),)
 
     def _close(self, code: int, now: int) -> Sequence[Command]:
         self._out.append(self._socket.send(CloseConnection(code)))
-        self._said_goodbye = True
+        self._close_sent = True
         return self._end(CUT_SHORT, now)
 
     def _end(self, reason: str, now: int) -> Sequence[Command]:
         """End the stream of the inner connection: no more bytes come from the peer."""
-        self._over = True
+        self._ended = True
         if self._inner is None:
             return (Disconnected(reason),)
         return () if self._inner.closed else self._inner.receive(b"", now)
@@ -162,20 +162,20 @@ class WebSocketConnection:
         """Pass an event to the inner connection."""
         if self._inner is not None:
             self._inner.answer(event, now)
-            self._look()
+            self._copy_state()
 
     def outgoing(self) -> Sequence[bytes]:
         """Take handshake responses and control frames, then the inner connection's bytes in one frame, then a close frame."""
         out, self._out = self._out, []
         inner = self._inner
-        if inner is None or self._said_goodbye:
+        if inner is None or self._close_sent:
             return out
         said = b"".join(inner.outgoing())
-        self._look()
+        self._copy_state()
         if said:
             out.append(self._socket.send(BytesMessage(said)))
         if inner.closed:
-            self._said_goodbye = True
+            self._close_sent = True
             out.append(self._socket.send(CloseConnection(NORMAL)))
         return out
 
@@ -185,7 +185,7 @@ class WebSocketConnection:
         if verb is None:
             return ()
         commands: Sequence[Command] = verb(now)
-        self._look()
+        self._copy_state()
         return commands
 
     def deadline(self) -> int | None:
@@ -197,5 +197,5 @@ class WebSocketConnection:
         if self._inner is None and now < self._opened + HANDSHAKE_NS:
             return ()
         commands = self._end(HANDSHAKE_DEADLINE, now) if self._inner is None else self._inner.expire(now)
-        self._look()
+        self._copy_state()
         return commands

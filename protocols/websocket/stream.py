@@ -20,7 +20,7 @@ from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
 from domain.command import Command
 from domain.event import Event
 from domain.mqtt_session import ReadingResumed
-from protocols.adapter import Adapter, Connection, Peer, unheard
+from protocols.adapter import Adapter, Connection, Peer, ignore_refusal
 from protocols.http2.application import Headers, Reply
 from protocols.websocket.config import WebSocketConfig
 from protocols.websocket.connection import NORMAL, NOT_BINARY, PROTOCOL_ERROR
@@ -70,7 +70,7 @@ class WebSocketStreams:
     A channel is (this object, stream id).
     """
 
-    __slots__ = ("_config", "_inside", "_owed", "_peer", "_refused", "_reply", "_streams")
+    __slots__ = ("_config", "_inside", "_peer", "_pending", "_refused", "_reply", "_streams")
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class WebSocketStreams:
         config: WebSocketConfig,
         reply: Reply,
         peer: Peer,
-        refused: Callable[[str, str], None] = unheard,
+        refused: Callable[[str, str], None] = ignore_refusal,
     ) -> None:
         self._refused = refused
-        self._owed: list[Command] = []
+        self._pending: list[Command] = []
         self._inside = inside
         self._config = config
         self._reply = reply
@@ -148,7 +148,7 @@ class WebSocketStreams:
             hint = fault.event_hint
             commands += self._close(stream_id, stream, hint.code if isinstance(hint, CloseConnection) else PROTOCOL_ERROR, now)
         self._flush(stream_id, stream)
-        return self._named(stream_id, commands)
+        return self._wrap(stream_id, commands)
 
     def _close(self, stream_id: int, stream: _Stream, code: int, now: int) -> Sequence[Command]:
         """Send a close frame unless one was sent, remove the stream, and end the stream of the inner connection."""
@@ -170,7 +170,7 @@ class WebSocketStreams:
             del self._streams[stream_id]
             self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
 
-    def _named(self, stream_id: int, commands: Sequence[Command]) -> list[Command]:
+    def _wrap(self, stream_id: int, commands: Sequence[Command]) -> list[Command]:
         return [ChannelCommand((self, stream_id), command) for command in commands]
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
@@ -187,7 +187,7 @@ class WebSocketStreams:
         if stream is None:
             return ()
         stream.over = True
-        return () if stream.inner.closed else self._named(stream_id, stream.inner.receive(b"", now))
+        return () if stream.inner.closed else self._wrap(stream_id, stream.inner.receive(b"", now))
 
     def answer(self, event: Event, now: int) -> None:
         """Pass an event to the stream that its ticket names. Events without a channel are ignored."""
@@ -201,7 +201,7 @@ class WebSocketStreams:
             stream.rest_until = max(stream.rest_until, event.until_ns)
             return
         if event.event is None:
-            self._owed += self._end(stream_id, stream, now)
+            self._pending += self._end(stream_id, stream, now)
             return
         stream.inner.answer(event.event, now)
         self._flush(stream_id, stream)
@@ -214,7 +214,7 @@ class WebSocketStreams:
         stream.over = True
         del self._streams[stream_id]
         self._reply.send(stream_id, stream.frames.send(CloseConnection(NORMAL)), True)
-        return self._named(stream_id, [*stream.inner.expire(now), *stream.inner.receive(b"", now)])
+        return self._wrap(stream_id, [*stream.inner.expire(now), *stream.inner.receive(b"", now)])
 
     def drain(self, now: int) -> Sequence[Command]:
         """The node stops: every client gets its protocol's message for it, and a close frame."""
@@ -222,13 +222,13 @@ class WebSocketStreams:
         for stream_id, stream in list(self._streams.items()):
             verb = getattr(stream.inner, "drain", None)
             if verb is not None:
-                commands += self._named(stream_id, verb(now))
+                commands += self._wrap(stream_id, verb(now))
             commands += self._end(stream_id, stream, now)
         return commands
 
     def deadline(self) -> int | None:
         """The earliest deadline of the streams; 0 while commands are pending or held bytes can be decoded."""
-        earliest: int | None = 0 if self._owed else None
+        earliest: int | None = 0 if self._pending else None
         for stream in self._streams.values():
             at = stream.deadline()
             if at is not None and (earliest is None or at < earliest):
@@ -237,7 +237,7 @@ class WebSocketStreams:
 
     def expire(self, now: int) -> Sequence[Command]:
         """Handle deadlines that have passed, and decode held bytes of streams that are read again."""
-        commands, self._owed = self._owed, []
+        commands, self._pending = self._pending, []
         for stream_id, stream in list(self._streams.items()):
             if stream.rest_until:
                 # The node does not read this client: its silence must not count against the keep-alive.
@@ -245,13 +245,13 @@ class WebSocketStreams:
                 stream.rest_until = stream.rest_until if stream.rest_until > now else 0
             at = stream.inner.deadline()
             if at is not None and at <= now:
-                commands += self._named(stream_id, stream.inner.expire(now))
+                commands += self._wrap(stream_id, stream.inner.expire(now))
                 self._flush(stream_id, stream)
             if stream.paused and stream.reading and not stream.over:
-                commands += self._read_on(stream_id, stream, now)
+                commands += self._decode_held(stream_id, stream, now)
         return commands
 
-    def _read_on(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
+    def _decode_held(self, stream_id: int, stream: _Stream, now: int) -> Sequence[Command]:
         """Decode held bytes; enlarge the window again unless the inner connection has stopped reading once more."""
         held, stream.held = b"".join(stream.held), []
         commands = self._read(stream_id, stream, held, now)

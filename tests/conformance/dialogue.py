@@ -102,8 +102,8 @@ async def perform(script: str, client: Callable[[str], Peer], patience_s: float 
                 await compare(peer, step, patience_s)
             words = peer.heard()
             words[:] = [word for word in words if word.startswith(DELIVERIES)] if step.heard is None else []
-        unheard = {who: peer.heard() for who, peer in everyone if peer.heard()}
-        assert not unheard, f"the script does not name {unheard}"
+        ignore_refusal = {who: peer.heard() for who, peer in everyone if peer.heard()}
+        assert not ignore_refusal, f"the script does not name {ignore_refusal}"
     finally:
         for _, peer in everyone:
             await peer.leave()

@@ -152,7 +152,7 @@ def test_any_split_gives_the_same_packets(data: st.DataObject, first: Connect) -
         if begin < end:
             got += split.feed(stream[begin:end])
     assert [fields(packet) for packet in got] == expected
-    assert not split.inside
+    assert not split.incomplete
 
 
 @settings(max_examples=100, deadline=None)

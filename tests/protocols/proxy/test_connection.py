@@ -9,7 +9,7 @@ from domain.address import host_bytes
 from domain.admin.topic import ListTopics
 from domain.command import Disconnected
 from protocols.adapter import Peer
-from protocols.proxy.connection import Fronted
+from protocols.proxy.connection import ProxiedConnection
 from protocols.registry import Opening
 from tests.protocols.proxy.test_header import BAD, IP4, v2
 from tests.protocols.test_registry import MQTT, RECOGNISER, OneAdapter
@@ -21,12 +21,14 @@ HEADER_1 = b"PROXY TCP4 10.0.0.1 10.0.0.2 56324 1883\r\n"
 
 
 class Stage:
-    """A fronted connection with an opening for MQTT behind it."""
+    """A proxied connection whose next connection recognises MQTT."""
 
     def __init__(self, required: bool = False) -> None:
         self.adapter = OneAdapter(MQTT)
         self.adapter.connection.commands = [ListTopics(1)]
-        self.fronted = Fronted(lambda peer, now: Opening(RECOGNISER, {MQTT: self.adapter}, None, peer, now), required, PROXY, 0)
+        self.fronted = ProxiedConnection(
+            lambda peer, now: Opening(RECOGNISER, {MQTT: self.adapter}, None, peer, now), required, PROXY, 0
+        )
 
     def feed(self, data: bytes, pieces: int) -> list[object]:
         """Hand in `data`, so many bytes at a time, as the pump does: to whatever is chosen."""
