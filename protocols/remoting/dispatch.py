@@ -163,4 +163,4 @@ REASONS: Final[Mapping[int, str]] = {
     5001: "there is one timer engine, and it is on",
     200056: "leases are kept in the log: there is no other store of them to go back to",
 }
-"""Request code -> why it is answered with response code 3: the remark of the reply."""
+"""Request code -> reason for response code 3: the remark of the reply."""

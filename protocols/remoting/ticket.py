@@ -1,4 +1,4 @@
-"""Tickets (what the adapter keeps of a request until its reply is written), and the ext fields of a request by type."""
+"""Tickets of requests that are not answered yet, and the ext fields of a request by type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from protocols.remoting.header import FLAG_RESPONSE, Header
 Render = Callable[[Client, "Ticket", Event], bytes]
 RenderAll = Callable[[Client, "Ticket", Sequence[Event]], bytes]
 Outcome = Sequence[Command] | bytes
-"""What a request becomes: commands, or an encoded reply when no command is needed."""
+"""Result of reading a request: commands, or an encoded reply when no command is needed."""
 
 
 class RequestError(Exception):

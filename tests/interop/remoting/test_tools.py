@@ -1,4 +1,4 @@
-"""mqadmin 5.5.0 against a whole node, with a producer and a consumer connected, and what it asks them."""
+"""mqadmin 5.5.0 against a whole node with a connected producer and consumer, which answer its inquiries."""
 
 from __future__ import annotations
 
