@@ -29,9 +29,9 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.admin.MQAdminExt;
 
 /**
- * What the integration tests of RocketMQ stand on, with the brokers outside of this process: the class of this name in their
- * jar starts a name server and three brokers. Where they are say the properties `suite.nameserver`, `suite.cluster` and
- * `suite.brokers` (`NAME@HOST:PORT`, three of them, separated by commas). The first one is the name server's own.
+ * Base class of RocketMQ's integration tests, with brokers outside of this process: the class of this name in their jar starts
+ * a name server and three brokers. The properties `suite.nameserver`, `suite.cluster` and `suite.brokers` (three times
+ * `NAME@HOST:PORT`, separated by commas) have their addresses. The first broker is on the node of the name server.
  */
 public class BaseConf {
     public static final String NAMESRV_ADDR = System.getProperty("suite.nameserver");
@@ -41,7 +41,7 @@ public class BaseConf {
     protected static final String BROKER3_NAME;
     protected static final int QUEUE_NUMBERS = 8;
 
-    /** Nobody may ask the name server about itself. */
+    /** null: tests that use the name server object are left out. */
     protected static NamesrvController namesrvController = null;
     protected static BrokerController brokerController1;
     protected static BrokerController brokerController2;
@@ -84,7 +84,7 @@ public class BaseConf {
         Waiting.until(30, () -> MQAdminTestUtils.getCluster(nameserver).getBrokerAddrTable().size() == count);
     }
 
-    /** What is sent is there for consumers when its sender has its answer. */
+    /** Does not wait: a confirmed send can be consumed at once. */
     public boolean awaitDispatchMs(long ms) {
         return true;
     }
@@ -196,7 +196,7 @@ public class BaseConf {
         shutdown(all);
     }
 
-    /** Each in a thread of its own: a consumer may wait for its listener. */
+    /** Shuts each client down in its own thread: a consumer can wait for its listener. */
     public static void shutdown(List<Object> clients) {
         clients.forEach(each -> CLOSERS.execute(() -> close(each)));
     }

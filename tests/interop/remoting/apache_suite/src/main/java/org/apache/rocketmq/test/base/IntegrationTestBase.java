@@ -12,7 +12,7 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.test.util.MQAdminTestUtils;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** Topics by the admin client. No broker is started here: the tests that ask for one are left out. */
+/** Creates topics by the admin client. Starts no broker: tests that need their own broker are left out. */
 public class IntegrationTestBase {
     private static final int CREATE_S = 30;
     private static final DefaultMQAdminExt ADMIN = new DefaultMQAdminExt();
@@ -33,7 +33,7 @@ public class IntegrationTestBase {
         return initTopic(topic, nameserver, place, queues, kind, TopicMessageType.NORMAL);
     }
 
-    /** `place` is a topic whose brokers shall have the new one; clusters and brokers have topics of their names. */
+    /** The topic is created on the brokers of topic `place`. Clusters and brokers have topics with their names. */
     public static boolean initTopic(
             String topic, String nameserver, String place, int queues, CQType kind, TopicMessageType type) {
         Map<String, String> attributes = new HashMap<>();
@@ -48,7 +48,7 @@ public class IntegrationTestBase {
         return made;
     }
 
-    /** How many have the topic, as far as the name server knows: the first of them may be there before the others. */
+    /** Number of brokers in the topic's route: brokers register the topic one after the other. */
     private static int brokers(String topic) throws Exception {
         return ADMIN.examineTopicRouteInfo(topic).getBrokerDatas().size();
     }

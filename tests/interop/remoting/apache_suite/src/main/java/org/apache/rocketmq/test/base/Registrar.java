@@ -13,9 +13,9 @@ import org.apache.rocketmq.remoting.protocol.body.TopicConfigSerializeWrapper;
 import org.apache.rocketmq.remoting.protocol.header.namesrv.RegisterBrokerRequestHeader;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** Tells each node's name server of the brokers of the other nodes and of their topics, as brokers of RocketMQ do themselves. */
+/** Registers each broker and its topics at the name servers of the other nodes, as brokers of RocketMQ do themselves. */
 final class Registrar extends Thread {
-    /** Who makes a topic through MQAdminTestUtils looks at it after a tenth of a second, and wants all brokers to be known. */
+    /** MQAdminTestUtils reads the route of a new topic after 100 ms and requires all its brokers in it. */
     private static final long POLL_MS = 30;
     private static final long AGAIN_MS = 20_000;
     private static final long TIMEOUT_MS = 3_000;
@@ -35,7 +35,7 @@ final class Registrar extends Thread {
         admin.start();
     }
 
-    /** All are registered when this returns; afterwards whenever their topics change. */
+    /** Registers all brokers before it returns, and again whenever their topics change. */
     static void begin(String nameserver, String cluster, List<BrokerController> brokers) {
         try {
             Registrar registrar = new Registrar(nameserver, cluster, brokers);
@@ -79,7 +79,7 @@ final class Registrar extends Thread {
         }
     }
 
-    /** A node's broker answers for its name server too. */
+    /** The port of a node's broker serves requests to its name server too. */
     private void register(BrokerController broker, TopicConfigSerializeWrapper topics, String nameserver) throws Exception {
         RegisterBrokerBody body = new RegisterBrokerBody();
         body.setTopicConfigSerializeWrapper(TopicConfigAndMappingSerializeWrapper.from(topics));

@@ -26,8 +26,8 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
- * The broker that the tests look into, as far as that can be seen from outside: what they ask it is asked over the network.
- * What they set in its configuration changes nothing, but for the order of priorities.
+ * A broker object for the tests that answers their queries by requests to a node, as far as the protocol allows.
+ * Changes of its configuration have no effect, except the order of priorities.
  */
 final class RemoteBroker extends BrokerController {
     private static final long TIMEOUT_MS = 3_000;
@@ -129,7 +129,7 @@ final class RemoteBroker extends BrokerController {
         }
     }
 
-    /** Ends of queues. */
+    /** Bounds of queues, from the node. */
     private final class Store extends DefaultMessageStore {
         Store(String name, BrokerConfig broker) throws IOException {
             super(storeConfig(name), null, null, broker, new ConcurrentHashMap<>());
@@ -153,7 +153,7 @@ final class RemoteBroker extends BrokerController {
             }
         }
 
-        /** An answered send can be read. */
+        /** 0: a confirmed send can be read at once. */
         @Override
         public long dispatchBehindBytes() {
             return 0;
@@ -179,7 +179,7 @@ final class RemoteBroker extends BrokerController {
         }
     }
 
-    /** Positions; -1 where there is none, as in a broker. */
+    /** Positions of groups, from the node; -1 without a position, as in a broker. */
     private final class Offsets extends ConsumerOffsetManager {
         @Override
         public long queryOffset(String group, String topic, int number) {
@@ -207,7 +207,7 @@ final class RemoteBroker extends BrokerController {
         }
     }
 
-    /** Whether an ordered queue waits for acknowledgements: more was given to the group than it is done with. */
+    /** `checkBlock`: an ordered queue is blocked while messages are in flight. */
     private ConsumerOrderInfoManager orders() {
         return (ConsumerOrderInfoManager) Proxy.newProxyInstance(
             RemoteBroker.class.getClassLoader(), new Class<?>[] {ConsumerOrderInfoManager.class}, (proxy, method, asked) -> {

@@ -2,12 +2,12 @@ package org.apache.rocketmq.test.base;
 
 import java.util.concurrent.Callable;
 
-/** Asking until the answer is yes. */
+/** Waits until a condition is true. */
 final class Waiting {
     private Waiting() {
     }
 
-    /** An answer that fails counts as no, until the time is up. */
+    /** Polls `question`; an exception counts as false. Throws AssertionError after `seconds`. */
     static void until(int seconds, Callable<Boolean> question) {
         long end = System.nanoTime() + seconds * 1_000_000_000L;
         Exception last = null;
