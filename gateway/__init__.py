@@ -1,1 +1,1 @@
-"""The gateway: commands to store operations and back, and the runtime that alone touches the world."""
+"""The gateway: use cases that turn commands into store operations, and the runtime, which alone does I/O."""

@@ -1,4 +1,4 @@
-"""`python -m gateway` is `headgate`."""
+"""`python -m gateway` runs the command `headgate`."""
 
 from gateway.node.cli import main
 

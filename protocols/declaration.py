@@ -1,6 +1,6 @@
-"""What a protocol says of itself, so that a node can serve it without knowing its name.
+"""The declaration of a protocol: everything that a node needs to serve it.
 
-A protocol is one folder and one line in the entry-point group `gateway.protocols`; the line names a `Declaration`.
+A protocol is one folder and one entry point of the group `gateway.protocols`, which names a `Declaration`.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from protocols.setting import Setting
 GROUP: Final = "gateway.protocols"
 """The entry-point group of declarations."""
 LAST: Final = 1_000
-"""The rank and the place of what says nothing of it."""
+"""Default rank of a protocol and default place of a listener: behind all others."""
 
 Rule = Callable[[bytes], bool | None]
-"""The first bytes of a connection, one at least and `registry.RECOGNISE_BYTES_MAX` at most -> whether they are this protocol's;
-None while more bytes may still decide. A verdict stays the same whatever follows."""
+"""The first bytes of a connection, from 1 to `registry.RECOGNISE_BYTES_MAX` -> True: they are of this protocol, False: they are
+not, None: more bytes are needed. A result other than None is the same for the same bytes with any bytes after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoSettings:
-    """A protocol has nothing to set."""
+    """The settings of a protocol without settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One port.
+    """One port of a protocol.
 
-    name        its key in `[ports]`, in `--port` and in the table at the start
-    port        where it listens by default
-    about       what it is for, in the table at the start
-    takes       protocols that it recognises; None: every one that is installed
-    stand_ins   recognised protocol -> the protocol that answers it here in its stead
-    datagrams   the port takes the datagrams of the protocol that declares it
-    secure      it takes nothing but TLS; every other stream port takes both
-    label       what its connections are counted under; "": the label of the protocol that is spoken
-    place       its order in the table at the start
+    name        key in `[ports]` and `--port`, and name in the table that is printed at the start
+    port        default port number
+    about       description in the table at the start
+    takes       protocols that are recognised on this port; None: all installed ones
+    stand_ins   recognised protocol -> the protocol whose adapter serves it on this port
+    datagrams   true: a UDP port for the datagrams of the protocol that declares it; false: a TCP port
+    secure      true: connections must use TLS; false: TLS and plaintext are both accepted
+    label       label of the counters of its connections; "": the label of the recognised protocol
+    place       position in the table at the start, lowest first
     """
 
     name: str
@@ -59,22 +59,22 @@ class Listener:
 class Declaration:
     """One protocol.
 
-    name             what it is called everywhere: as adapter, as table of the configuration, in refusals that it counts
-    settings         frozen dataclass of its table, read by `gateway.node.settings`; an instance is handed to what follows
-    stream           makes the adapter of a stream protocol
-    datagram         makes the adapter of a datagram protocol
-    application      makes an application on HTTP/2
-    listeners        ports of its own
-    rank             order in which rules are asked, lowest first: HTTP/2 20, WebSocket 30, HTTP/1.1 40, MQTT 50, remoting 60.
-                     Applications on HTTP/2 are asked in the same order
-    begins           recognises its first bytes on a shared port; None: its own ports alone take it
-    begins_carrying  the same for a protocol that carries others: made from the paths that they are carried at
-    otherwise        the protocol that takes its place on a port that does not take this one; "": none
-    path             path at which a WebSocket carries this protocol; "": none does
-    alpn             ALPN ids that it is agreed on by (RFC 7301)
-    label            what its connections are counted under; "": its name
-    words            its words for ends of connections and for refusals, where they are not the name of the reason that they
-                     mean; None: nobody is refused anything
+    name             name of the adapter, of the configuration's table, and of the protocol in counts of refusals
+    settings         settings class of the table, a frozen dataclass; `gateway.node.settings` makes an instance of it
+    stream           makes the adapter of a stream protocol from the node's facts and the settings; None: no stream protocol
+    datagram         makes the adapter of a datagram protocol in the same way; None: no datagram protocol
+    application      makes an application on HTTP/2 in the same way; None: no such application
+    listeners        ports of the protocol
+    rank             order in which rules are tried, lowest first: HTTP/2 20, WebSocket 30, HTTP/1.1 40, MQTT 50, remoting 60.
+                     Applications on HTTP/2 are offered a request in the same order
+    begins           recognises the protocol by its first bytes; None: it is never recognised on a shared port
+    begins_carrying  makes such a rule for a protocol that carries others, from the paths at which it carries them
+    otherwise        protocol that replaces this one on a port that does not accept this one; "": none
+    path             path at which a WebSocket carries this protocol; "": no WebSocket carries it
+    alpn             ALPN ids of the protocol (RFC 7301)
+    label            label of the counters of its connections; "": the name
+    words            the protocol's words for refusals and ends of connections -> the reason they mean, when the word is not the
+                     reason's name; None: the word is not counted as a refusal
     """
 
     name: str

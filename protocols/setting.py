@@ -23,7 +23,7 @@ class Setting:
     wall_ms       returns the node's wall clock, epoch milliseconds
     authority     checks credentials; None: access is not controlled, and commands carry no principal
     refused       counts a refusal by the adapter: called with the protocol and a word of `domain.refusal` or its declaration.
-                  Not called for refusals by the gateway or for closed connections, which are counted elsewhere
+                  Not called for refusals by the gateway or for closed connections: the gateway counts these
     applications  applications on HTTP/2, in the order in which they are offered a request; complete before the first connection
     carried       path -> the adapter that a WebSocket carries at that path; complete before the first connection
     """

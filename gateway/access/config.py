@@ -19,19 +19,19 @@ NAME_CHARS_MAX: Final = 128
 PASSWORD_CHARS_MAX: Final = 1_024
 JWT_SECRET_BYTES_MIN: Final = 32
 Secret = Annotated[str, Meta(extra={"secret": True})]
-"""Text that is never shown."""
+"""Text that is never printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyTable:
-    """One `[[access.policies]]`: what one user may do.
+    """One `[[access.policies]]`: actions that one user may do, or may not do, with one resource.
 
     subject    `User:` and the user's name
-    resource   what the policy is about, as `Topic:orders`
-    actions    what may be done, or may not
+    resource   type and name of the resource, such as `Topic:orders`
+    actions    actions that the policy allows or denies
     decision   Allow or Deny
-    sources    addresses and networks that the user may come from; empty: any
-    default    true: other policies come before this one
+    sources    addresses and networks of the client that the policy applies to; empty: all
+    default    true: the policy counts only when no other policy of the user matches
     """
 
     subject: str = ""
@@ -44,18 +44,18 @@ class PolicyTable:
 
 @dataclass(frozen=True, slots=True)
 class AccessTable:
-    """The table `[access]` as it is written.
+    """The table `[access]` as given.
 
-    enabled          access is controlled; without it, access is controlled when there is an admin
-    anonymous        the user that clients without credentials are; "": they are refused
-    jwt_secret       what HS256 tokens are signed with, 32 bytes at least; "": such tokens are refused
-    jwt_public_key   PEM text of the key of RS256 tokens; "": such tokens are refused
-    jwt_user_claim   the claim that names the user
-    jwt_audience     what tokens must be for; "": anything
-    jwt_issuer       what tokens must be from; "": anything
-    policies         `[[access.policies]]`: policies beside those that are stored
-    rules            `[[access.rules]]`: rules over MQTT paths, in their order
-    banned           who may not connect by MQTT
+    enabled          true: access is controlled; unset: access is controlled when there is an admin
+    anonymous        name of the user that clients without credentials have; "": such clients are refused
+    jwt_secret       key of HS256 tokens, at least 32 bytes; "": such tokens are refused
+    jwt_public_key   public key of RS256 tokens, PEM text; "": such tokens are refused
+    jwt_user_claim   claim that contains the user's name
+    jwt_audience     required audience (`aud`) of tokens; "": any
+    jwt_issuer       required issuer (`iss`) of tokens; "": any
+    policies         `[[access.policies]]`: policies in addition to the stored ones
+    rules            `[[access.rules]]`: rules over MQTT paths, in the order in which they are tried
+    banned           who may not connect by MQTT: `client:ID`, `user:NAME` or `address:RANGE`
     """
 
     enabled: bool | None = None
@@ -70,7 +70,7 @@ class AccessTable:
     banned: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a key that is too short."""
+        """Raises ValueError for a `jwt_secret` of less than 32 bytes."""
         if self.jwt_secret and len(self.jwt_secret.encode()) < JWT_SECRET_BYTES_MIN:
             raise ValueError(
                 f"jwt_secret has less than {JWT_SECRET_BYTES_MIN} bytes: HS256 needs as many as its digest (RFC 7518, 3.2)"
@@ -79,11 +79,17 @@ class AccessTable:
 
 @dataclass(frozen=True, slots=True)
 class AccessConfig:
-    """What is in force: the table, read.
+    """The table `[access]` with policies, rules and bans parsed.
 
-    grants   policies of the file, by user
-    rules    rules over MQTT paths, in their order
-    banned   who may not connect by MQTT
+    anonymous        name of the user that clients without credentials have; "": such clients are refused
+    jwt_secret       key of HS256 tokens; "": such tokens are refused
+    jwt_public_key   public key of RS256 tokens, PEM text; "": such tokens are refused
+    jwt_user_claim   claim that contains the user's name
+    jwt_audience     required audience (`aud`) of tokens; "": any
+    jwt_issuer       required issuer (`iss`) of tokens; "": any
+    grants           policies of the configuration, by user
+    rules            rules over MQTT paths, in the order in which they are tried
+    banned           client ids, user names and addresses that may not connect by MQTT
     """
 
     anonymous: str = ""
@@ -98,7 +104,7 @@ class AccessConfig:
 
     @staticmethod
     def of(table: AccessTable) -> AccessConfig:
-        """The table, read. Raises ConfigError for a policy or a ban that is none."""
+        """Parse the table. Raises ConfigError for a policy or a ban that is not valid."""
         return AccessConfig(
             table.anonymous,
             table.jwt_secret,
@@ -127,14 +133,14 @@ def split(admin: str) -> tuple[str, str]:
 
 
 def name_fault(name: str) -> str:
-    """What is wrong with a user's name; "": nothing."""
+    """The error text for a user's name; "": the name is valid."""
     if not 0 < len(name) <= NAME_CHARS_MAX or not name.isprintable() or any(sign in name for sign in " :/+#%*,"):
         return f"a user's name has 1 to {NAME_CHARS_MAX} printing characters, none of them blank : / + # % * or ,"
     return ""
 
 
 def password_fault(password: str) -> str:
-    """What is wrong with a password; "": nothing."""
+    """The error text for a password; "": the password is valid."""
     return "" if 0 < len(password) <= PASSWORD_CHARS_MAX else f"a password has 1 to {PASSWORD_CHARS_MAX} characters"
 
 

@@ -11,19 +11,19 @@ WAIT: Final = "wait"
 REFUSE: Final = "refuse"
 CLOSE: Final = "close"
 LARGEST: Final = 1_000_000_000_000
-"""Of any number here; more is a slip of the keyboard."""
+"""Upper bound of all limits; a larger number is taken for a typing error and refused."""
 Excess = Literal["wait", "refuse", "close"]
 Rate = Annotated[int, Meta(ge=0, le=LARGEST)]
 Least = Annotated[int, Meta(ge=1, le=LARGEST)]
-"""What cannot be off."""
+"""A limit that cannot be switched off: at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyConfig:
-    """Whose word counts about whose a connection is.
+    """The table `[proxy]`: which peers may send the PROXY protocol's header with a client's address.
 
-    peers      addresses, networks and ranges that may send the PROXY protocol's header, written as in policies
-    required   true: these peers must send it. false: they may
+    peers      addresses, networks and ranges of peers that may send the PROXY protocol's header, written as in policies
+    required   true: these peers must send the header; false: they may
     """
 
     peers: tuple[str, ...] = ()
@@ -32,24 +32,26 @@ class ProxyConfig:
 
 @dataclass(frozen=True, slots=True)
 class LimitsConfig:
-    """What is in force; 0 is no limit.
+    """The table `[limits]`; 0 means no limit.
 
     connections_per_address     stream connections open at once from one address
-    connects_per_s              new stream connections a second, from everywhere
-    address_connects_per_s      the same from one address
-    messages_per_s              messages sent by one connection (by one peer of a datagram port)
-    bytes_per_s                 bytes of the bodies that one connection sends
-    user_messages_per_s         messages sent by one user over all of its connections
-    user_bytes_per_s            bytes of the bodies that one user sends over all of its connections
-    burst_s                     how many seconds' worth of each rate may come at once
-    mqtt_excess                 what MQTT clients meet beyond their rate: wait (they are not read), refuse (0x97), close (0x96)
-    flapping_connects           connects of one MQTT client id within flapping_window_s before it is held off
-    flapping_address_connects   the same for an address, on every stream port
-    flapping_window_s           time over which connects are counted
-    flapping_hold_s             how long they are held off
-    output_bytes_max            answers that may wait for a peer that does not read; above this it is not read from either, and
-                                dropped when that lasts a minute
-    keys_max                    addresses, users and client ids that each table remembers
+    connects_per_s              new stream connections a second, from all addresses
+    address_connects_per_s      new stream connections a second from one address
+    messages_per_s              messages a second sent by one connection (by one peer of a datagram port)
+    bytes_per_s                 bytes of message bodies a second sent by one connection
+    user_messages_per_s         messages a second sent by one user over all of its connections
+    user_bytes_per_s            bytes of message bodies a second sent by one user over all of its connections
+    burst_s                     a burst may be as large as the rate times this many seconds
+    mqtt_excess                 what happens to MQTT clients above their rate: wait (the connection is not read), refuse (reason
+                                code 0x97), close (reason code 0x96)
+    flapping_connects           connects of one MQTT client id within flapping_window_s after which the client id is refused
+    flapping_address_connects   connects of one address within flapping_window_s, over all stream ports, after which the address
+                                is refused
+    flapping_window_s           period over which connects are counted, in seconds
+    flapping_hold_s             how long a flapping client id or address is refused, in seconds
+    output_bytes_max            bytes of answers that may wait for a peer that does not read; above this the connection is not
+                                read, and it is closed when that lasts a minute
+    keys_max                    addresses, users and client ids that each table of counts holds at most
     """
 
     connections_per_address: Rate = 0
@@ -70,14 +72,14 @@ class LimitsConfig:
 
     @property
     def limits_connections(self) -> bool:
-        """True when something limits who may connect."""
+        """True when at least one limit on connections is set."""
         return any(
             (self.connections_per_address, self.connects_per_s, self.address_connects_per_s, self.flapping_address_connects)
         )
 
     @property
     def limits_messages(self) -> bool:
-        """True when something limits what connected clients may do."""
+        """True when at least one limit on messages, bytes or MQTT connects is set."""
         return any(
             (self.messages_per_s, self.bytes_per_s, self.user_messages_per_s, self.user_bytes_per_s, self.flapping_connects)
         )

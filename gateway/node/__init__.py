@@ -1,1 +1,1 @@
-"""The process: command line, configuration, composition of the parts, listeners."""
+"""The server process: command line, configuration, composition of the parts, listeners, reload of settings."""

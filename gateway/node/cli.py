@@ -1,4 +1,4 @@
-"""The command `headgate`. What a person got wrong is said in one line on stderr, with exit code 2 and no traceback."""
+"""The command `headgate`. A wrong option or setting ends it with one line on stderr, exit code 2 and no traceback."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ OPTIONS: Final[Mapping[str, object]] = {
     "client_ca": Annotated[str | None, typer.Option(help="PEM file of the authorities of client certificates.")],
     "config": Annotated[str | None, typer.Option("--config", help="TOML file (default $HEADGATE_CONFIG).")],
 }
-"""The options of `up` and `config show`. None: not given."""
+"""The options of `up` and `config show`. The value None means that the option was not given."""
 
 
 def taking_options(command: Callable[[Callable[[], Config]], None]) -> Callable[..., None]:
-    """Give a command the `OPTIONS`; it is handed what reads the configuration that they make."""
+    """Add the `OPTIONS` to a command. The command is called with a function that reads the configuration."""
 
     @wraps(command)
     def run(**given: Any) -> None:

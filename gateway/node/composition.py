@@ -1,6 +1,7 @@
-"""The composition: with the node, the one place that names concrete classes.
+"""The composition of a node: builds the store, the use cases, the access gate and the protocol adapters.
 
-`compose` builds everything between the ports (disk, clock, entropy) and the sockets; a simulation uses it as the node does.
+This module and `gateway.node.node` are the only ones that name concrete classes. `compose` takes the disk, clock and entropy
+as arguments and opens no socket, so the simulation uses it too.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ PARTS: Final[Mapping[str, type]] = {
     "limits": LimitsConfig,
     "proxy": ProxyConfig,
 }
-"""Tables of the configuration that are no protocol's, and not the storage engine's."""
+"""Table of the configuration -> its settings class, for tables of neither a protocol nor the storage engine."""
 CHANNELS: Final = "mqtt"
 """What streams of an HTTP/2 connection that carry another protocol are counted under."""
 
@@ -59,8 +60,18 @@ CHANNELS: Final = "mqtt"
 class Parts:
     """A composed node without sockets.
 
-    access    the authority, None where access is not controlled; throttle: None where no rate is limited
-    gate      who takes commands: the throttle, the gate of access, or the dispatcher itself where there is neither
+    store             the message store
+    handler           the dispatcher: executes commands without checking rights or rates
+    access            checks credentials and rights; None: access is not controlled
+    gate              takes the commands of clients: the throttle, else the access gate, else the dispatcher
+    protocols         declarations of the protocols
+    adapters          the adapters made from them
+    watches           subscriptions to new messages that connections have registered
+    sessions          MQTT sessions
+    limits            the table `[limits]`
+    throttle          limits the rates of clients; None: no rate is limited at the start
+    access_records    stored users and policies
+    counter_registry  counters of all protocols
     """
 
     store: MessageStore
@@ -78,7 +89,7 @@ class Parts:
 
 
 def known(protocols: Protocols | None = None) -> Known:
-    """What the configuration of a node may say; `protocols` are those that are installed where None."""
+    """Ports and tables that a configuration may contain. `protocols`: None stands for the installed ones."""
     protocols = protocols or installed()
     return Known(protocols.ports, {"store": engine_named(DEFAULT_ENGINE).settings, **PARTS, **protocols.tables})
 
@@ -93,10 +104,12 @@ def compose(
     hot_bytes: int,
     protocols: Protocols | None = None,
 ) -> Parts:
-    """Open the store and put use cases and protocols on top of it.
+    """Open the store; make the use cases, the access gate and the adapters. Raises ConfigError and StoreError.
 
-    `ports` are the ports really in use, `host` what routes carry; `hot_bytes` is StoreConfig's, where nothing else is
-    configured; `protocols` are those that are installed where None. Raises ConfigError and StoreError.
+    ports       listener -> port in use
+    host        host name or address that routes and offset ids carry
+    hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
+    protocols   declarations to use; None: the installed ones
     """
     store = _open_store(config, disk, clock, host_bytes(host, ports.get("remoting", 0)), hot_bytes)
     protocols = protocols or installed()
@@ -166,7 +179,7 @@ def _open_store(config: Config, disk: Disk, clock: Clock, store_host: bytes, hot
 
 
 def access_of(config: Config) -> AccessConfig:
-    """The table `[access]`. Raises ConfigError."""
+    """The table `[access]` with its policies, rules and bans parsed. Raises ConfigError."""
     return AccessConfig.of(config.part(AccessTable, "access"))
 
 
@@ -178,7 +191,7 @@ def _gate(
     store: MessageStore,
     clock: Clock,
 ) -> tuple[Handler, LimitsConfig, Throttle | None]:
-    """What stands before the dispatcher: nothing, where nothing is controlled and nothing limited."""
+    """The access gate, the limits and the throttle. The gate is the dispatcher when access is not controlled."""
     gate: Handler = handler
     if access is not None:
         revocation = AccessRevocation(access, clock, handler, sessions.subscriptions_of, handler.reviews)

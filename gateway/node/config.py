@@ -1,4 +1,4 @@
-"""The node's configuration: one TOML file, the environment, and the command line, in rising order of rank; read once.
+"""The node's configuration: a TOML file, environment variables and command-line options; the later of these win.
 
 Keys of the file, variables `HEADGATE_<KEY>` and options `--key` have the same names. A table of the file belongs to the
 part that has its name (`[store]`, `[mqtt]`, …), and is read as the class that the part declares.
@@ -21,27 +21,27 @@ from gateway.node.settings import HIDDEN, SECRET, convert, declared, from_text, 
 
 PREFIX: Final = "HEADGATE_"
 ENVIRONMENT: Final = "environment"
-"""The first word of a source that gives text."""
+"""First word of the source of a value from an environment variable. Such a value is text and is converted."""
 Number = Annotated[int, Meta(ge=0, le=10_000_000)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 C = TypeVar("C")
 UNREAD: Final = frozenset({"HEADGATE_CONFIG", "HEADGATE_PURE", "HEADGATE_REQUIRE_COMPILED"})
-"""Variables that are not settings: they are read before there are any."""
+"""Variables with the prefix that are not settings: they are read before the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the parts of a node may be told.
+    """Ports and tables that the configuration of a node may contain.
 
-    ports    listener -> default port, in the order in which they are shown
-    tables   table of the file -> the class of its settings
+    ports    listener -> default port, in the order of the table at the start
+    tables   table of the file -> its settings class
     """
 
     ports: Mapping[str, int]
     tables: Mapping[str, type]
 
     def secrets(self) -> set[str]:
-        """The settings whose values are never shown."""
+        """The settings whose values are never printed, as `name` or `table.name`."""
         parts = {"": Config, **self.tables}
         hints = ((f"{table}.{name}", hint) for table, kind in parts.items() for name, hint in declared(kind).items())
         return {name.lstrip(".") for name, hint in hints if secret(hint)}
@@ -49,27 +49,28 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What is in force.
+    """The configuration in force.
 
-    data              folder of everything that is kept
+    data              folder of all stored data
     host              address that all listeners bind
-    advertise         address that routes and offset ids carry; "": the host when it is concrete
-    ports             listener -> port, before `port_offset` is added; 0: any free one
-    port_offset       added to every port
+    advertise         host name or address that routes and offset ids carry; "": `host`, or an address of this machine when
+                      `host` is a wildcard
+    ports             listener -> port, before `port_offset` is added; 0: any free port
+    port_offset       number added to every port except 0
     cluster           name of the cluster that routes and policies carry
     broker            name of this broker in routes and receipts
-    durability        level of new topics
-    insecure          a host other than loopback without access control is accepted
-    admin             `NAME:PASSWORD` of a Super user; access is controlled where there is one
-    admin_file        a file whose first line is `NAME:PASSWORD`, as for `admin`
-    client_ca         PEM file of the authorities whose client certificates are taken; "": none is asked for
+    durability        durability of new topics: when a send is acknowledged
+    insecure          true: a host other than loopback is accepted without access control
+    admin             `NAME:PASSWORD` of a Super user; when set, access is controlled
+    admin_file        file whose first line is `NAME:PASSWORD`, as for `admin`
+    client_ca         PEM file of the authorities that sign client certificates; "": no client certificate is requested
     connections_max   connections open at once, over all stream ports
-    certificate       PEM file for TLS; "": self-signed, kept in the data folder
-    key               PEM file with the certificate's key
-    tables            the tables of the configuration file that belong to parts
-    sources           setting -> where its value is from; defaults are absent
-    file              the file that was read, "": none
-    secrets           settings of tables whose values are not shown
+    certificate       PEM file of the certificate for TLS; "": a self-signed one is made and kept in the data folder
+    key               PEM file of the certificate's key
+    tables            table of the configuration -> its values as given
+    sources           setting -> source of its value; settings with their default are absent
+    file              the configuration file that was read; "": none
+    secrets           settings whose values are not printed
     """
 
     data: str = "./headgate-data"
@@ -93,26 +94,26 @@ class Config:
     secrets: frozenset[str] = frozenset()
 
     def port(self, name: str) -> int:
-        """The port that listener `name` is to bind; 0 stays 0, any free one."""
+        """The port that listener `name` binds, with the offset; 0: any free port."""
         port = self.ports[name]
         return port + self.port_offset if port else 0
 
     def table(self, name: str) -> Mapping[str, object]:
-        """One part's table, empty when there is none."""
+        """The values of one table as given; empty when the table is absent."""
         return self.tables.get(name, {})
 
     def part(self, kind: type[C], name: str) -> C:
-        """One part's table as its class. Raises ConfigError."""
+        """The table `name` as an instance of its settings class. Raises ConfigError for a key or value that is not valid."""
         return read(kind, name, self.table(name), self.sources)
 
     @property
     def controlled(self) -> bool:
-        """Access is controlled: `access.enabled` says so, or says nothing and there is an admin."""
+        """Whether access is controlled: the value of `access.enabled`; if it is not set, whether there is an admin."""
         enabled = self.table("access").get("enabled")
         return bool(self.admin) if enabled is None else enabled is True
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """(setting, value, where it is from) for all that is in force."""
+        """(setting, value, source of the value) of every setting in force. Secret values are hidden."""
         found: dict[str, object] = {}
         for setting in SETTINGS:
             value = getattr(self, setting)
@@ -134,9 +135,14 @@ def load(
     parts: Known,
     file: str | None = None,
 ) -> Config:
-    """Read everything once. `options` has the names of settings (`ports.mqtt` too); None there means not given.
+    """Read the configuration file, the environment and the options.
 
-    Raises ConfigError for whatever a person has to change.
+    options       setting (`ports.mqtt` too) -> value; None: the option was not given
+    environment   the process's environment variables
+    parts         ports and tables that the configuration may contain
+    file          path of the TOML file; None: no file
+
+    Raises ConfigError for an unreadable file, an unknown setting, and a value that is not valid.
     """
     known = {*SETTINGS, *(f"ports.{name}" for name in parts.ports)}
     values: dict[str, object] = {}

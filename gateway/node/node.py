@@ -1,4 +1,4 @@
-"""The node: what `gateway.node.composition` puts together, with the real world around it."""
+"""The node: the parts that `gateway.node.composition` makes, with real sockets, disk, clock and TLS."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ log = logging.getLogger("headgate.node")
 
 @final
 class Node:
-    """One process: listeners, pumps and the store, from `start` to `stop`."""
+    """The listeners, pumps and store of one server process, from `start` to `stop`."""
 
     def __init__(self, config: Config, reread: Callable[[], Config] | None = None) -> None:
         self.config = config
@@ -63,7 +63,7 @@ class Node:
         self._admin: Admin | None = None
 
     async def start(self) -> None:
-        """Bind, recover, listen. Raises ConfigError and StoreError when a person has to change something."""
+        """Bind the ports, open the store, listen. Raises ConfigError for wrong settings, StoreError when the store fails."""
         loop = asyncio.get_running_loop()
         config = self.config
         self._disk = DataDirectory(Path(config.data), loop)
@@ -112,7 +112,7 @@ class Node:
         return TlsContexts(recogniser, config.certificate, config.key, self._disk.path, names, config.client_ca)
 
     def _reloadable(self, tls: TlsContexts) -> Reload:
-        """What is read again: settings first, for they may name other certificates."""
+        """The sources of a reload. Settings are read before certificates because they name the certificate files."""
         parts = self.parts
         context = self._connection_context
         renewal = Renewal(self.config, self._reread, parts.access_records, parts.access, parts.throttle, context)
@@ -127,7 +127,10 @@ class Node:
         return Reload(sources, asyncio.get_running_loop())
 
     async def _prepared(self) -> None:
-        """Until the topics that clients expect to find are stored: a client that comes first must find them."""
+        """Wait until the topics that exist on every node are stored, so that the first client finds them.
+
+        Raises StoreError when they are not stored within `SETTLE_NS`.
+        """
         end = self._clock.monotonic_ns() + SETTLE_NS
         while not self.parts.handler.ready:
             if self._clock.monotonic_ns() > end:
@@ -140,7 +143,7 @@ class Node:
             self.ports[name] = sockets[name].getsockname()[1]
 
     async def _open(self, listener: Listener, bound: socket.socket, tls: TlsContexts) -> None:
-        """Serve one port, or close it when no protocol that it takes could be made."""
+        """Serve one port. Closes the port when no protocol that it accepts is available."""
         adapters = self.parts.adapters
         if listener is ADMIN:
             self._admin = Admin(self._serves, self.metrics, self.reload.state, self.reload.now)
@@ -159,7 +162,7 @@ class Node:
             del self.ports[listener.name]
 
     def _pump_of(self, listener: Listener, tls: TlsContexts) -> Callable[[], Pump]:
-        """What makes the pumps of one listener."""
+        """The function that makes a pump for each connection to one listener."""
         adapters = self.protocols.taken(listener, self.parts.adapters.streams)
         recogniser, secure = self.protocols.recogniser, tls.secure(adapters)
         plain = {} if listener.secure else adapters
@@ -181,13 +184,13 @@ class Node:
         return self.ready and self.parts.store.broken is None
 
     def lines(self) -> list[tuple[str, str, str]]:
-        """(listener, address, what it is for) for every listener that is open."""
+        """(listener, address, description) of every open listener."""
         host = self.config.host
         shown = f"[{host}]" if ":" in host else host
         return [(name, f"{shown}:{port}", self.protocols.listeners[name].about) for name, port in self.ports.items()]
 
     def metrics(self) -> str:
-        """The Prometheus text of this moment."""
+        """The current metrics in Prometheus' text format."""
         up_s = (self._clock.monotonic_ns() - self._ready_ns) / SECOND_NS
         expired = self.parts.handler.receiving.expired
         refused = self.parts.access.refused if self.parts.access is not None else {}
@@ -210,7 +213,7 @@ class Node:
         return sys_values(self._counter_registry.all(), counts, (self._clock.monotonic_ns() - self._ready_ns) // SECOND_NS)
 
     def _lost(self) -> dict[str, int]:
-        """Messages that were lost to MQTT clients, by reason."""
+        """Reason -> number of messages that were dropped instead of being delivered to an MQTT client."""
         lost = dict(self.parts.sessions.lost)
         for adapter in self.parts.adapters.streams.values():
             for reason, count in adapter.lost.items() if isinstance(adapter, Losing) else ():
@@ -235,7 +238,7 @@ class Node:
         return {**self.reload.counters(), **counters, "share_oversize_total": oversize}
 
     async def stop(self) -> None:
-        """Take nothing new, answer what is in flight, close every connection, and close the store."""
+        """Stop accepting connections and commands, answer commands in flight, close all connections, close the store."""
         self.ready = False
         self.reload.stop()
         pumps = self._connection_context.pumps
@@ -266,14 +269,14 @@ class Node:
         self._disk.close()
 
     async def _settled(self) -> None:
-        """Everything appended before this has been answered: commits answer in their order."""
+        """Wait until all earlier appends are answered. Appends are answered in order, so an empty append is the last."""
         done = asyncio.get_running_loop().create_future()
         self.parts.store.log.append([], lambda _: done.set_result(None))
         await self._within(done)
         await asyncio.sleep(0)
 
     async def _within(self, done: asyncio.Future[None]) -> None:
-        """Wait, but not for ever: a store whose disk hangs must not keep the process."""
+        """Wait for `done`, at most `DRAIN_S` seconds: a disk that hangs must not keep the process from ending."""
         ready, _ = await asyncio.wait([done], timeout=DRAIN_S)
         if not ready:
             log.warning("the store did not answer within %s s; closing all the same", DRAIN_S)

@@ -1,4 +1,4 @@
-"""The protocols of a node: their declarations, found by entry points, and the adapters made of them."""
+"""The protocols of a node: their declarations, found by entry points, and the adapters made from them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ from protocols.registry import Recogniser
 from protocols.setting import Setting
 
 ADMIN: Final = Listener("admin", 8088, "/healthz /readyz /metrics", place=LAST + 1)
-"""The node's own port."""
+"""The node's own port for administration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """The adapters of one node, by the names of their protocols."""
+    """The adapters of one node.
+
+    streams     protocol -> its stream adapter
+    datagrams   protocol -> its datagram adapter
+    """
 
     streams: Mapping[str, Adapter]
     datagrams: Mapping[str, DatagramAdapter]
@@ -32,17 +36,18 @@ class Adapters:
 
 @final
 class Protocols:
-    """The declarations of a node's protocols, in the order of their ranks, and what follows from all of them together.
+    """The declarations of a node's protocols, and tables made from all of them.
 
-    missing      entry point -> why it could not be loaded
-    listeners    by name, in the order in which they are shown
-    owners       datagram listener -> its protocol
-    recogniser   which protocol first bytes belong to
-    words        which reason a word means
+    declarations   declarations in the order of their ranks
+    missing        entry point -> why it could not be loaded
+    listeners      name -> listener, in the order of the table at the start
+    owners         datagram listener -> its protocol
+    recogniser     finds the protocol of a connection by its first bytes
+    words          word of a protocol for a refusal or an end of a connection -> its reason
     """
 
     def __init__(self, declarations: Iterable[Declaration], missing: Mapping[str, str]) -> None:
-        """Raises ConfigError when two protocols claim one name, one port's name, or one word for different reasons."""
+        """Raises ConfigError when two protocols declare the same name, listener name, or word with different reasons."""
         self.declarations = sorted(declarations, key=lambda each: (each.rank, each.name))
         self.missing = missing
         owned = [(listener, each.name) for each in self.declarations for listener in each.listeners]
@@ -61,16 +66,16 @@ class Protocols:
 
     @property
     def ports(self) -> dict[str, int]:
-        """Listener -> default port, in the order in which they are shown."""
+        """Listener -> default port, in the order of the table at the start."""
         return {name: listener.port for name, listener in self.listeners.items()}
 
     @property
     def tables(self) -> dict[str, type]:
-        """Table of the configuration -> the class of its settings."""
+        """Table of the configuration -> its settings class."""
         return {each.name: each.settings for each in self.declarations}
 
     def adapters(self, config: Config, setting: Setting) -> Adapters:
-        """Make everything. Raises ConfigError for a table that says what its protocol cannot mean."""
+        """Make all adapters. Raises ConfigError for a table whose settings are not valid."""
         applications: list[ApplicationFactory] = []
         carried: dict[str, Adapter] = {}
         streams: dict[str, Adapter] = {}
@@ -89,20 +94,23 @@ class Protocols:
         return Adapters(streams, datagrams)
 
     def taken(self, listener: Listener, streams: Mapping[str, Adapter]) -> dict[str, Adapter]:
-        """Recognised protocol -> the adapter that answers it on this stream port."""
+        """Recognised protocol -> the adapter that serves it on this stream port."""
         found = {name: adapter for name, adapter in streams.items() if listener.takes is None or name in listener.takes}
         found.update({name: found[other] for name, other in listener.stand_ins.items() if other in found})
         return found
 
     def labels(self, listener: Listener) -> dict[str, str]:
-        """Recognised protocol, or application on HTTP/2 -> what its connections on this port are counted under."""
+        """Recognised protocol or application on HTTP/2 -> label of the counters of its connections on this port."""
         found = {each.name: listener.label or each.label or each.name for each in self.declarations}
         return found | {name: found[other] for name, other in listener.stand_ins.items()}
 
 
 @cache
 def installed() -> Protocols:
-    """Every protocol that an entry point names; one that cannot be imported is in `missing`. Raises ConfigError."""
+    """The protocols of all entry points. A declaration that cannot be imported is in `missing`.
+
+    Raises ConfigError when declarations contradict each other.
+    """
     found: list[Declaration] = []
     missing: dict[str, str] = {}
     for point in entry_points(group=GROUP):

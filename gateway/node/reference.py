@@ -1,6 +1,6 @@
-"""All settings of a node: what is in force where nothing was said, and a page for people made from the classes themselves.
+"""All settings of a node: their defaults, and a Markdown page made from the settings classes.
 
-What a setting does is read from the docstring of its class: a line `name   what it does`, and lines that go on under it.
+The description of a setting is in the docstring of its class: a line `name   description`, and indented continuation lines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ these wins. `headgate config show` prints what is in force and where each value 
 
 
 def defaults(config: Config, parts: Known, hot_bytes: int) -> list[tuple[str, str, str]]:
-    """(setting, value, "default") of the tables' settings that nothing has been said about. Raises ConfigError."""
+    """(setting, value, "default") of the settings of tables that were not given. Raises ConfigError."""
     store = settings_of(config, hot_bytes)
     rows = [] if ENGINE in config.table("store") else [(f"store.{ENGINE}", DEFAULT_ENGINE, "default")]
     for table, kind in parts.tables.items():
@@ -49,13 +49,13 @@ def defaults(config: Config, parts: Known, hot_bytes: int) -> list[tuple[str, st
 
 
 def page(parts: Known) -> str:
-    """All settings as Markdown."""
+    """The page of all settings, in Markdown."""
     tables = {"": Config, **parts.tables}
     return "\n".join([HEAD, *(line for table, kind in tables.items() for line in _section(table, kind, parts.ports))])
 
 
 def explained(kind: type) -> dict[str, str]:
-    """Field -> what the docstring of its class says of it."""
+    """Field -> its description in the docstring of `kind`."""
     found: dict[str, str] = {}
     name = ""
     for line in (kind.__doc__ or "").splitlines():
@@ -71,7 +71,7 @@ def explained(kind: type) -> dict[str, str]:
 
 
 def text(value: object) -> str:
-    """A value as it is shown: lists and truth as TOML writes them."""
+    """A value as it is printed: booleans and lists in TOML's notation, None as "unset"."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:

@@ -1,4 +1,4 @@
-"""Settings that a running node takes over: who may do what, limits, the admin's password, the number of connections."""
+"""Reload of settings by a running node: access rules, limits, the admin's password, certificates, the connection limit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from gateway.guard.throttle import Throttle
 from gateway.node.config import Config
 
 ALIVE: Final = ("access.", "limits.")
-"""Tables that are taken over."""
+"""Prefixes of settings that a running node applies, by table."""
 ALIVE_SETTINGS: Final = frozenset({"admin", "admin_file", "certificate", "key", "client_ca", "connections_max"})
 
 
 @final
 class Renewal:
-    """`config` is what is in force. `waiting`: settings that have changed in the file and wait for a restart."""
+    """Reads the settings again and applies those that can change without a restart.
+
+    config    the configuration in force
+    waiting   settings that have changed and take effect at the next start
+    """
 
     def __init__(
         self,
@@ -44,15 +48,15 @@ class Renewal:
         self._connection_context = connection_context
 
     def files(self) -> Sequence[str]:
-        """What the settings are read from."""
+        """The files that the settings are read from."""
         return [file for file in (self.config.file, self.config.admin_file) if file]
 
     def details(self) -> dict[str, object]:
-        """For people."""
+        """The settings that wait for a restart, for the admin port."""
         return {"waiting_for_restart": self.waiting}
 
     def apply(self) -> None:
-        """Read the settings and put them in force. Raises ConfigError, and then nothing has changed."""
+        """Read the settings and apply them. Raises ConfigError, without having changed anything."""
         fresh = self._reread()
         access = AccessConfig.of(fresh.part(AccessTable, "access"))
         limits = fresh.part(LimitsConfig, "limits")
@@ -70,11 +74,14 @@ class Renewal:
         changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         self.waiting = [name for name in changed if not name.startswith(ALIVE) and name not in ALIVE_SETTINGS]
         kept = {name: getattr(fresh, name) for name in ALIVE_SETTINGS}
-        # What waits is compared again the next time, so the rest stays as it is in force.
+        # The other settings keep their values in force, so that the next reload compares with those.
         self.config = dataclasses.replace(self.config, **kept)
 
     def _limit(self, limits: LimitsConfig) -> None:
-        """Rates of those who are here change too where something was limited before; else those count who come."""
+        """Apply the limits.
+
+        Rates change for open connections too when messages were limited before; otherwise for later connections only.
+        """
         self._connection_context.output_bytes_max = limits.output_bytes_max
         if self._throttle is not None:
             self._throttle.apply(limits)

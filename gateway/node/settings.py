@@ -1,8 +1,9 @@
-"""One reader for all settings: a table of text and numbers into the frozen class that declares what it may say.
+"""Reads tables of the configuration as instances of their settings classes.
 
-A class declares a setting as an annotated field with a default: its type, and bounds by `msgspec.Meta(ge=…, le=…,
-min_length=…, max_length=…)`; a few values by `Literal`; a table within by another such class. Whatever is wrong is said in
-one form: where it is from, the setting, its value, and what is wanted. `SECRET` keeps a value out of that text.
+A settings class is a frozen dataclass. It declares a setting as an annotated field with a default: the type; bounds by
+`msgspec.Meta(ge=…, le=…, min_length=…, max_length=…)`; a choice of values by `Literal`; an inner table by another settings
+class. Every error text has the same form: source of the value, setting, value, accepted values. The value of a field marked
+with `SECRET` is not in the text.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from domain.errors import ConfigError
 
 HIDDEN: Final = "(hidden)"
 LONGEST: Final = 80
-"""Characters of a wrong value that are shown."""
+"""Characters of a wrong value that an error text contains at most."""
 
 FLAGS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-"""What variables may say for true and false."""
+"""Texts that mean true and false in environment variables."""
 
 C = TypeVar("C")
 
@@ -37,11 +38,16 @@ def read(
     apart: tuple[str, ...] = (),
     **fixed: Any,
 ) -> C:
-    """The table called `table` as a `kind`.
+    """Make a `kind` from the values of a table.
 
-    `sources`: `table.key` -> where the value is from. `apart`: fields that are no settings; `fixed`: their
-    values. Raises ConfigError for
-    an unknown key, a wrong type, a value out of its bounds, and for what `kind` itself refuses with a ValueError.
+    kind      the settings class
+    table     name of the table
+    given     setting -> value as given
+    sources   `table.key` -> source of the value
+    apart     fields of `kind` that are not settings
+    fixed     values of those fields
+
+    Raises ConfigError for an unknown key, a wrong type, a value out of its bounds, and a ValueError raised by `kind`.
     """
     hints = declared(kind, apart)
     values: dict[str, Any] = {}
@@ -59,7 +65,7 @@ def read(
 
 
 def convert(hint: Any, value: object, name: str, source: str) -> Any:
-    """One value as its setting wants it. Raises ConfigError."""
+    """Convert one value to the type of its setting. Raises ConfigError when it does not fit."""
     inner = rows_of(hint)
     if inner is not None and isinstance(value, list) and all(isinstance(row, dict) for row in value):
         rows = ((f"{name}[{at}]", row) for at, row in enumerate(value))
@@ -73,7 +79,7 @@ def convert(hint: Any, value: object, name: str, source: str) -> Any:
 
 
 def from_text(hint: Any, value: object) -> object:
-    """Text of an option or a variable as TOML would read it, where the setting is no text; anything else as it stands."""
+    """Parse the text of an option or variable as a TOML value. Text for a text setting, and other types, stay unchanged."""
     kind = _taken_apart(hint)[0]
     if not isinstance(value, str) or kind is str:
         return value
@@ -86,19 +92,19 @@ def from_text(hint: Any, value: object) -> object:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?`, or nothing when no known name is near."""
+    """`; did you mean 'x'?` with the most similar known name, or "" when no known name is similar."""
     close = difflib.get_close_matches(name, sorted(known), 1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def declared(kind: Any, apart: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The settings that a class declares, in their order, with their types and bounds; `apart` are fields that are none."""
+    """Setting -> its type and bounds, in the order of declaration. `apart`: fields that are not settings."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.name not in apart}
 
 
 def wanted(hint: Any) -> str:
-    """What a setting may be, in words."""
+    """The accepted values of a setting, in words."""
     kind, metas = _taken_apart(hint)
     least, most, longest = (_bound(metas, name) for name in ("ge", "le", "max_length"))
     if get_origin(kind) is Literal:
@@ -125,12 +131,12 @@ def _bound(metas: list[msgspec.Meta], name: str) -> object:
 
 
 def secret(hint: Any) -> bool:
-    """True for a setting whose value is never shown."""
+    """True for a setting whose value is never printed."""
     return any((meta.extra or {}).get("secret") for meta in _taken_apart(hint)[1])
 
 
 SECRET: Final = msgspec.Meta(extra={"secret": True})
-"""Marks a setting whose value is never shown."""
+"""Marks a setting whose value is never printed."""
 
 
 def _taken_apart(hint: Any) -> tuple[Any, list[msgspec.Meta]]:
@@ -143,7 +149,7 @@ def _taken_apart(hint: Any) -> tuple[Any, list[msgspec.Meta]]:
 
 
 def rows_of(hint: Any) -> type | None:
-    """The class of the tables in a list of tables, None for any other setting."""
+    """The settings class of the rows when the setting is a list of tables, else None."""
     kind = _taken_apart(hint)[0]
     inner = get_args(kind)[0] if get_origin(kind) is tuple else None
     return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None

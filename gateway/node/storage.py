@@ -1,4 +1,4 @@
-"""The node's storage engine: chosen by `[store] engine` among the installed ones (entry points of `gateway.stores`)."""
+"""The storage engine of a node: `[store] engine` names one of the installed ones (entry points of `gateway.stores`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STORES: Final = "gateway.stores"
 ENGINE: Final = "engine"
 DEFAULT_ENGINE: Final = "log"
 HOT_BYTES: Final = "hot_bytes"
-"""A setting whose default is a share of the machine's memory."""
+"""The setting of an engine whose default is a share of the machine's memory."""
 
 
 def engine_named(name: object) -> StorageEngine:
-    """The installed engine of that name. Raises ConfigError for one that is not installed or cannot be imported."""
+    """The installed engine called `name`. Raises ConfigError when it is not installed or cannot be imported."""
     points = {point.name: point for point in entry_points(group=STORES)}
     point = points.get(name) if isinstance(name, str) else None
     if point is None:
