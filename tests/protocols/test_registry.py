@@ -1,4 +1,4 @@
-"""First bytes: every protocol is recognised at its first telling byte, whatever the pieces, and nobody else is let in."""
+"""Recognition: each protocol at the first byte that decides it, for any split of the bytes; other bytes are refused."""
 
 from __future__ import annotations
 

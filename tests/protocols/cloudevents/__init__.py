@@ -1,1 +1,1 @@
-"""CloudEvents: the codec against the specification and against the SDK."""
+"""CloudEvents: tests of the codec against the specification and the SDK."""

@@ -1,4 +1,4 @@
-"""The JSON event format 1.0.2: what is taken, what is refused, and that data stays the bytes that were sent."""
+"""The JSON event format 1.0.2: accepted and refused events; data is kept byte for byte."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_what_is_no_object_is_refused(text: bytes) -> None:
 
 
 def test_a_batch_is_judged_element_by_element() -> None:
-    """JSON batch format: an array, perhaps empty; each element stands or falls alone."""
+    """JSON batch format: an array, possibly empty; each element is accepted or refused by itself."""
     good = f"{{{HEAD}}}"
     found = envelope.decode_batch(f"[{good}, {{}} ,5,{good}]".encode(), 4)
     assert [type(one).__name__ for one in found] == ["CloudEvent", "CloudEventError", "CloudEventError", "CloudEvent"]
@@ -165,7 +165,7 @@ def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
     ],
 )
 def test_hostile_text_costs_no_more_than_its_length(text: bytes) -> None:
-    """Each of these would take minutes if any step went back over what it had read; the suite would not end."""
+    """Each of these inputs would take minutes if the scanner backtracked."""
     with pytest.raises(CloudEventError):
         envelope.decode(text)
 

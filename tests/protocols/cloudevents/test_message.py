@@ -1,4 +1,4 @@
-"""A CloudEvent in a message, and back."""
+"""A CloudEvent to a message, and back."""
 
 from __future__ import annotations
 

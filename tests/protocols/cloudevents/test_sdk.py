@@ -1,4 +1,4 @@
-"""The CloudEvents SDK as an oracle, both ways."""
+"""The CloudEvents SDK as the reference, in both directions."""
 
 from __future__ import annotations
 

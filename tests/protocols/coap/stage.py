@@ -1,4 +1,4 @@
-"""An endpoint with a small gateway of dictionaries behind it, virtual time, and datagrams in memory."""
+"""An endpoint with a gateway made of dictionaries, virtual time, and datagrams in memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECOND = 1_000_000_000
 
 
 class Dice:
-    """Entropy that counts."""
+    """Entropy that counts up."""
 
     def __init__(self) -> None:
         self.serial = 0
@@ -53,7 +53,11 @@ def peer(port: int = 40_000, host: str = "192.0.2.1") -> Peer:
 
 
 class Stage:
-    """`hold`: commands wait in `held` until `play`. `refuse`: what every Send gets instead of success."""
+    """An endpoint and its gateway.
+
+    hold     True: commands are kept in `held` until `play`
+    refuse   the failure that every Send gets; None: success
+    """
 
     def __init__(self, **options: int) -> None:
         self.now = 1000 * SECOND
@@ -72,7 +76,7 @@ class Stage:
         self.mid = 0
 
     def push(self, data: bytes, source: Peer | None = None) -> list[Packet]:
-        """One datagram in; what goes out, decoded."""
+        """Receive one datagram; returns the datagrams sent, decoded."""
         self._run(self.endpoint.receive(data, source or peer(), self.now))
         return self.out()
 
@@ -109,7 +113,7 @@ class Stage:
         return packets
 
     def advance(self, seconds: float) -> list[Packet]:
-        """Let time pass, with every deadline on its way."""
+        """Advance the virtual clock, and call `expire` at each deadline."""
         end = self.now + int(seconds * SECOND)
         while True:
             due = self.endpoint.deadline()
@@ -122,12 +126,12 @@ class Stage:
         return self.out()
 
     def settle(self) -> None:
-        """Hand out commands that events have led to."""
+        """Execute commands that events have caused."""
         while self.endpoint.deadline() == 0:
             self._run(self.endpoint.expire(self.now))
 
     def play(self) -> list[Packet]:
-        """Carry out what was held."""
+        """Execute the commands in `held`."""
         held, self.held = self.held, []
         for command in held:
             self._handle(command)
@@ -135,7 +139,7 @@ class Stage:
         return self.out()
 
     def publish(self, path: str, body: bytes, retain: bool = False, stored: bytes = b"") -> bytes:
-        """A message by another protocol."""
+        """Store a message as another protocol does."""
         topic = path.split("/", maxsplit=1)[0]
         if topic != path:
             stored += properties.entry(properties.ORIGIN_MQTT_TOPIC, path)

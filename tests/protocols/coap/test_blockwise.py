@@ -1,4 +1,4 @@
-"""Bodies in blocks: RFC 7959, ETSI TD_COAP_BLOCK_*."""
+"""Block-wise transfer: RFC 7959, ETSI TD_COAP_BLOCK_*."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.protocols.coap.stage import Stage, peer, values
 
 
 def upload(stage: Stage, body: bytes, exponent: int, code: int = message.PUT, **more: object) -> list[Packet]:
-    """Each block's answer."""
+    """Upload in blocks; returns the response to each block."""
     size = 1 << (exponent + 4)
     answers = []
     for number in range(max(1, (len(body) + size - 1) // size)):
@@ -24,7 +24,7 @@ def upload(stage: Stage, body: bytes, exponent: int, code: int = message.PUT, **
 
 
 def download(stage: Stage, exponent: int | None = None, port: int = 40_000) -> tuple[bytes, list[Packet]]:
-    """The body, and each block's answer."""
+    """Download in blocks; returns the body and the response to each request."""
     pairs = [] if exponent is None else [(option.BLOCK2, message.uint(block(0, False, exponent)))]
     answers = stage.request(message.GET, "mq/t", pairs=pairs, source=peer(port))
     body = answers[0].payload

@@ -1,4 +1,4 @@
-"""The message layer and the simple methods. Names of ETSI plug-test cases stand beside what they ask for."""
+"""The message layer and the methods without options. Comments name the ETSI plug-test cases."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_table_against_a_plain_list(steps: list[tuple[int, int, int]]) -> None:
 
 
 def test_lossy_network_loses_and_doubles_nothing() -> None:
-    """A client of RFC 7252 and an observer, 30 % of the datagrams lost and 20 % doubled, both ways, in virtual time."""
+    """A client of RFC 7252 and an observer; 30 % of the datagrams are lost and 20 % doubled in each direction; virtual time."""
     for seed in range(5):
         rng = random.Random(seed)
         stage = Stage()
@@ -210,7 +210,7 @@ def test_lossy_network_loses_and_doubles_nothing() -> None:
 
 
 def tick(stage: Stage) -> None:
-    """A fifth of a second, without looking at what goes out."""
+    """Advance 0.2 s; ignore the datagrams sent."""
     stage.now += SECOND // 5
     due = stage.endpoint.deadline()
     if due is not None and due <= stage.now:

@@ -1,4 +1,4 @@
-"""One-shot receive for a consumer group: GET with `group=`, DELETE with If-Match."""
+"""Receiving one message for a consumer group: GET with `group=`, DELETE with If-Match."""
 
 from __future__ import annotations
 

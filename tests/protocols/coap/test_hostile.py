@@ -1,4 +1,4 @@
-"""Peers that lie, guess, flood and spoof."""
+"""Peers that send invalid lengths, guess message ids and tokens, flood the endpoint and spoof addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syntax: vectors that cite their clause, and properties that hold for every input."""
+"""Syntax of messages: vectors that cite their section, and property tests over all inputs."""
 
 from __future__ import annotations
 

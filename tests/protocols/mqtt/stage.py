@@ -1,4 +1,4 @@
-"""A broker in memory: the real adapter, use cases and store, on a virtual clock, with clients that speak bytes."""
+"""A broker in memory: the real adapter, use cases and store, on a virtual clock, with clients that send and receive bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PEER = Peer("127.0.0.1", 40_000, b"\x7f\x00\x00\x01\x00\x00\x9c\x40")
 
 
 class Seeded:
-    """Entropy that repeats."""
+    """Entropy that is the same in every run."""
 
     def __init__(self) -> None:
         self._random = random.Random(1)
@@ -49,7 +49,7 @@ class Seeded:
 
 
 class Broker:
-    """One node. `kill` loses everything that is not on the disk, and starts anew on what is."""
+    """One node. `kill` discards everything that is not on the disk, and starts the node again with what is."""
 
     def __init__(self, **options: object) -> None:
         self.clock = VirtualClock()
@@ -80,7 +80,7 @@ class Broker:
         self.clock.run_for(1)
 
     def kill(self) -> None:
-        """The process is gone, and a new one has started on its files."""
+        """Kill the process and start a new one on its files."""
         for client in self.clients:
             client.gone = True
         self.clients.clear()
@@ -88,7 +88,7 @@ class Broker:
         self.start()
 
     def run(self, milliseconds: float = 50) -> None:
-        """Let time pass."""
+        """Advance the virtual clock."""
         self.clock.run_for(milliseconds)
         for client in list(self.clients):
             client.look()
@@ -100,7 +100,7 @@ class Broker:
         return client
 
     def publish(self, topic: str, body: bytes, properties: bytes = b"") -> None:
-        """A message from an SDK."""
+        """Store a message as an SDK sends it."""
         deaf = Deaf()
         self.handler.handle(
             ClientConnection("remoting", deaf), Send(1, [Message(topic, body, properties, born_host=LOCAL_HOST)])
@@ -109,11 +109,11 @@ class Broker:
 
 
 class Deaf(StrictDriver):
-    """A shell that nobody listens at."""
+    """A shell whose output is discarded."""
 
 
 class Client(StrictDriver):
-    """One network connection, and what came over it. `stalled`: it does not read."""
+    """One network connection of a client, with the packets it has received. `stalled`: the client does not read."""
 
     def __init__(self, broker: Broker, version: int) -> None:
         self.broker = broker
@@ -138,7 +138,7 @@ class Client(StrictDriver):
         self.drop()
 
     def look(self) -> None:
-        """What the pump does at the end of a turn."""
+        """Take the server's bytes, as the pump does at the end of a turn."""
         if self.gone:
             return
         if not self.stalled:
@@ -183,25 +183,25 @@ class Client(StrictDriver):
     # The client
 
     def send(self, data: bytes, wait: bool = True) -> None:
-        """Bytes as they are."""
+        """Send bytes."""
         if data and not self.gone:
             self._drive(lambda: self.connection.receive(data, self.broker.clock.monotonic_ns()))
         if wait:
             self.broker.run()
 
     def put(self, *packets: Packet, wait: bool = True) -> None:
-        """Packets, in one piece."""
+        """Send packets in one piece."""
         self.send(b"".join(encode(packet, self.version) for packet in packets), wait)
 
     def drop(self) -> None:
-        """The network is gone, without a word."""
+        """Lose the connection without DISCONNECT."""
         if not self.gone:
             self._drive(lambda: self.connection.receive(b"", self.broker.clock.monotonic_ns()))
             self._end()
         self.broker.run()
 
     def leave(self, code: int = 0, properties: Properties = NONE) -> None:
-        """DISCONNECT."""
+        """Send DISCONNECT."""
         self.put(Disconnect(code, properties))
 
     def connect(
@@ -213,7 +213,7 @@ class Client(StrictDriver):
         properties: Properties = NONE,
         expiry_s: int | None = None,
     ) -> Connack:
-        """CONNECT and its answer."""
+        """Send CONNECT and return its answer."""
         if expiry_s is not None:
             properties = Properties()
             properties.numbers[props.SESSION_EXPIRY] = expiry_s
@@ -223,7 +223,7 @@ class Client(StrictDriver):
         return answer
 
     def subscribe(self, pattern: str, options: int = 1, properties: Properties = NONE) -> int:
-        """SUBSCRIBE to one filter; its code."""
+        """Send SUBSCRIBE with one filter and return its reason code."""
         self.put(Subscribe(7, [(pattern, options)], properties))
         answer = next(packet for packet in self.inbox if isinstance(packet, Suback))
         self.inbox.remove(answer)
@@ -240,16 +240,16 @@ class Client(StrictDriver):
         dup: bool = False,
         wait: bool = True,
     ) -> None:
-        """PUBLISH; what is to be acknowledged has to be looked for in `take`."""
+        """Send PUBLISH; `take` returns its acknowledgement."""
         self.put(Publish(topic.encode(), body, qos, retain, dup, packet_id if qos else 0, properties), wait=wait)
 
     def take(self) -> list[Packet]:
-        """What came since the last call."""
+        """Packets received since the last call."""
         inbox, self.inbox = self.inbox, []
         return inbox
 
     def messages(self, answer: bool = True) -> list[Publish]:
-        """The PUBLISH packets that came since the last call, acknowledged through to the end unless `answer` is False."""
+        """PUBLISH packets received since the last call; they are acknowledged completely unless `answer` is False."""
         out: list[Publish] = []
         while True:
             got = self.take()
@@ -267,7 +267,7 @@ class Client(StrictDriver):
 
 
 def bodies(messages: list[Publish]) -> list[bytes]:
-    """What they said."""
+    """Payloads of the messages."""
     return [message.body for message in messages]
 
 
@@ -278,7 +278,7 @@ def with_number(name: int, number: int) -> Properties:
 
 
 def away(broker: Broker, version: int = 4, qos: int = 1, pattern: str = "t/#") -> None:
-    """Make a session that is away."""
+    """Make a session whose client is not connected."""
     client = broker.client(version)
     client.connect("away", clean=False, expiry_s=1000 if version == 5 else None)
     assert client.subscribe(pattern, qos) == qos
@@ -286,7 +286,7 @@ def away(broker: Broker, version: int = 4, qos: int = 1, pattern: str = "t/#") -
 
 
 def back(broker: Broker, version: int = 4) -> Client:
-    """Its return."""
+    """Connect the client of that session again."""
     client = broker.client(version)
     assert client.connect("away", clean=False, expiry_s=1000 if version == 5 else None).present
     return client

@@ -1,4 +1,4 @@
-"""Enhanced authentication and what else lets a client in (MQTT 5, 4.12, 3.15; 3.1.4)."""
+"""Enhanced authentication, and the other ways of authentication (MQTT 5, 4.12, 3.15; 3.1.4)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def begin(broker: Broker, properties: Properties, client_id: str = "c") -> Clien
 
 
 def prove(client: Client, scram: ScramClient, code: int = 0x18) -> None:
-    """The second half of the conversation."""
+    """Send the client's final SCRAM message."""
     (challenge,) = client.take()
     assert isinstance(challenge, Auth)
     assert (challenge.code, challenge.properties.texts[props.AUTH_METHOD]) == (0x18, "SCRAM-SHA-256")

@@ -1,4 +1,4 @@
-"""CloudEvents by MQTT 5 (MQTT binding 1.0.2): to and from whoever reads events."""
+"""CloudEvents over MQTT 5 (MQTT binding 1.0.2), to and from clients of other protocols."""
 
 from __future__ import annotations
 

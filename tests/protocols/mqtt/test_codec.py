@@ -49,7 +49,7 @@ PACKET_ID = st.integers(1, 65_535)
 
 @st.composite
 def sections(draw: st.DrawFn, where: int) -> Properties:
-    """Properties that may stand in a packet of type `where`."""
+    """Properties that a packet of type `where` may have."""
     out = Properties()
     for name, (kind, places) in props._KINDS.items():
         if where not in places or not draw(st.booleans()):

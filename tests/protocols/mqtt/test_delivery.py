@@ -1,4 +1,4 @@
-"""From one client to another: QoS, order, retained values, options, properties, clients that cannot keep up."""
+"""Deliveries from one client to another: QoS, order, retained messages, options, properties, slow readers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_delivered_qos_is_the_lower_of_both() -> None:
 
 
 def test_a_message_of_an_sdk_reaches_the_bare_topic() -> None:
-    """It has no path: `t`, `t/#`, `+` and `#` match it, `t/+` does not."""
+    """A message of an SDK has no path: `t`, `t/#`, `+` and `#` match it, `t/+` does not."""
     broker = Broker()
     listener = broker.client()
     listener.connect("listener")
@@ -97,7 +97,7 @@ def test_retained_values() -> None:
 
 
 def test_retain_handling_and_retain_as_published() -> None:
-    """3.8.3.1: 0 always, 1 when the filter is new, 2 never; and what live deliveries say."""
+    """3.8.3.1: retain handling 0 always, 1 when the filter is new, 2 never; and the RETAIN flag of live deliveries."""
     broker = Broker()
     sender = broker.client(5)
     sender.connect("sender")
@@ -222,7 +222,7 @@ def test_deliveries_too_large_for_the_client_are_passed_over() -> None:
 
 
 def test_aliases_towards_the_client() -> None:
-    """3.3.2.3.4: as many as it takes, first come first served; a packet that makes one is never left out."""
+    """3.3.2.3.4: as many aliases as the client accepts, for the first topics; a packet that sets one is never dropped."""
     broker = Broker()
     listener = broker.client(5)
     listener.connect("listener", properties=with_number(props.TOPIC_ALIAS_MAXIMUM, 1))

@@ -1,4 +1,4 @@
-"""What a connection does with input that is wrong, late or too much: MQTT 5, 4.13, and the words of each version."""
+"""How a connection answers invalid, late and excessive input: MQTT 5, 4.13, and the reason codes of each version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def connected(broker: Broker, version: int = 4) -> Client:
 
 
 def goodbye(client: Client) -> int | None:
-    """The code of the DISCONNECT that came, None when there was none."""
+    """Reason code of the DISCONNECT received, None for none."""
     codes = [packet.code for packet in client.take() if isinstance(packet, Disconnect)]
     return codes[0] if codes else None
 
@@ -194,7 +194,7 @@ def test_filters_that_are_none_get_their_own_code() -> None:
 
 
 def test_client_ids() -> None:
-    """3.1.3.1: an empty one needs a clean session below 5.0, and gets a name from the server in 5.0."""
+    """3.1.3.1: an empty client id needs a clean session below 5.0; in 5.0 the server assigns one."""
     broker = Broker()
     assert broker.client(4).connect("", clean=False).code == 2
     assert broker.client(4).connect("", clean=True).code == 0
@@ -314,7 +314,7 @@ def test_no_bytes_raise_out_of_a_connection(version: int, pieces: list[bytes]) -
 
 
 def test_a_node_that_stops_says_so() -> None:
-    """4.13: DISCONNECT with 0x8B in 5.0; below it, and before CONNECT, there is no such word."""
+    """4.13: DISCONNECT with 0x8B in 5.0; below 5.0, and before CONNECT, there is no packet for it."""
     broker = Broker()
     for version, words in ((5, [0x8B]), (4, [])):
         client = connected(broker, version)

@@ -1,4 +1,4 @@
-"""Ends that come before CONNACK: no DISCONNECT stands where CONNACK has not been (MQTT-3.14.0-1)."""
+"""Connections that the server ends before CONNACK: it sends no DISCONNECT before CONNACK (MQTT-3.14.0-1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LESS = AccessRevoked(Failure(ErrorCode.NOT_ALLOWED, "the token has expired"))
 
 
 def attaching(broker: Broker, version: int) -> MqttConnection:
-    """A client whose CONNECT has not been answered yet."""
+    """A connection whose CONNECT is not answered yet."""
     connection = broker.adapter.connect(PEER, 0)
     connect = Connect(version, "c", True, 0, None, None, None, NONE)
     assert len(connection.receive(encode(connect, version), 0)) == 1

@@ -1,6 +1,6 @@
-"""Clients that keep their side of QoS 1 and 2, a network that breaks and a server that is killed, in any order.
+"""Clients that follow the rules of QoS 1 and 2, lost connections and kills of the server, in random order.
 
-Whatever happens: nothing acknowledged is lost, nothing sent at QoS 2 comes twice, and each topic stays in order.
+Invariants: no acknowledged message is lost, no QoS 2 message is delivered twice, each topic keeps its order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOPICS = (b"t/a", b"t/b", b"u/a")
 
 
 class Sender:
-    """Publishes numbers, each until it is acknowledged through to the end; repeats after every reconnect, in order."""
+    """Publishes numbers, each until it is completely acknowledged; repeats unacknowledged ones in order after a reconnect."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -63,7 +63,7 @@ class Sender:
 
 
 class Listener:
-    """Takes deliveries, answers them now or later, and knows repetitions at QoS 2 by their packet id."""
+    """Receives deliveries, acknowledges them now or later, and detects repeated QoS 2 messages by packet identifier."""
 
     def __init__(self, broker: Broker, pick: random.Random) -> None:
         self.broker = broker

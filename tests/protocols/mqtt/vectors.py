@@ -1,7 +1,7 @@
-"""One table of MQTT packets as bytes: what each decodes to, or the reason code that it is refused for.
+"""One table of MQTT packets as bytes: what each decodes to, or the reason code of its error.
 
 MQTT 5 clauses are cited as they are numbered there; 3.1.1 means the same unless a row says otherwise.
-`expected` is a tuple of fields to compare, or an int: the reason code of the fault (-1: not MQTT, closed without a word).
+`expected` is a tuple of fields to compare, or an int: the reason code of the error (-1: not MQTT, closed without an answer).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from protocols.mqtt.wire import V4, V5
 
 
 class Vector(NamedTuple):
-    """`version` 0: as the first packet of a connection. `expected`: field values by name, or the code of the fault."""
+    """`version` 0: the first packet of a connection. `expected`: field values by name, or the reason code of the error."""
 
     clause: str
     name: str

@@ -1,4 +1,4 @@
-"""A connection that a proxy passes on is the client's: its address, its protocol, its first byte."""
+"""A connection that a proxy forwards has the client's address, protocol and first byte."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Stage:
         )
 
     def feed(self, data: bytes, pieces: int) -> list[object]:
-        """Hand in `data`, so many bytes at a time, as the pump does: to whatever is chosen."""
+        """Pass `data` in pieces of `pieces` bytes to the chosen connection, as the pump does."""
         commands: list[object] = []
         for at in range(0, len(data), pieces):
             commands += self.fronted.chosen.receive(data[at : at + pieces], at)

@@ -1,4 +1,4 @@
-"""The PROXY header, byte by byte: every prefix waits, every header is read, and what is none is said to be none."""
+"""The PROXY header: a prefix is incomplete, a whole header is decoded, other bytes are rejected."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def v2(command: int, family: int, body: bytes, version: int = 2) -> bytes:
 
 
 def tlv(kind: int, value: bytes) -> bytes:
-    """One extra of a header."""
+    """One TLV of a header."""
     return bytes((kind,)) + struct.pack(">H", len(value)) + value
 
 
 def summed(body: bytes) -> bytes:
-    """A header with its checksum behind `body`."""
+    """A header with a CRC32c TLV after `body`."""
     blank = v2(1, 0x11, body + tlv(3, bytes(4)))
     return blank[:-4] + struct.pack(">I", crc32c(blank))
 

@@ -1,4 +1,4 @@
-"""WebSocket around another protocol, spoken to by wsproto's client end and by bytes."""
+"""WebSocket that carries another protocol; the clients are wsproto's client end and raw bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UPGRADE = b"upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: dGhl
 
 
 class Echo:
-    """A protocol: it says back what it hears, and is over at `!` or at the end of the stream."""
+    """A protocol that sends back what it receives; its connection ends at `!` or at the end of the stream."""
 
     name = "echo"
 
@@ -236,7 +236,7 @@ def test_a_node_that_stops_lets_the_protocol_inside_say_so() -> None:
     ],
 )  # fmt: skip
 def test_pages_connect_from_origins_that_are_allowed(origins: list[str], origin: str, admitted: bool) -> None:
-    """RFC 6455, 10.2: 403 for a page from elsewhere; who names no origin is no browser."""
+    """RFC 6455, 10.2: 403 for a page of another origin; a client without Origin is not a browser."""
     connection = WebSocketAdapter({"/echo": Echo()}, WebSocketConfig(tuple(origins))).connect(PEER, 0)
     client = WSConnection(ConnectionType.CLIENT)
     headers = [(b"origin", origin.encode())] if origin else []

@@ -1,4 +1,4 @@
-"""WebSocket over HTTP/2 (RFC 8441), MQTT inside: a client by hyper-h2 and wsproto, on both engines."""
+"""MQTT in WebSocket over HTTP/2 (RFC 8441), on both HTTP/2 engines; the client is made of hyper-h2 and wsproto."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Line:
         self.server.answer(event, self.broker.clock.monotonic_ns())  # type: ignore[arg-type]
 
     def run(self, milliseconds: float = 50) -> None:
-        """Carry bytes and commands until nothing moves."""
+        """Pass bytes and commands on until both sides are idle."""
         for _ in range(6):
             self.client.now = self.broker.clock.monotonic_ns()
             self.client.exchange()
@@ -68,14 +68,14 @@ class Line:
         self.client.exchange()
 
     def heard(self, kind: type, stream_id: int) -> list[object]:
-        """Events of one stream, taken out."""
+        """Take the events of one stream."""
         events = [event for event in self.client.events if isinstance(event, kind)]
         found = [event for event in events if getattr(event, "stream_id", 0) == stream_id]
         self.client.events = [event for event in self.client.events if event not in found]
         return list(found)
 
     def ask(self, headers: list[tuple[bytes, bytes]]) -> tuple[int, dict[bytes, bytes]]:
-        """A request -> its stream, and the header fields of the answer."""
+        """Send a request; returns its stream id and the header fields of the response."""
         stream_id = self.client.connection.get_next_available_stream_id()
         self.client.connection.send_headers(stream_id, headers)
         self.run()
@@ -263,13 +263,13 @@ def test_whoever_never_says_connect_has_ten_seconds(engine: EngineFactory) -> No
 
 
 def room(phone: Phone) -> int:
-    """What the client may send on its stream."""
+    """Bytes that the client's stream window allows."""
     stream = phone.line.client.connection.streams[phone.stream_id]
     return int(stream.outbound_flow_control_window)
 
 
 def pour(phone: Phone, count: int, size: int) -> list[int]:
-    """Publish as fast as the windows allow, without letting the gateway work; the numbers of what could be sent whole."""
+    """Publish as the windows allow, while the gateway does not run; returns the numbers of the messages sent completely."""
     connection = phone.line.client.connection
     sent: list[int] = []
     for number in range(1, count + 1):
@@ -289,7 +289,7 @@ def acknowledged(phone: Phone) -> list[int]:
 
 @both_engines
 def test_a_client_whose_connection_does_not_read_runs_out_of_window_and_goes_on_later(engine: EngineFactory) -> None:
-    """RFC 9113, 5.2: the window of its stream alone; nothing is lost, and it is not sent away."""
+    """RFC 9113, 5.2: only the window of its stream is kept back; no message is lost, and the client is not disconnected."""
     line = Line(engine, Broker(unanswered_bytes_max=65_536))
     eager, other = Phone(line, "eager"), Phone(line, "other")
     sent = pour(eager, 100, 50_000)
@@ -310,7 +310,7 @@ def test_a_client_whose_connection_does_not_read_runs_out_of_window_and_goes_on_
 
 @both_engines
 def test_the_windows_of_many_that_are_held_do_not_close_the_connections(engine: EngineFactory) -> None:
-    """What is kept of a stream is given back to the connection: 8 MiB of it are not used up by a dozen that wait."""
+    """Held bytes of a stream do not count against the connection's window: a dozen waiting streams do not exhaust its 8 MiB."""
     line = Line(engine, Broker(unanswered_bytes_max=65_536))
     many = [Phone(line, f"c{number}") for number in range(12)]
     sent = [pour(phone, 100, 50_000) for phone in many]
@@ -360,7 +360,7 @@ def test_a_rest_that_is_longer_than_the_keep_alive_ends_nobody(engine: EngineFac
 
 @both_engines
 def test_a_rate_of_each_connection_is_one_of_each_channel(engine: EngineFactory) -> None:
-    """The connection itself is never made to rest: its other clients have not sent too much."""
+    """The rate limit of one client does not pause the connection, whose other clients are within their limits."""
     line = Line(engine, Broker())
     line.channels.handler = Throttle(LimitsConfig(messages_per_s=1, burst_s=1), line.broker.handler, line.broker.clock)
     eager, other = Phone(line, "eager"), Phone(line, "other")
