@@ -1,0 +1,56 @@
+"""Callers that wait until the log is durable up to a position."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.log.waiters import SyncWaiters
+
+
+def test_a_caller_is_called_when_the_log_is_durable_up_to_its_position() -> None:
+    waiters, called = SyncWaiters(), list[str]()
+    waiters.add(100, partial(called.append, "a"))
+    assert waiters.synced(99)
+    assert called == []
+    assert not waiters.synced(100)
+    assert called == ["a"]
+    waiters.synced(200)
+    assert called == ["a"]
+
+
+def test_a_caller_that_waits_again_while_it_is_called_is_not_lost() -> None:
+    waiters, called = SyncWaiters(), list[int]()
+
+    def again() -> None:
+        called.append(1)
+        waiters.add(200, partial(called.append, 2))
+
+    waiters.add(100, again)
+    assert waiters.synced(150)
+    assert called == [1]
+    assert not waiters.synced(200)
+    assert called == [1, 2]
+
+
+def test_nobody_is_called_after_the_log_broke() -> None:
+    waiters, called = SyncWaiters(), list[int]()
+    waiters.add(100, partial(called.append, 1))
+    waiters.clear()
+    assert not waiters.synced(1_000)
+    assert called == []
+
+
+@given(st.lists(st.integers(0, 50), max_size=20), st.lists(st.integers(0, 50), max_size=5).map(sorted))
+def test_each_caller_is_called_once_in_the_order_of_arrival(wanted: list[int], syncs: list[int]) -> None:
+    waiters, called = SyncWaiters(), list[int]()
+    for index, position in enumerate(wanted):
+        waiters.add(position, partial(called.append, index))
+    done = -1
+    for position in syncs:
+        before = len(called)
+        assert waiters.synced(position) == any(each > position for each in wanted)
+        assert called[before:] == [index for index, each in enumerate(wanted) if done < each <= position]
+        done = max(done, position)

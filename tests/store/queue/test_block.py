@@ -1,0 +1,41 @@
+"""Blocks of the queue index and their rows: what was written is found again, and damage is seen."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.queue import block
+from store.queue.row import ROW, ROW_BYTES, Row, rows_within
+
+LONG = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60), st.integers(-(1 << 31), (1 << 31) - 1), LONG, LONG, LONG)
+def test_a_block_comes_back_as_it_was(topic: str, queue_id: int, epoch: int, first: int, last: int) -> None:
+    rows = b"".join(ROW.pack(number, 100, 0, 5) for number in range(3))
+    data = block.encode(topic, queue_id, epoch, first, last, rows)
+    found = block.header(data + b"the next block")
+    assert found is not None
+    assert (found.topic, found.queue_id, found.epoch, found.first) == (topic, queue_id, epoch, first)
+    assert (found.count, found.last_physical, found.size) == (3, last, len(data))
+    assert data[found.rows_at : found.size] == rows
+
+
+@given(st.data())
+def test_a_header_with_one_wrong_bit_is_not_taken(pick: st.DataObject) -> None:
+    data = bytearray(block.encode("topic", 3, 1, 10, 500, bytes(ROW_BYTES)))
+    data[pick.draw(st.integers(0, len(data) - ROW_BYTES - 1))] ^= 1 << pick.draw(st.integers(0, 7))
+    assert block.header(bytes(data)) is None
+
+
+def test_a_header_that_ends_within_the_name_is_not_taken() -> None:
+    data = block.encode("topic", 3, 1, 10, 500, b"")
+    assert [block.header(data[:length]) is not None for length in range(len(data) + 1)] == [False] * len(data) + [True]
+
+
+@given(st.lists(st.sampled_from((0, 500, 1_500)), max_size=12), st.sampled_from((0, 499, 500, 1_500, 2_000, 3_000)))
+def test_an_answer_takes_the_longest_run_of_rows_that_fits_but_at_least_one(sizes: list[int], max_bytes: int) -> None:
+    rows: list[Row] = [(number, size, 0, 0) for number, size in enumerate(sizes)]
+    fitting = [count for count in range(len(rows) + 1) if sum(sizes[:count]) <= max_bytes]
+    assert rows_within(rows, max_bytes) == rows[: max(*fitting, 1)]
