@@ -7,8 +7,8 @@
     s publish t 1 hello
     c connect kept > CONNACK 00 present, PUBLISH t q1 hello
 
-Behind `>` stands everything that came to this client since its last `>`, in order and without packet identifiers. Answers to a
-request that has no `>` are not looked at. Messages that no `>` has named fail the script at its end.
+After `>` are all packets that this client has received since its last `>`, in order and without packet identifiers. Answers to a
+request without `>` are ignored. Messages that no `>` has listed fail the script at its end.
 
     NAME connect [kept] [will TOPIC QOS [retained] BODY]    a new connection; kept: CleanSession is 0
     NAME subscribe TOPIC QOS [TOPIC QOS ...]
@@ -69,7 +69,7 @@ class Peer(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a script. `heard` is None where nothing is compared."""
+    """One line of a script. `heard`: the packets expected, None when they are not compared."""
 
     who: str
     verb: str
@@ -110,7 +110,7 @@ async def perform(script: str, client: Callable[[str], Peer], patience_s: float 
 
 
 async def carry_out(peer: Peer, step: Step) -> None:
-    """What the client does in one step."""
+    """Perform one step of a client."""
     match step.verb, *step.arguments:
         case ["connect", *options, "will", topic, qos, "retained", body]:
             await peer.connect("kept" in options, Will(topic, body.encode(), int(qos), True, NONE))
@@ -137,7 +137,7 @@ async def carry_out(peer: Peer, step: Step) -> None:
 
 
 async def compare(peer: Peer, step: Step, patience_s: float) -> None:
-    """Wait for what is to be heard, and no longer."""
+    """Wait until the expected packets are received, at most `patience_s` seconds, and compare."""
     end = asyncio.get_running_loop().time() + patience_s
     while peer.heard() != step.heard and asyncio.get_running_loop().time() < end:
         await asyncio.sleep(POLL_S)

@@ -31,7 +31,7 @@ from tests.simulation.tool import Tool
 from tests.simulation.world import World
 
 ROUND: Final = 1_000
-"""Requests after which a new node begins: what was stored is not what is tried."""
+"""Requests after which a new node is made, so that the stored data does not grow."""
 SESSION: Final = 12
 ODD: Final = (
     "", "-1", "0", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e9", "NaN", "0x10", " 1", "\u0661",
@@ -50,7 +50,7 @@ ODD_BODIES: Final = (
 
 
 class Wire:
-    """The end of one connection, by hand; what comes is kept."""
+    """The client's end of one connection; it keeps the bytes received."""
 
     def __init__(self) -> None:
         self.link: Link | None = None
@@ -80,7 +80,7 @@ class Alarm(logging.Handler):
 
 
 class Author:
-    """Writes requests, and damages them."""
+    """Makes requests, and mutates them."""
 
     def __init__(self, pick: random.Random) -> None:
         self.pick = pick
@@ -132,7 +132,7 @@ class Author:
             fields[name] = pick.choice(ODD)
 
     def damage(self, data: bytes) -> bytes:
-        """Other bytes than these."""
+        """A mutation of `data`."""
         pick = self.pick
         at = pick.randrange(len(data))
         kind = pick.randrange(5)
@@ -187,7 +187,7 @@ class FrameFuzz:
         self.answers = 0
 
     def round(self, requests: int = ROUND) -> None:
-        """One node, until it has been sent so many requests."""
+        """Send this many requests to one new node."""
         alarm = Alarm()
         logger = logging.getLogger()
         logger.addHandler(alarm)
@@ -253,7 +253,7 @@ class FrameFuzz:
 
 
 class Beside:
-    """A client that does nothing odd, on topics of its own."""
+    """A client that sends valid requests only, on topics of its own."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -263,7 +263,7 @@ class Beside:
         self.tool.topic("beside", 1)
 
     def check(self) -> None:
-        """What it sends is stored and read."""
+        """Check that its message is stored and can be read."""
         fields = {"a": "p", "b": "beside", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0", "i": "", "j": "0"}
         assert self.tool.call(codes.SEND_V2, fields, b"fine").code == 0
         asked = {

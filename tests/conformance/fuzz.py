@@ -33,7 +33,7 @@ from tests.conformance import grammar
 from tests.protocols.mqtt.stage import Broker, Client
 
 ROUND: Final = 20_000
-"""Packets after which a new broker begins: what was stored is not what is measured."""
+"""Packets after which a new broker is made, so that stored data does not count as memory growth."""
 GROWTH_KIB: Final = 64 * 1024
 """How much a process may grow from its third round on."""
 
@@ -59,7 +59,7 @@ def varint(value: int) -> bytes:
 
 
 class Author:
-    """Writes valid packets of one session, and damages them."""
+    """Makes valid packets of one session, and mutates them."""
 
     def __init__(self, pick: random.Random, version: int) -> None:
         self.pick = pick
@@ -206,7 +206,7 @@ class Fuzz:
         self.ends: Counter[str] = Counter()
 
     def round(self, packets: int) -> None:
-        """One broker, until it has been sent so many packets; then it has no connections left."""
+        """Send this many packets to one new broker; afterwards it must have no connections."""
         broker = Broker(unanswered_bytes_max=100_000)
         end = self.packets + packets
         while self.packets < end:
@@ -228,7 +228,7 @@ class Fuzz:
         self.packets += len(parts)
         self.sessions += 1
         whole, client.decoder.version = grammar.packet(data, 0)
-        # Who cannot be understood is refused in the words of whatever version the server has found.
+        # A malformed CONNECT is refused in the version that the server has decoded.
         client.stalled = whole < 0
         at = 0
         while at < len(data) and not client.gone:
@@ -271,7 +271,7 @@ def check_answers(packets: list[Packet]) -> None:
 
 
 def must_end(data: bytes) -> bool:
-    """Whether what a client sent has to end the connection: it has a malformed packet, or says goodbye."""
+    """True when a client's bytes must end the connection: they have a malformed packet or a DISCONNECT."""
     version = 0
     while data:
         kind = data[0] >> 4
@@ -285,12 +285,12 @@ def must_end(data: bytes) -> bool:
 
 
 def resident_kib() -> int:
-    """The most memory that this process has had."""
+    """Peak resident memory of this process, KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def main(arguments: list[str]) -> int:
-    """Run, and say what came of it."""
+    """Run the fuzzer and print the result."""
     parser = argparse.ArgumentParser(prog="fuzz")
     parser.add_argument("--packets", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""A second reading of MQTT's syntax, for a judge of the first: does a client's byte stream hold a malformed packet?
+"""A second, independent parser of MQTT's syntax to check the first one: does a client's byte stream have a malformed packet?
 
 It knows nothing of `protocols/`, says only yes, no or not yet, and looks at one packet at a time (3.1.1 and 5.0, 2 and 3).
 """

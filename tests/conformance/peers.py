@@ -1,4 +1,4 @@
-"""Who performs the scripts of `tests.conformance.dialogue`: our server and amqtt's, our codec and amqtt's client.
+"""The clients and servers that perform the scripts of `tests.conformance.dialogue`: Headgate's and amqtt's.
 
 amqtt runs in the process of the test. Our server is the broker in memory with its virtual clock; for amqtt's client it has a
 socket on loopback.
@@ -78,7 +78,7 @@ class MemoryPeer:
 
 
 def acknowledgement(packet: Packet) -> Ack | None:
-    """What a client owes for a packet."""
+    """The acknowledgement that a client has to send for a packet, None for none."""
     if isinstance(packet, Publish) and packet.qos:
         return Ack(3 + packet.qos, packet.packet_id)
     if isinstance(packet, Ack) and packet.kind in {5, 6}:
@@ -93,7 +93,7 @@ def unnumbered(packet: Packet) -> str:
 
 
 class Ear(BasePlugin[Any]):  # type: ignore[misc]
-    """A plugin of amqtt's client: keeps the packets that came as words."""
+    """A plugin of amqtt's client: keeps the received packets as words (`tests.conformance.script`)."""
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)

@@ -1,4 +1,4 @@
-"""Conversations as text: what a server said to a client, one short word a packet."""
+"""Received packets as text, one short word for each packet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def word(packet: Packet) -> str:
 
 
 def heard(client: Client) -> list[str]:
-    """What came since the last call; `closed` when the server has ended the connection."""
+    """Packets received since the last call, as words; `closed` at the end when the server has ended the connection."""
     return [*map(word, client.take()), *(["closed"] if client.gone else [])]
 
 

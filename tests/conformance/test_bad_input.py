@@ -1,4 +1,4 @@
-"""Bad input, a row each: what 3.1.1 and 5.0 clients hear, which reason is counted, and that the will is published or not."""
+"""Invalid input, a row each: the answers to 3.1.1 and 5.0 clients, the reason counted, and whether the will is published."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.protocols.mqtt.vectors import h
 
 
 class First(NamedTuple):
-    """The first bytes of a connection; `answer` is what is heard before it is closed, in hexadecimal."""
+    """The first bytes of a connection. `answer`: bytes that the server sends before it closes, in hexadecimal."""
 
     name: str
     data: bytes
@@ -98,7 +98,7 @@ LATER = [
 @pytest.mark.parametrize("row", LATER, ids=lambda row: f"{row.name} ({row.version})")
 @pytest.mark.parametrize("piecewise", [False, True])
 def test_later_packet(row: Later, piecewise: bool) -> None:
-    """The connection ends, 5.0 is told why, and the will is published: nobody has said goodbye."""
+    """The connection ends, a 5.0 client gets the reason code, and the will is published: there was no DISCONNECT."""
     broker = Broker()
     listener = entered(broker, 4, "listener")
     listener.subscribe("wills/#")

@@ -1,4 +1,4 @@
-"""Some thousands of mutated requests of remoting and gRPC; `tests/conformance/frames.py` takes as many as one has time for."""
+"""Some thousands of mutated requests of remoting and gRPC; `tests/conformance/frames.py` runs any number."""
 
 from __future__ import annotations
 

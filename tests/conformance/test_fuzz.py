@@ -1,4 +1,4 @@
-"""Twenty thousand mutated packets under a fixed seed; `tests/conformance/fuzz.py` takes as many as one has time for."""
+"""Twenty thousand mutated packets with a fixed seed; `tests/conformance/fuzz.py` runs any number."""
 
 from __future__ import annotations
 

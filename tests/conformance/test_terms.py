@@ -1,4 +1,4 @@
-"""What client and server agree on by CONNECT and CONNACK, and that both keep to it: by the statements of MQTT 5.0."""
+"""The limits that CONNECT and CONNACK agree on, and that the server enforces and keeps them: statements of MQTT 5.0."""
 
 from __future__ import annotations
 

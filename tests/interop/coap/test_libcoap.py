@@ -29,7 +29,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def coap(node: Node, method: str, path: str, *options: str) -> tuple[bytes, str]:
-    """What coap-client printed as the answer's body, and what it complained of."""
+    """The response body and the error text that coap-client printed."""
     url = f"coap://127.0.0.1:{node.port('coap')}{path}"
     done = subprocess.run([COMMAND, "-B", "10", *options, "-m", method, url], capture_output=True, timeout=30, check=False)
     return done.stdout, done.stderr.decode()

@@ -24,7 +24,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 class Subscriber:
-    """An MQTT client on one filter, and what it has heard."""
+    """An MQTT client with one subscription, and the messages it has received."""
 
     def __init__(self, node: Node, topic: str) -> None:
         self.heard: queue.Queue[paho.MQTTMessage] = queue.Queue()

@@ -28,7 +28,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[Node]:
-    """A node of one's own, to be killed."""
+    """A node for one test, which kills it."""
     with Node(tmp_path, "--durability", "page") as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""MQTT with clients that nobody here wrote, against a real server that is killed."""
+"""MQTT with unmodified clients (paho-mqtt, mosquitto, gmqtt) against a real server that is killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[Node]:
-    """A node of one's own, to be killed."""
+    """A node for one test, which kills it."""
     with Node(tmp_path, "--durability", "page") as running:
         yield running
 
@@ -81,7 +81,7 @@ class Phone:
         return self
 
     def stop(self) -> None:
-        """Say goodbye."""
+        """Send DISCONNECT."""
         self.client.disconnect()
         self.client.loop_stop()
 
@@ -201,7 +201,7 @@ def test_a_persistent_session_outlives_kill_9(mortal: Node, version: MQTTProtoco
 @pytest.mark.parametrize(("version", "pattern"), [(paho.MQTTv311, "k/#"), (paho.MQTTv5, "k/#"), (paho.MQTTv5, "$share/g/k/#")])
 @pytest.mark.parametrize("qos", [1, 2])
 def test_kill_9_during_traffic(mortal: Node, qos: int, version: MQTTProtocolVersion, pattern: str) -> None:
-    """Nothing acknowledged is lost; at QoS 2 nothing comes twice, neither into the log nor out of it."""
+    """No acknowledged message is lost; no QoS 2 message is stored or delivered twice."""
     listener = Phone(mortal, "listener", version, clean=False).start().subscribe(pattern, qos)
     sender = Phone(mortal, "sender", version, clean=False).start()
     acknowledged: list[int] = []

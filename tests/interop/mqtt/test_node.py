@@ -1,4 +1,4 @@
-"""What a node says of itself to MQTT clients, and of MQTT clients in its figures."""
+"""The values of `$SYS` for MQTT clients, and the metrics about MQTT clients."""
 
 from __future__ import annotations
 

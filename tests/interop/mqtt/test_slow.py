@@ -1,4 +1,4 @@
-"""Subscribers that stop reading while very much comes for them: the server's memory stays as it was, and nothing is lost."""
+"""Subscribers that stop reading while many messages arrive: the server's memory does not grow, and no message is lost."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_member_of_a_group_that_does_not_read_loses_nothing_for_it(node: Node)
 
 
 def heard(wire: Wire) -> list[int]:
-    """Numbers of what it gets until nothing comes for a while."""
+    """Numbers of the messages received until none arrives for a while."""
     found: list[int] = []
     while True:
         try:
