@@ -7,8 +7,8 @@
     s publish t 1 hello
     c connect kept > CONNACK 00 present, PUBLISH t q1 hello
 
-After `>` are all packets that this client has received since its last `>`, in order and without packet identifiers. Answers to a
-request without `>` are ignored. Messages that no `>` has listed fail the script at its end.
+After `>` are all packets that this client has received since its last `>`, in order and without packet identifiers. Answers to
+a request without `>` are ignored. Messages that no `>` has listed fail the script at its end.
 
     NAME connect [kept] [will TOPIC QOS [retained] BODY]    a new connection; kept: CleanSession is 0
     NAME subscribe TOPIC QOS [TOPIC QOS ...]
