@@ -1,4 +1,4 @@
-"""Who sends a request: the Authorization field (RFC 9110, 11.6.2; Basic: RFC 7617, Bearer: RFC 6750), else the certificate."""
+"""Authentication by the Authorization field (RFC 9110, 11.6.2; Basic: RFC 7617, Bearer: RFC 6750), else by the certificate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from protocols.http.request import Request
 
 
 def identify(authority: Authority, request: Request) -> Principal:
-    """Raises RefusalError: 401 with what is asked for, 400 for a field that is neither scheme's."""
+    """The principal of a request. Raises RefusalError: 401 with WWW-Authenticate, 400 for a malformed field."""
     found = authority.authenticate(_credentials(request), request.peer.host, request.peer.principal)
     if isinstance(found, Failure):
         raise RefusalError(of_failure(found))

@@ -1,4 +1,4 @@
-"""HTTP as the gateway knows it: HTTP/1.1 connections, and an application on HTTP/2, over the same handlers."""
+"""The adapter of HTTP, and its declaration: HTTP/1.1 connections, and an application on HTTP/2, with the same handlers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HttpAdapter:
         self._date = DateLine()
 
     def connect(self, peer: Peer, now: int) -> HttpConnection:
-        """A new connection; its first request has 10 s to begin."""
+        """A new connection; its first request must begin within 10 s."""
         return HttpConnection(self._router, self._date, self._wall_ms, peer, now, self._refused)
 
 
@@ -53,7 +53,7 @@ class HttpApplicationFactory:
 
 
 def context(setting: Setting, config: HttpConfig) -> HandlerContext:
-    """What all handlers share."""
+    """The context of all handlers."""
     return HandlerContext(setting.wall_ms, config.webhook_origins, config.webhook_rate, authority=setting.authority)
 
 

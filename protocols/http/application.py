@@ -1,4 +1,4 @@
-"""The same handlers over HTTP/2: one application a connection (RFC 9113, section 8)."""
+"""Handlers over HTTP/2: one application for each connection (RFC 9113, section 8)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,16 @@ LINGER_NS: Final = limits.SECOND_NS // 2
 class _Stream:
     """One request on its stream.
 
-    handler   None: refused, `refusal` says how; told at the end of its content, or when there is too much of that
-    gone      True: the peer has reset the stream while the gateway was at it
-    lingers   the refusal has been told: what still comes is dropped until this instant, then the stream ends
+    request        head and content
+    handler        None: refused
+    refusal        the response of a refused request; sent when its content has ended or is too long
+    limit          most bytes of content that are accepted, or discarded after a refusal
+    head_only      True: the method is HEAD, so the response has no body
+    began          monotonic ns at which the stream was opened
+    body           content so far
+    size           bytes of content so far
+    reset          True: the peer has reset the stream while its command was in progress
+    linger_until   monotonic ns; the refusal has been sent, and content is discarded until then. 0: no refusal sent
     """
 
     __slots__ = ("began", "body", "handler", "head_only", "limit", "linger_until", "refusal", "request", "reset", "size")
@@ -46,13 +53,24 @@ class _Stream:
         self.size = 0
 
     def deadline(self) -> int:
-        """When it is too slow: after 10 s, and a second more for every 32 KiB."""
+        """Monotonic ns by which the request must be complete: 10 s, and 1 s more for each 32 KiB received."""
         return self.linger_until or self.began + limits.FRAME_NS + self.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
 
 
 @final
 class HttpApplication:
-    """`protocols.http2.application.Application`. A ticket is (application, stream id)."""
+    """`protocols.http2.application.Application`. A ticket is (application, stream id).
+
+    _refused         counts a refusal
+    _router          finds handlers
+    _date            the Date field
+    _wall_ms         epoch milliseconds
+    _reply           writes to the streams of the HTTP/2 connection
+    _peer            address and certificate of the client
+    _arriving        stream id -> a request that is not complete
+    _handled         stream id -> a request whose command is in progress
+    _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
+    """
 
     __slots__ = ("_arriving", "_date", "_handled", "_peer", "_refused", "_reply", "_router", "_undo_commands", "_wall_ms")
 
@@ -76,11 +94,11 @@ class HttpApplication:
         self._undo_commands: list[Command] = []
 
     def accepts(self, headers: Headers) -> bool:
-        """Every request that is not gRPC."""
+        """True for every request that is not gRPC."""
         return not any(name == b"content-type" and value[:16] == b"application/grpc" for name, value in headers)
 
     def opened(self, stream_id: int, headers: Headers, now: int) -> Sequence[Command]:
-        """A head: refused here when nobody carries it out."""
+        """The head of a request: find its handler, or refuse it."""
         method = target = b""
         fields: Headers = []
         size = 0
@@ -115,7 +133,7 @@ class HttpApplication:
         return ()
 
     def data(self, stream_id: int, data: bytes, now: int) -> Sequence[Command]:
-        """Content, up to what the handler takes."""
+        """A part of the content, up to the handler's limit."""
         stream = self._arriving.get(stream_id)
         if stream is None or stream.linger_until or not data:
             return ()
@@ -134,7 +152,7 @@ class HttpApplication:
         return ()
 
     def ended(self, stream_id: int, now: int) -> Sequence[Command]:
-        """The request is complete: carry it out."""
+        """The request is complete: start its handler."""
         stream = self._arriving.pop(stream_id, None)
         if stream is None:
             return ()
@@ -159,7 +177,7 @@ class HttpApplication:
         return () if command is None else (command,)
 
     def cancelled(self, stream_id: int, now: int) -> Sequence[Command]:
-        """Nobody waits any more: what was asked is done, and its answer dropped or made good."""
+        """The peer has reset the stream. A command in progress continues; its answer is discarded or undone."""
         self._arriving.pop(stream_id, None)
         stream = self._handled.get(stream_id)
         if stream is not None:
@@ -167,7 +185,7 @@ class HttpApplication:
         return ()
 
     def answer(self, event: Event, now: int) -> None:
-        """The event of a command; unasked ones do not concern HTTP."""
+        """The event of a command. Events without a ticket do not concern HTTP."""
         ticket = getattr(event, "ticket", None)
         if not isinstance(ticket, tuple) or len(ticket) != 2 or ticket[0] is not self:
             return
@@ -188,9 +206,9 @@ class HttpApplication:
             self._undo_commands.append(undo)
 
     def _refuse_early(self, stream_id: int, stream: _Stream, refusal: Response, now: int) -> None:
-        """Refuse a request whose content is still coming.
+        """Refuse a request before its content has arrived.
 
-        The stream ends a little later: a client that finds it closed in the middle of its upload may not read the answer.
+        The stream ends LINGER_NS later: a client whose upload is cut off may not read the response.
         """
         stream.linger_until = now + LINGER_NS
         stream.body = b""
@@ -209,7 +227,7 @@ class HttpApplication:
         self._reply.send(stream_id, response.body, end)
 
     def deadline(self) -> int | None:
-        """When the first of the arriving requests is due; at once when there is something to make good."""
+        """The earliest deadline of incomplete requests; 0 while an undo command is queued; None for never."""
         if self._undo_commands:
             return 0
         if not self._arriving:
@@ -217,7 +235,7 @@ class HttpApplication:
         return min(stream.deadline() for stream in self._arriving.values())
 
     def expire(self, now: int) -> Sequence[Command]:
-        """408 for what did not arrive in time; the end of what was refused before."""
+        """Answer late requests with 408, end streams that have lingered, return the undo commands."""
         for stream_id in [one for one, stream in self._arriving.items() if stream.deadline() <= now]:
             stream = self._arriving.pop(stream_id)
             if stream.linger_until:

@@ -1,4 +1,4 @@
-"""Parameters of a request: names of topics and groups, numbers in their bounds, header values of our own."""
+"""Parameters of requests: names of topics and groups, bounded numbers, filters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocols.http.problem import refuse
 
 
 def topic(match: Match) -> str:
-    """The `{topic}` of a route. Raises RefusalError unless it may name a topic."""
+    """The `{topic}` of a route. Raises RefusalError when it is no valid topic name."""
     name = match.names["topic"]
     if not address.is_topic(name):
         raise refuse(ErrorCode.TOPIC_ILLEGAL, "a topic is named with 1 to 127 of A-Z a-z 0-9 _ - % |")
@@ -22,7 +22,7 @@ def topic(match: Match) -> str:
 
 
 def group(match: Match) -> str:
-    """The `{group}` of a route. Raises RefusalError unless it may name a group."""
+    """The `{group}` of a route. Raises RefusalError when it is no valid group name."""
     name = match.names["group"]
     if not address.is_group(name):
         raise refuse(ErrorCode.GROUP_ILLEGAL, "a group is named with 1 to 120 of A-Z a-z 0-9 _ - % |")
@@ -30,7 +30,7 @@ def group(match: Match) -> str:
 
 
 def parameters(match: Match, *known: str) -> dict[str, str]:
-    """The query of a request. Raises RefusalError for a parameter that is not `known`: a misspelt one must not be dropped."""
+    """The query of a request. Raises RefusalError for a parameter not in `known`, so that misspelt ones are not ignored."""
     found = query(match.query)
     for name in found:
         if name not in known:
@@ -53,7 +53,7 @@ def filter_of(match: Match, asked: Mapping[str, str]) -> Filter | None:
 
 
 def number(name: str, text: str | None, least: int, most: int, otherwise: int) -> int:
-    """A decimal number from `least` to `most`; `otherwise` when it is absent. Raises RefusalError."""
+    """A decimal number from `least` to `most`; `otherwise` when the parameter is absent. Raises RefusalError."""
     if text is None:
         return otherwise
     if text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most:
@@ -62,7 +62,7 @@ def number(name: str, text: str | None, least: int, most: int, otherwise: int) -
 
 
 def flag(name: str, text: str | None) -> bool:
-    """`true` or `false`, false when absent. Raises RefusalError."""
+    """`true` or `false`; False when the parameter is absent. Raises RefusalError."""
     if text is None or text == "false":
         return False
     if text == "true":

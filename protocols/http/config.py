@@ -10,10 +10,10 @@ from msgspec import Meta
 
 @dataclass(frozen=True, slots=True)
 class HttpConfig:
-    """What CloudEvents' webhooks are told (`docs/protocols/http.md`).
+    """What senders of CloudEvents are told in the WebHook handshake (`docs/protocols/http.md`).
 
-    webhook_origins   origins that may deliver; `*`: every one
-    webhook_rate      requests a minute that one is told it may make; 0: no bound
+    webhook_origins   origins that may deliver events; `*`: all
+    webhook_rate      requests a minute that the handshake allows a sender; 0: no bound
     """
 
     webhook_origins: tuple[str, ...] = ("*",)

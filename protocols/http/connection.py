@@ -1,9 +1,9 @@
 """One HTTP/1.1 connection: requests in, responses out in the order of their requests (RFC 9112, section 9).
 
-waiting   nothing of a request is there      10 s for the first one, then 60 s (keep-alive)
-head      some of it is there                10 s in all, else 408
-content   its head is there                  10 s, and a second more for every 32 KiB that have come, else 408
-handled   the gateway has it                 no deadline of ours; more requests may be read meanwhile
+waiting   no byte of a request has arrived   10 s for the first request, then 60 s (keep-alive)
+head      part of a head has arrived         10 s from its first byte, else 408
+content   the head is complete               10 s, and 1 s more for each 32 KiB received, else 408
+handled   the command is in progress         no deadline; further requests may be read
 """
 
 from __future__ import annotations
@@ -30,12 +30,30 @@ CONTENT_BYTES_PER_S: Final = 32 * 1024
 EXCHANGES_MAX: Final = 64
 """Unanswered requests at which reading stops."""
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Content of unanswered requests at which reading stops."""
+"""Bytes of content of unanswered requests at which reading stops."""
 
 
 @final
 class HttpConnection:
-    """Sans-IO; `protocols.adapter.Connection`. A ticket is the Exchange itself."""
+    """Sans-IO; `protocols.adapter.Connection`. A ticket is the Exchange itself.
+
+    closed           True: no more bytes are read or written
+    _refused         counts a refusal
+    _reader          parses requests
+    _date            the Date field
+    _wall_ms         epoch milliseconds
+    _exchanges       unanswered requests, in order
+    _out             responses to write
+    _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
+    _began           monotonic ns at which the current request began
+    _idle_at         monotonic ns at which an idle connection is closed
+    _linger_at       monotonic ns until which bytes are discarded before closing; 0: not closing
+    _silent          True: no request has been complete
+    _half_closed     True: the peer has sent all its bytes
+    _held            bytes of content of unanswered requests
+    _reason          the reason in the event of the closed connection
+    _now             monotonic ns of the last call
+    """
 
     __slots__ = (
         "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_linger_at", "_now", "_out", "_reader",
@@ -70,14 +88,14 @@ class HttpConnection:
 
     @property
     def reading(self) -> bool:
-        """False while too many requests, or too much content of theirs, wait for their answers."""
+        """False while EXCHANGES_MAX requests, or HELD_BYTES_MAX of their content, are unanswered."""
         return len(self._exchanges) < EXCHANGES_MAX and self._held < HELD_BYTES_MAX
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
-        """Bytes of requests; b"" ends them.
+        """Bytes of requests; b"" when the peer has sent all.
 
-        What is already asked is still answered, unless something asked may wait for long: a client that hangs up there has
-        gone, and a message leased for it now would be nobody's until the lease runs out.
+        After b"" unanswered requests are still answered, unless one of them is a long poll: that client has hung up, and a
+        message leased for it could not be delivered until the lease ends.
         """
         self._now = now
         if self.closed:
@@ -116,7 +134,7 @@ class HttpConnection:
                 command, response = None, refusal.response
             if command is not None:
                 commands.append(command)
-            # The command has the bytes that it needs; the exchange may wait for long.
+            # The command has its own copy of the content; the exchange of a long poll lives for long.
             exchange.held = len(request.body)
             self._held += exchange.held
             exchange.request = None
@@ -132,7 +150,7 @@ class HttpConnection:
             self._refused("http", response.refusal)
 
     def answer(self, event: Event, now: int) -> None:
-        """The event of a command; what concerns no request of this connection is dropped."""
+        """The event of a command. Events without a request of this connection are discarded."""
         exchange = getattr(event, "ticket", None)
         if isinstance(exchange, Exchange) and exchange.handler is not None:
             self._now = now
@@ -150,11 +168,11 @@ class HttpConnection:
             self._flush()
 
     def _unsent_bytes(self) -> int:
-        """Bytes of responses that wait for their turn, or for the next write."""
+        """Bytes of responses that wait for earlier responses or for the next write."""
         return sum([len(one.output) for one in self._exchanges]) + sum([len(one) for one in self._out])
 
     def _flush(self) -> None:
-        """Give out the responses whose turn has come."""
+        """Move responses to the output, up to the first unanswered request."""
         exchanges = self._exchanges
         while exchanges and exchanges[0].output:
             exchange = exchanges.popleft()
@@ -182,12 +200,12 @@ class HttpConnection:
         return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
 
     def outgoing(self) -> Sequence[bytes]:
-        """Responses in order."""
+        """Responses to write, in order."""
         out, self._out = self._out, []
         return out
 
     def deadline(self) -> int | None:
-        """See the table above; at once when there is something to make good."""
+        """Monotonic ns by the table above; 0 while an undo command is queued; None for never."""
         if self.closed:
             return None
         if self._undo_commands:
@@ -202,7 +220,7 @@ class HttpConnection:
         return None if self._exchanges else self._idle_at
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Too slow: 408 for a request that has begun, a plain close for none."""
+        """Too slow: 408 when a request has begun, else the connection is closed without a response."""
         self._now = now
         due = self.deadline()
         if due is None or now < due:

@@ -1,4 +1,4 @@
-"""CloudEvents in: `POST /ce/{path…}` in binary, structured and batch mode, and the WebHook handshake as its target."""
+"""CloudEvents over HTTP: `POST /ce/{path…}` in binary, structured and batch mode, and the WebHook handshake."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 
 _CONTENT_BYTES_MAX: Final = (limits.BODY_BYTES_MAX, limits.ENVELOPE_BYTES_MAX, limits.CLOUDEVENTS_BATCH_BYTES_MAX)
-"""By content mode: BINARY, STRUCTURED, BATCH."""
+"""Most bytes of content, by content mode: BINARY, STRUCTURED, BATCH."""
 
 
 @final
 class PostEvents(Handler):
-    """Events to be stored: 204 when they are, at the level that the topic promises.
+    """Store events: 204 when they are stored with the durability of the topic.
 
-    `Prefer: return=representation` is answered 200 with where the event went, `Prefer: respond-async` 202 at once. A batch is
-    answered 200 with a result an event, 207 when some were refused, 400 when none could be stored. Events stand or fall alone.
+    `Prefer: return=representation` is answered 200 with the place of the event, `Prefer: respond-async` 202 at once. A batch is
+    answered 200 with one result for each event, 207 when some were refused, 400 when all were. Each event is stored on its own.
     """
 
     __slots__ = ("_due_ms", "_mode", "_results", "_retain", "_with_place")
@@ -45,7 +45,7 @@ class PostEvents(Handler):
         self._mode = binding.BINARY
 
     def content_limit(self, request: Request) -> int:
-        """By content mode: a body, an envelope, a batch. 415 for a format that is not spoken here."""
+        """Most bytes of content, by content mode. Raises RefusalError with 415 for an unknown event format."""
         try:
             self._mode = binding.mode(request.field(b"content-type"))
         except CloudEventError as error:
@@ -53,7 +53,7 @@ class PostEvents(Handler):
         return _CONTENT_BYTES_MAX[self._mode]
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Read the events by their content mode."""
+        """Decode the events by content mode -> one Send."""
         try:
             if request.has(b"mq-retain"):
                 self._retain = RETAIN_SET if flag("mq-retain", decode(request.field(b"mq-retain"))) else RETAIN_NONE
@@ -129,12 +129,12 @@ class PostEvents(Handler):
 
 @final
 class WebhookHandshake(Handler):
-    """OPTIONS: consent to a WebHook sender (CloudEvents HTTP WebHook 1.0.2, section 4), or which methods there are."""
+    """OPTIONS: the handshake of WebHook senders (CloudEvents HTTP WebHook 1.0.2, section 4), and Allow."""
 
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """204; the WebHook fields only for an origin that the configuration lets in."""
+        """204 with Allow; with the WebHook fields when `webhook_origins` has the origin."""
         fields = [(b"allow", self._match.allow)]
         asked = {name: value for name, value in request.fields if name[:8] == b"webhook-"}
         origin = asked.get(b"webhook-request-origin", b"")

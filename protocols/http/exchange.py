@@ -1,4 +1,4 @@
-"""One request and its response on an HTTP/1.1 connection: the ticket that its command carries."""
+"""One request and its response on an HTTP/1.1 connection; the ticket of its command."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from protocols.http.response import Response
 
 @final
 class Exchange:
-    """A request on its way through the gateway.
+    """A request from its complete head to its response.
 
-    content_max  bytes of content that it may have
-    handler      None: refused before it was complete, `refusal` says how
-    held         bytes of content that the gateway has of it
-    output       the response as bytes, b"" until it is known; it waits for the responses before it
-    keep_alive   False: the connection ends with this response
-    linger       True: the peer may still be sending, so what comes is read and dropped for a moment after the response
+    request      None when it was refused before its head was complete, or once its command exists
+    handler      None: refused, or answered
+    refusal      the response of a refused request
+    content_max  most bytes of content
+    held         bytes of its content that its command holds
+    head_only    True: the method is HEAD, so the response has no body
+    http10       True: the request is HTTP/1.0
+    output       the encoded response, b"" until known; it is written after the responses of earlier requests
+    keep_alive   False: the connection is closed after this response
+    linger       True: the peer may still be sending; its bytes are discarded for LINGER_NS after the response
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""`GET /v1/topics/{topic}/messages?key=&id=&from=&to=&max=`: messages by what they carry."""
+"""`GET /v1/topics/{topic}/messages?key=&id=&from=&to=&max=`: messages by key or id."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MAX: Final = 32
 
 @final
 class FindMessages(Handler):
-    """200 with `{"messages"}`, newest first; none is an answer too.
+    """200 with `{"messages"}`, newest first; an empty list when none is found.
 
-    Parameters: `key` (one word of the message's key) or `id`, and not both; `from`, `to` (when stored: RFC 3339 or epoch
+    Parameters: `key` (one word of the message's key) or `id`, not both; `from`, `to` (store time: RFC 3339 or epoch
     milliseconds, both included), `max` (1 to 64, 32).
     """
 
@@ -63,7 +63,7 @@ class FindMessages(Handler):
 
 
 def _instant(name: str, text: str | None, otherwise: int) -> int:
-    """Epoch milliseconds; `otherwise` when it is absent. Raises RefusalError."""
+    """Epoch milliseconds; `otherwise` when the parameter is absent. Raises RefusalError."""
     if text is not None and "T" in text.upper():
         found = rfc3339_ms(text.encode())
         if found >= 0:

@@ -1,4 +1,4 @@
-"""What a request is carried out by, and what all of them share."""
+"""Handlers of requests, the routes that make them, and the context that they share."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from protocols.http.request import Request
 from protocols.http.response import Response
 
 Outcome = tuple[Command | None, Response | None]
-"""A command and no response: the response comes from `finish`. A response: the request is done, whatever the command."""
+"""A command without a response: `finish` makes the response. With a response: the request is answered at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
-    """What all handlers of the node share.
+    """Facts of the node that handlers need.
 
-    wall_ms          the time, epoch milliseconds
+    wall_ms          epoch milliseconds
     webhook_origins  origins that may post events after a WebHook handshake; `*` for all
     webhook_rate     requests a minute granted in a handshake; 0: no bound
     expressions      compiled filters of requests
-    authority        checks credentials, None where access is not controlled
+    authority        verifies credentials; None without access control
     """
 
     wall_ms: Callable[[], int]
@@ -40,13 +40,15 @@ class HandlerContext:
 
 @final
 class Match:
-    """A target that a route fits.
+    """A target that a route matches.
 
-    names        the values of `{name}` parts, decoded
-    topic, path  of a `{path…}` part: the domain topic and its `originMqttTopic`, "" when that is just the topic
-    query        the raw query
-    context         what handlers share
-    allow        the methods of the route, as the Allow field says them
+    methods   the handlers of the route, by method
+    names     decoded values of the `{name}` parts
+    topic     domain topic of a `{path…}` part
+    path      `originMqttTopic` of a `{path…}` part; "" when it equals the topic
+    query     the raw query
+    context   facts of the node
+    allow     value of the Allow field: the methods of the route
     """
 
     __slots__ = ("allow", "context", "methods", "names", "path", "query", "topic")
@@ -62,11 +64,11 @@ class Match:
 
 
 class Handler(ABC):
-    """One request being carried out: made when its head is there, started when its content is, finished by the answer.
+    """Handles one request: made with its head, started with its content, finished with the event of its command.
 
-    body_max   bytes of content that it takes, as sent and as decoded; `takes` may say otherwise for one request
-    long_poll      True: the answer may be a long time coming, and is of use only to a client that is still there
-    repeatable      True: it may be large, and asking again does no harm once `undo` is carried out
+    body_max     most bytes of content, as sent and as decoded; `content_limit` may differ for one request
+    long_poll    True: the answer may take long, and is discarded when the client hangs up
+    repeatable   True: the response may be large, and the client can repeat the request after `undo`
     """
 
     __slots__ = ("_match", "long_poll")
@@ -78,11 +80,11 @@ class Handler(ABC):
         self.long_poll = False
 
     def content_limit(self, request: Request) -> int:
-        """Bytes of content that this request may have. May raise RefusalError."""
+        """Most bytes of content of this request. May raise RefusalError."""
         return self.body_max
 
     def carry_out(self, request: Request, ticket: object) -> Outcome:
-        """`start`, for whoever has sent the request where access is controlled. May raise RefusalError."""
+        """Authenticate the request where access is controlled, then `start`. May raise RefusalError."""
         authority = self._match.context.authority
         if authority is None or request.method == b"OPTIONS":
             return self.start(request, ticket)
@@ -94,16 +96,16 @@ class Handler(ABC):
 
     @abstractmethod
     def start(self, request: Request, ticket: object) -> Outcome:
-        """The request is complete, its content coding undone. May raise RefusalError."""
+        """Handle a complete request whose content is decoded. May raise RefusalError."""
 
     def finish(self, event: Event) -> Response:
-        """The answer to the command of `start`. Never raises. Here: what any command can be answered with."""
+        """The response to the event of the command. Never raises. Here: Refused; subclasses handle their events."""
         if isinstance(event, Refused):
             return of_failure(event.failure)
         return problem(500, "internal", "the gateway gave an answer of another kind")
 
     def undo(self, event: Event, ticket: object) -> Command | None:
-        """What makes good an answer that is not given; None when there is nothing to make good."""
+        """The command that undoes the effect of an answer that is not sent; None when there is none."""
         return None
 
 
@@ -112,9 +114,9 @@ Make = Callable[[Match], Handler]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A pattern of segments and what its methods are carried out by.
+    """A pattern of segments, and the handlers of its methods.
 
-    A part of the pattern is a word, `{name}` with a word behind it or not, or `{path…}`: one segment or more.
+    A part of the pattern is a word; `{name}`, with or without a word after it; or `{path…}`, which matches one segment or more.
     """
 
     pattern: str

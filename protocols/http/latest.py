@@ -18,9 +18,9 @@ from protocols.http.translate_out import bare, structured
 
 @final
 class GetLatest(Handler):
-    """GET: 200 with the value as a bare body under `mq-` fields, 404 when there is none.
+    """GET: 200 with the value as a bare body and `mq-` fields, 404 when the path has none.
 
-    With `Accept: application/cloudevents+json` a value that is a CloudEvent comes as a structured one.
+    With `Accept: application/cloudevents+json` a value that is a CloudEvent is sent in structured mode.
     """
 
     __slots__ = ("_structured",)
@@ -31,13 +31,13 @@ class GetLatest(Handler):
         self._structured = False
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Latest."""
+        """QueryLatest."""
         parameters(self._match)
         self._structured = request.accepts(STRUCTURED_JSON)
         return QueryLatest(ticket, self._match.path or self._match.topic), None
 
     def finish(self, event: Event) -> Response:
-        """Value or Refused."""
+        """LatestValue or Refused."""
         if not isinstance(event, LatestValue):
             return super().finish(event)
         if event.record is None:
@@ -49,7 +49,7 @@ class GetLatest(Handler):
 
 @final
 class RemoveLatest(Handler):
-    """DELETE: 204; the path has no latest value afterwards. No message is made."""
+    """DELETE: 204; removes the latest value of the path. No message is stored."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""OPTIONS where no route has words of its own for it (RFC 9110, 9.3.7)."""
+"""OPTIONS for routes without a handler of their own for it (RFC 9110, 9.3.7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocols.http.response import Response
 
 @final
 class Options(Handler):
-    """Answers which methods there are."""
+    """204 with the methods of the route."""
 
     __slots__ = ()
 

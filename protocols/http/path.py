@@ -14,7 +14,7 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 def split(target: bytes) -> tuple[list[bytes], bytes]:
     """Request target (origin-form, or absolute-form without its authority) -> raw segments and raw query.
 
-    Raises RefusalError for anything else, a fragment among it.
+    Raises RefusalError for other forms, and for a fragment.
     """
     if target[:1] != b"/":
         scheme = target.find(b"://")
@@ -29,7 +29,7 @@ def split(target: bytes) -> tuple[list[bytes], bytes]:
 
 
 def decode(raw: bytes) -> str:
-    """One round of percent-decoding into text. Raises RefusalError for a bad escape and for bad UTF-8."""
+    """Percent-decode once, into text. Raises RefusalError for a malformed escape and for invalid UTF-8."""
     if b"%" in raw:
         raw = _ESCAPE.sub(_unescape, raw)
     try:
@@ -46,7 +46,7 @@ def _unescape(found: re.Match[bytes]) -> bytes:
 
 
 def level(raw: bytes) -> str:
-    """One raw segment -> one level. Raises RefusalError for `/`, `+`, `#`, U+0000 in it, and for `.` and `..`."""
+    """One raw segment -> one level. Raises RefusalError for `/`, `+`, `#` or U+0000 in it, and for `.` and `..`."""
     text = decode(raw)
     if text in (".", "..") or any(sign in text for sign in "/+#\x00"):
         raise refuse(ErrorCode.TOPIC_ILLEGAL, "a level of a path is not . or .., and holds no /, +, # or U+0000")
@@ -54,9 +54,9 @@ def level(raw: bytes) -> str:
 
 
 def destination(raw: list[bytes]) -> tuple[str, str]:
-    """Raw segments of a path -> (domain topic, its `originMqttTopic`; "" when the path is just the topic).
+    """Raw segments of a path -> (domain topic, its `originMqttTopic`; "" when the path equals the topic).
 
-    Raises RefusalError for a path that is no MQTT topic name, or that belongs to the node (`$SYS`).
+    Raises RefusalError for a path that is no MQTT topic name, and for paths of the node (`$SYS`).
     """
     path = "/".join([level(segment) for segment in raw])
     if not address.is_path(path):
@@ -68,9 +68,9 @@ def destination(raw: list[bytes]) -> tuple[str, str]:
 
 
 def query(raw: bytes) -> dict[str, str]:
-    """`a=1&b=x%20y` -> a dictionary. `+` is a plus sign.
+    """`a=1&b=x%20y` -> a dictionary. `+` is a plus sign, not a space.
 
-    Raises RefusalError for a name given twice, a bad escape and bad UTF-8.
+    Raises RefusalError for a repeated name, a malformed escape and invalid UTF-8.
     """
     found: dict[str, str] = {}
     if not raw:

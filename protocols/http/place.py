@@ -1,4 +1,4 @@
-"""Where a stored message went, as answers to senders tell it."""
+"""The place of a stored message in responses to senders."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from domain.message import Message, Placed
 
 
 def due_of(message: Message) -> int:
-    """Epoch milliseconds before which the message is not delivered, 0 when it has none."""
+    """The message's delivery time in epoch milliseconds; 0 when it has none."""
     found = properties.find(message.properties, properties.TIMER_DELIVER_MS_START)
     return int(found) if found else 0
 
 
 def place(placed: Placed, due_ms: int) -> dict[str, object]:
-    """`id`, and `queue` and `offset`; a message that waits for its time gets those later and has `deliverAt` instead."""
+    """`id`, `queue` and `offset`. A delayed message has no queue and offset yet, and has `deliverAt` instead."""
     if due_ms:
         return {"id": placed.message_id, "deliverAt": due_ms}
     return {"id": placed.message_id, "queue": placed.queue_id, "offset": placed.queue_offset}

@@ -1,4 +1,4 @@
-"""Refusals in HTTP's words: RFC 9457 problem documents with a stable `code`."""
+"""Refusals as problem documents (RFC 9457) with a stable `code`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBLEM: Final = (b"content-type", b"application/problem+json")
 
 
 class RefusalError(Exception):
-    """A request that is not carried out; `response` says so. Raised and caught inside this package."""
+    """A request is refused with `response`. Raised and caught inside this package."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -24,7 +24,7 @@ class RefusalError(Exception):
 
 
 def problem(status: int, code: str, detail: str, fields: Fields | None = None, **facts: object) -> Response:
-    """A problem document. `code` is stable; `detail` is for a person; `facts` are members of its own."""
+    """A problem document. `code` is stable; `detail` is a sentence for people; `facts` are further members."""
     document: dict[str, object] = {
         "type": f"urn:headgate:problem:{code}",
         "title": PHRASE[status],
@@ -47,7 +47,7 @@ def problem(status: int, code: str, detail: str, fields: Fields | None = None, *
 
 
 def of_failure(failure: Failure) -> Response:
-    """The problem document of a domain failure, which has been counted where it came from."""
+    """The problem document of a domain failure, which the gateway has counted."""
     code = failure.code
     response = problem(STATUS[code], code.value, failure.text or code.value.replace("-", " "))
     response.refusal = ""
@@ -55,12 +55,12 @@ def of_failure(failure: Failure) -> Response:
 
 
 def unsent_answers(size: int) -> Response:
-    """Instead of one more large answer for a client that has not read `size` bytes of those before."""
+    """429 in place of a large response to a client that has not read `size` bytes of earlier responses."""
     return problem(429, ErrorCode.RATE.value, f"{size} bytes of answers wait for this client to read them: ask again")
 
 
 def of_event_error(error: CloudEventError) -> Response:
-    """The problem document of bytes that are no CloudEvent; it names the attribute at fault."""
+    """The problem document of an invalid CloudEvent, with the name of the invalid attribute."""
     if error.unsupported:
         fields = [(b"accept", b"application/cloudevents+json, application/cloudevents-batch+json")]
         return problem(415, ErrorCode.MEDIA_TYPE.value, error.text, fields)
@@ -71,12 +71,12 @@ def of_event_error(error: CloudEventError) -> Response:
 
 
 def event_error(error: CloudEventError) -> tuple[int, ErrorCode]:
-    """Status and code of one bad event."""
+    """Status and code of one invalid event."""
     if error.too_large:
         return 413, ErrorCode.MESSAGE_TOO_LARGE
     return 400, ErrorCode.MESSAGE_ILLEGAL
 
 
 def refuse(code: ErrorCode, detail: str, **facts: object) -> RefusalError:
-    """A refusal with the status that belongs to `code`."""
+    """A refusal with the status of `code`."""
     return RefusalError(problem(STATUS[code], code.value, detail, None, **facts))

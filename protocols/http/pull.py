@@ -1,4 +1,4 @@
-"""`GET /v1/topics/{topic}/queues/{queue}?offset=&max=`: read by offset, beside all groups."""
+"""`GET /v1/topics/{topic}/queues/{queue}?offset=&max=`: read by offset, without a group."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ OFFSET_MAX: Final = (1 << 63) - 1
 
 @final
 class PullMessages(Handler):
-    """200 with `{"messages", "next", "min", "max", "status"}`; `next` is where to go on, also when the offset was out of range.
+    """200 with `{"messages", "next", "min", "max", "status"}`; `next` is the next offset to read, also after one out of range.
 
     Parameters: `offset` (0), `max` (1 to 32, 32), `wait_ms` (to 30 s, 0), `tag` or `filter`.
-    With `Accept: application/cloudevents-batch+json` the CloudEvents among them come as a batch, `next` in `mq-next-offset`.
+    With `Accept: application/cloudevents-batch+json` the CloudEvents are sent as a batch, `next` in `mq-next-offset`.
     """
 
     __slots__ = ("_batch",)
@@ -36,7 +36,7 @@ class PullMessages(Handler):
         self._batch = False
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Pull, of no group."""
+        """Pull, without a group."""
         asked = parameters(self._match, "offset", "max", "wait_ms", "tag", "filter")
         self._batch = request.accepts(BATCH_JSON)
         wait_ms = number("wait_ms", asked.get("wait_ms"), 0, limits.WAIT_MS_MAX, 0)

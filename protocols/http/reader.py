@@ -1,7 +1,8 @@
-"""Requests out of HTTP/1.1 bytes: llhttp's strict grammar, and the bounds that it does not keep (RFC 9112).
+"""Parses HTTP/1.1 requests: llhttp's strict grammar, and bounds that llhttp does not check (RFC 9112).
 
-llhttp refuses both lengths at once, repeated lengths, line folding, bare CR and LF, NUL, bad chunks and a space before a colon.
-Kept here: the size of the head, of chunk framing and of trailers, one Host, the version, and what a route takes as content.
+llhttp refuses Content-Length with Transfer-Encoding, repeated lengths, line folding, bare CR and LF, NUL, malformed chunks and
+a space before a colon. Checked here: the size of the head, of chunk framing and of trailers, one Host, the version, and the
+limit of the content.
 """
 
 from __future__ import annotations
@@ -31,19 +32,31 @@ FRAMING_PER_BYTE_MAX: Final = 8
 
 
 class _StopError(Exception):
-    """Raised in a callback to stop the parser; `fault` of the reader says why."""
+    """Raised in a callback to stop the parser after `refuse`."""
 
 
 @final
 class Reader:
-    """Reads the requests of one connection. `feed` appends to `done`; after a fault nothing more is read.
+    """Reads the requests of one connection. `feed` appends to `done`; after a refusal nothing more is parsed.
 
-    done     requests that are complete, or refused; whoever reads takes them out
-    stopped  the last of `done` is a fault (syntax, size, content that is not wanted): nothing more is read
-    begun    some of the next request has arrived
-    current  its head has arrived, its content is not complete
-    expects  it waits for 100 (Continue)
-    size     content bytes of the current request so far
+    done              requests that are complete or refused; the connection takes them out
+    stopped           True: the last of `done` is refused (syntax, size, unwanted content); nothing more is parsed
+    begun             True: a part of the next request has arrived
+    current           the request whose head has arrived and whose content is not complete
+    expects           True: the client waits for 100 (Continue)
+    size              bytes of content of the current request so far
+    _parser           llhttp, calling the `on_` methods
+    _router           finds handlers
+    _peer             address and certificate of the client
+    _target           request target so far
+    _fields           header fields so far
+    _head_bytes       bytes of header and trailer fields so far
+    _content_max      most bytes of content of the current request
+    _request_bytes    bytes received since the request began, framing included
+    _body             content so far
+    _upgrading        True: the request asks for another protocol, and llhttp stops after its head
+    _replaying        True: the callbacks ignore the head that `_decline_upgrade` feeds
+    _ended            True: the last request closes the connection; what follows is discarded
     """
 
     __slots__ = (
@@ -88,7 +101,7 @@ class Reader:
         self.stopped = False
 
     def feed(self, data: bytes) -> None:
-        """Parse bytes. Never raises for what a peer sends; bytes after the last request are dropped."""
+        """Parse bytes. Never raises for bytes of a peer; bytes after the last request are discarded."""
         if self.stopped or self._ended:
             return
         if self.begun:
@@ -122,9 +135,9 @@ class Reader:
             self.refuse(problem(400, "request-syntax", "there is more chunk framing than content"))
 
     def _decline_upgrade(self) -> None:
-        """The request asked for another protocol and gets HTTP/1.1 (RFC 9110, 7.8). llhttp has stopped after its head.
+        """Read the content of a request with Upgrade as HTTP/1.1 (RFC 9110, 7.8). llhttp has stopped after its head.
 
-        A second parser takes over at the content: it is fed a head with the same framing, unheard.
+        A second parser reads the content. It is first fed a head with the same framing, whose callbacks are ignored.
         """
         exchange = self.current
         if exchange is None or exchange.request is None:
@@ -141,7 +154,7 @@ class Reader:
         return request.field(b"content-length") or b"0"
 
     def refuse(self, response: Response, linger: bool = False) -> None:
-        """End the reading with a refused exchange, in place of the current one."""
+        """Append the current request to `done` with a refusal, and stop parsing."""
         if self._ended or self.stopped:
             return
         exchange = self.current or Exchange(None, False, False)
@@ -158,7 +171,7 @@ class Reader:
         self.refuse(response, linger)
         raise _StopError
 
-    # llhttp's callbacks
+    # Called by llhttp
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
@@ -170,14 +183,14 @@ class Reader:
             self._head_bytes = 0
 
     def on_url(self, piece: bytes) -> None:
-        """The request target, perhaps in pieces."""
+        """A part of the request target."""
         if not self._replaying:
             self._target += piece
             if len(self._target) > TARGET_BYTES_MAX:
                 self._stop(problem(414, "target-too-long", f"the request target is above {TARGET_BYTES_MAX} bytes"), True)
 
     def on_header(self, name: bytes, value: bytes | None) -> None:
-        """One header field; also one trailer field, which is dropped."""
+        """One header field, or one trailer field, which is discarded."""
         if self._replaying:
             return
         value = value or b""
@@ -188,7 +201,7 @@ class Reader:
             self._fields.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """The head is there: find who carries the request out, and refuse it here when nobody does."""
+        """The head is complete: find its handler, or refuse the request."""
         if self._replaying:
             self._replaying = False
             return
@@ -233,7 +246,7 @@ class Reader:
         self._content_max = DISCARDED_BYTES_MAX
 
     def on_body(self, data: bytes) -> None:
-        """A piece of content, its chunking undone."""
+        """A part of the content, without chunk framing."""
         self.expects = False
         size = self.size + len(data)
         if size > self._content_max:

@@ -1,4 +1,4 @@
-"""`POST /v1/groups/{group}/topics/{topic}:receive`: lease messages, waiting for them when asked to."""
+"""`POST /v1/groups/{group}/topics/{topic}:receive`: lease messages, with a long poll on request."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ BARE = b"application/octet-stream"
 
 @final
 class ReceiveMessages(Handler):
-    """200 with messages, 204 when there were none in time.
+    """200 with messages, 204 when none arrived in time.
 
     Parameters: `max` (1 to 32, 1), `wait_ms` (to 30 s, 0), `invisible_ms` (10 ms to 12 h, 30 s), `tag` (`A || B`) or
     `filter` (SQL92 over properties), `queue`,
-    `from` (`first` or `last`: where a group begins that has no position yet; first), `ordered` (true: one by one a queue).
-    With `max=1` and `Accept: application/octet-stream` the message is the bare body and `mq-` fields.
+    `from` (`first` or `last`: where a group without a position begins; first), `ordered` (true: one at a time from each queue).
+    With `max=1` and `Accept: application/octet-stream` the response is the bare body and `mq-` fields.
     """
 
     __slots__ = ("_bare",)
@@ -74,7 +74,7 @@ class ReceiveMessages(Handler):
         return Response(200, [JSON], orjson.dumps({"messages": [leased_document(leased) for leased in event.messages]}))
 
     def undo(self, event: Event, ticket: object) -> Command | None:
-        """Give back at once what was leased for a client that has gone, or has no room for it."""
+        """Release leases for a client that has hung up or has too many unread answers."""
         if not isinstance(event, Received) or not event.messages:
             return None
         receipts = [leased.receipt for leased in event.messages]

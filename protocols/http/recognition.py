@@ -1,4 +1,4 @@
-"""How a connection of HTTP/1.1 begins."""
+"""Recognition of an HTTP/1.1 connection by its first bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TOKEN: Final = frozenset(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZa
 
 
 def begins(head: bytes) -> bool | None:
-    """A method and a space (RFC 9112 section 3): a token of at most 23 bytes."""
+    """True for a method and a space (RFC 9112 section 3): a token of at most 23 bytes. None: more bytes are needed."""
     for index, byte in enumerate(head):
         if byte == 0x20:
             return index > 0

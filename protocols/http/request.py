@@ -1,4 +1,4 @@
-"""One request: what both HTTP versions read, and what is asked of every request before its body (RFC 9110)."""
+"""A request of either HTTP version, and the checks of its head (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 class Request:
     """One request.
 
-    fields   all header fields in order, names in lower case, values raw
-    body     the content, complete and still encoded when `start` of a handler has not been called yet
+    method     as sent
+    target     the raw request target
+    fields     all header fields in order, names in lower case, values raw
+    peer       address and certificate of the client
+    body       the content; complete, and decoded by `content`, when `Handler.start` is called
+    repeated   name of a field that occurs twice and must not; b"" when none does
+    _known     values of the fields that handlers read, by name
     """
 
     __slots__ = ("_known", "body", "fields", "method", "peer", "repeated", "target")
@@ -45,26 +50,26 @@ class Request:
         self._known = known
 
     def field(self, name: bytes) -> bytes:
-        """The value of one of the fields that are looked at here by name; b"" when it is absent."""
+        """The value of a field that handlers read; b"" when it is absent."""
         return self._known.get(name, b"")
 
     def prefers(self, preference: bytes) -> bool:
-        """True when Prefer (RFC 7240) holds `preference`."""
+        """True when Prefer (RFC 7240) contains `preference`."""
         value = self._known.get(b"prefer")
         return value is not None and preference in [one.partition(b";")[0].strip().lower() for one in value.split(b",")]
 
     def accepts(self, media_type: bytes) -> bool:
-        """True when Accept names exactly `media_type`: a wish that the client made on purpose."""
+        """True when Accept names exactly `media_type`; wildcards do not count."""
         value = self._known.get(b"accept")
         return value is not None and media_type in [one.partition(b";")[0].strip().lower() for one in value.split(b",")]
 
     def has(self, name: bytes) -> bool:
-        """True when the field is there, even empty."""
+        """True when the field is present, even when it is empty."""
         return name in self._known
 
 
 def head_fault(request: Request, body_max: int) -> Response | None:
-    """What is wrong with a request before its body is read; None when nothing is."""
+    """The refusal of an invalid head, None when it is valid."""
     if request.repeated:
         return problem(400, "request-syntax", f"field {request.repeated.decode('latin-1')} is given twice")
     length = request.field(b"content-length")
@@ -82,7 +87,7 @@ def head_fault(request: Request, body_max: int) -> Response | None:
 
 
 def content(request: Request, body_max: int) -> bytes:
-    """The body with its content coding undone, at most `body_max` bytes. Raises RefusalError."""
+    """The body after its content coding, at most `body_max` bytes. Raises RefusalError."""
     encoding = request.field(b"content-encoding")
     if not encoding or encoding.lower() == b"identity":
         return request.body

@@ -1,4 +1,4 @@
-"""A response as a value, and its HTTP/1.1 form (RFC 9112, section 4)."""
+"""A response, and its encoding in HTTP/1.1 (RFC 9112, section 4)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _UNSAFE: Final = re.compile(rb"[^!-$&-~ ]|^ | $")
 
 @final
 class Response:
-    """Status, header fields (names in lower case, no length, no date) and the whole body.
+    """Status, header fields (names in lower case, without Content-Length and Date) and the whole body.
 
-    `refusal` is the word that it counts as, where it is a refusal of the adapter's own.
+    `refusal` is the name under which a refusal by the adapter is counted; "" for other responses.
     """
 
     __slots__ = ("body", "fields", "refusal", "status")
@@ -36,7 +36,7 @@ class Response:
 
 @final
 class DateLine:
-    """The Date field, made once a second (RFC 9110, 6.6.1)."""
+    """The Date field, encoded once a second (RFC 9110, 6.6.1)."""
 
     __slots__ = ("_second", "value")
 
@@ -45,7 +45,7 @@ class DateLine:
         self.value = b""
 
     def at(self, wall_ms: int) -> bytes:
-        """IMF-fixdate of a wall clock reading."""
+        """The IMF-fixdate of epoch milliseconds."""
         second = wall_ms // 1000
         if second != self._second:
             self._second = second
@@ -56,7 +56,7 @@ class DateLine:
 def imf_date(second: int) -> bytes:
     """Epoch seconds -> `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7)."""
     days, rest = divmod(second, 86_400)
-    # Days from civil, turned round: eras of 400 years that begin on 1 March.
+    # Civil date from days: eras of 400 years that begin on 1 March.
     shifted = days + 719_468
     era, of_era = divmod(shifted, 146_097)
     year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
@@ -71,7 +71,7 @@ def imf_date(second: int) -> bytes:
 
 
 def field_value(value: bytes) -> bytes:
-    """Any bytes as a safe field value: controls, non-ASCII, `%` and outer spaces are percent-encoded."""
+    """Any bytes as a valid field value: controls, non-ASCII, `%` and outer spaces are percent-encoded."""
     return _UNSAFE.sub(_escape, value)
 
 
@@ -80,7 +80,7 @@ def _escape(found: re.Match[bytes]) -> bytes:
 
 
 def http1(response: Response, date: bytes, head_only: bool, keep_alive: bool, http10: bool) -> bytes:
-    """The bytes of a response. `http10`: the request was HTTP/1.0, so that keeping the connection must be said."""
+    """The bytes of a response. `http10`: the request was HTTP/1.0, so keep-alive needs a Connection field."""
     status = response.status
     body = response.body
     parts = [_LINES[status], b"date: ", date]

@@ -1,4 +1,4 @@
-"""Method and target -> handler: one small table, walked once a target and then remembered."""
+"""Method and target -> handler, by one table of routes. Matches of targets are cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROUTES: Final = (
 
 @final
 class Router:
-    """Finds handlers. Targets without a query are remembered, up to a bound."""
+    """Finds handlers. Matches of targets without a query are cached, up to REMEMBERED_MAX."""
 
     __slots__ = ("_context", "_patterns", "_remembered")
 
@@ -87,7 +87,7 @@ def _allow(route: Route) -> bytes:
 
 
 def _fit(parts: list[bytes], segments: list[bytes]) -> tuple[list[tuple[str, bytes]], list[bytes]] | None:
-    """The named segments and the levels of a path, still raw; None when the pattern does not fit."""
+    """Raw values of the named segments and raw levels of a path; None when the pattern does not match."""
     many = next((at for at, part in enumerate(parts) if part == b"{path\xe2\x80\xa6}"), -1)
     levels: list[bytes] = []
     if many >= 0:

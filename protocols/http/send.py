@@ -24,7 +24,7 @@ from protocols.http.response import JSON, Response, field_value
 from protocols.http.translate_in import Draft
 
 _TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
-"""Fields of W3C's trace context are properties of the same names."""
+"""Fields of W3C Trace Context; they become properties with the same names."""
 _KNOWN_FIELDS: Final = frozenset(
     (b"mq-key", b"mq-tag", b"mq-message-group", b"mq-properties", b"mq-deliver-at", b"mq-retain", b"mq-queue")
 )
@@ -36,7 +36,7 @@ _NDJSON: Final = (b"application/x-ndjson", b"application/ndjson", b"application/
 
 @final
 class PostMessage(Handler):
-    """One message, its body the content as it is: 201 with id, topic, queue and offset when it is stored."""
+    """One message, whose body is the content: 201 with id, topic, queue and offset when it is stored."""
 
     __slots__ = ("_due_ms",)
     body_max = limits.BODY_BYTES_MAX
@@ -46,7 +46,7 @@ class PostMessage(Handler):
         self._due_ms = 0
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Fields and parameters become properties."""
+        """Fields and parameters become properties -> one Send."""
         match = self._match
         draft = Draft(match.context.wall_ms, match.path)
         queue_id, retain = -1, RETAIN_NONE
@@ -113,7 +113,7 @@ def _field(draft: Draft, name: bytes, raw: bytes) -> None:
 
 @final
 class PostBatch(Handler):
-    """Several messages of one path, all stored or none: 200 with a result a message.
+    """Several messages of one path, stored all or none: 200 with one result for each message.
 
     An element: `body` (base64) or `text`, and `key tag messageGroup properties deliverAt delay_ms ttl_ms contentType retain`.
     """
@@ -126,7 +126,7 @@ class PostBatch(Handler):
         self._due_ms: list[int] = []
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Read a JSON array (application/json) or one object a line (application/x-ndjson)."""
+        """Decode a JSON array (application/json) or one object a line (application/x-ndjson) -> one Send."""
         parameters(self._match)
         kind = request.field(b"content-type").partition(b";")[0].strip().lower()
         try:

@@ -1,4 +1,4 @@
-"""`:ack`, `:nack` and `:extend`: what became of leased messages, a result a receipt."""
+"""`:ack`, `:nack` and `:extend`: settlement of leased messages, with one result for each receipt."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ _NOT_A_RECEIPT: Final = Failure(ErrorCode.RECEIPT_INVALID, "this is no receipt")
 
 
 class SettleReceipts(Handler):
-    """`{"receipts": [...]}` in, `{"results": [...]}` out: an element for each receipt, in order.
+    """`{"receipts": [...]}` in, `{"results": [...]}` out: one element for each receipt, in order.
 
-    A result has `receipt`, `ok`, and `code` and `detail` when it is not ok; `next` is the receipt to use from now on.
-    The answer is 200 whatever became of the receipts; text that is no receipt fails alone.
+    A result has `receipt` and `ok`; `code` and `detail` when it is not ok; after `:extend` also `next`, the new receipt.
+    The status is 200 whatever the results are; a malformed receipt fails only its own element.
+
+    duration   name of the member with a duration in milliseconds; "": there is none
+    required   True: the duration must be present and at least 1
     """
 
     __slots__ = ("_texts", "_valid")
@@ -43,7 +46,7 @@ class SettleReceipts(Handler):
         self._valid: list[bool] = []
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """Read the receipts and the duration."""
+        """Decode the receipts and the duration -> one command."""
         parameters(self._match)
         try:
             found = orjson.loads(request.body)
@@ -102,7 +105,7 @@ class SettleReceipts(Handler):
 
 @final
 class AckReceipts(SettleReceipts):
-    """`:ack`: handled, never to be delivered to this group again."""
+    """`:ack`: the message is acknowledged, and never redelivered to this group."""
 
     __slots__ = ()
 
@@ -112,7 +115,7 @@ class AckReceipts(SettleReceipts):
 
 @final
 class NackReceipts(SettleReceipts):
-    """`:nack`: not handled; free for others at once, or after `delay_ms`."""
+    """`:nack`: the message is released; redelivered at once, or after `delay_ms`."""
 
     __slots__ = ()
     duration = "delay_ms"
@@ -120,7 +123,7 @@ class NackReceipts(SettleReceipts):
 
 @final
 class ExtendReceipts(SettleReceipts):
-    """`:extend`: still being handled; the lease ends `invisible_ms` from now."""
+    """`:extend`: the lease ends `invisible_ms` from now."""
 
     __slots__ = ()
     duration = "invisible_ms"

@@ -1,4 +1,4 @@
-"""One table: every outcome of the domain as an HTTP status (RFC 9110, section 15), and what each status is called."""
+"""HTTP status of every ErrorCode (RFC 9110, section 15), and the reason phrase of each status."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATUS: Final[Mapping[ErrorCode, int]] = {
 }
 
 RETRY_AFTER_S: Final[Mapping[int, int]] = {429: 1, 503: 1}
-"""Seconds that a client is asked to wait, by status."""
+"""Status -> seconds in Retry-After."""
 
 PHRASE: Final[Mapping[int, str]] = {
     200: "OK",

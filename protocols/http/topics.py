@@ -1,4 +1,4 @@
-"""`GET /v1/topics`, `/v1/topics/{topic}` and its queues: what there is to read."""
+"""`GET /v1/topics`, `/v1/topics/{topic}` and its queues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 
 TOPICS_MAX: Final = 1_000
-"""Topics in one answer."""
+"""Topics in one response."""
 
 
 def _document(found: Topic) -> dict[str, object]:
@@ -28,7 +28,7 @@ def _document(found: Topic) -> dict[str, object]:
 
 
 class _TopicsHandler(Handler):
-    """One question about topics, without a body."""
+    """A request about topics, without content."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class GetTopics(_TopicsHandler):
     """Topics by name: `name`, `type`, `queues`, `durability` of each.
 
     Parameters: `after` (begin after this name), `max` (1 to 1000, 1000).
-    `next` is there when there are more: the `after` to go on with.
+    `next` is present when there are more: the `after` of the next request.
     """
 
     __slots__ = ("_after", "_max")
@@ -83,7 +83,7 @@ class GetTopic(_TopicsHandler):
     __slots__ = ()
 
     def start(self, request: Request, ticket: object) -> Outcome:
-        """QueryTopic, which makes nothing."""
+        """QueryTopic, which creates nothing."""
         parameters(self._match)
         return QueryTopic(ticket, topic(self._match)), None
 

@@ -1,4 +1,4 @@
-"""The properties of one message, as a sender over `/v1` gives them."""
+"""The properties of one message from the fields or members of a `/v1` request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROTOCOL: Final = properties.HG_PROTOCOL_START + b"http\x02"
 
 @final
 class Draft:
-    """What a sender says of one message besides its body; `stored` makes the properties. Its setters raise RefusalError."""
+    """Collects the properties of one message; `stored` encodes them. Its setters raise RefusalError."""
 
     __slots__ = ("_parts", "_wall_ms")
 
@@ -26,7 +26,7 @@ class Draft:
             self.put(properties.ORIGIN_MQTT_TOPIC, path)
 
     def put(self, name: str, value: str) -> None:
-        """One property whose name is the gateway's."""
+        """A property of the gateway, by its stored name."""
         if not properties.is_storable(name, value):
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"{name} must not be empty, nor hold U+0001 or U+0002", property=name)
         try:
@@ -35,11 +35,11 @@ class Draft:
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"{name} holds a lone surrogate", property=name) from None
 
     def key(self, value: str) -> None:
-        """Keys to find it by, several with spaces between."""
+        """Keys for `GET …/messages?key=`, separated by spaces."""
         self.put(properties.KEYS, value)
 
     def tag(self, value: str) -> None:
-        """The tag that filters look at."""
+        """The tag, for filters."""
         if "|" in value:
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, "a tag holds no |", property="tag")
         self.put(properties.TAGS, value)
@@ -51,13 +51,13 @@ class Draft:
         self.put(properties.SHARDING_KEY, value)
 
     def user(self, name: str, value: str) -> None:
-        """One property of the sender's own."""
+        """A user property."""
         if properties.is_reserved(name):
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"property {name} belongs to the gateway", property=name)
         self.put(name, value)
 
     def user_all(self, found: object) -> None:
-        """The sender's own properties, as a JSON object of strings."""
+        """User properties, from a JSON object of strings."""
         if not isinstance(found, dict):
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, "properties are a JSON object of strings", property="mq-properties")
         for name, value in found.items():
@@ -66,7 +66,7 @@ class Draft:
             self.user(name, value)
 
     def deliver_at(self, ms: int) -> None:
-        """Not before this instant, at most 366 days away."""
+        """Delivery time in epoch milliseconds, at most 366 days ahead."""
         if ms < 0 or ms - self._wall_ms() > limits.DELAY_MS_MAX:
             raise refuse(
                 ErrorCode.DELIVERY_TIME_ILLEGAL, "a delivery time is RFC 3339 or epoch milliseconds, at most 366 days from now"
@@ -74,12 +74,12 @@ class Draft:
         self.put(properties.TIMER_DELIVER_MS, str(ms))
 
     def delay(self, delay_ms: int) -> None:
-        """Not before so many milliseconds have passed."""
+        """Delay of the delivery in milliseconds."""
         if delay_ms:
             self.put(properties.TIMER_DELIVER_MS, str(self._wall_ms() + delay_ms))
 
     def ttl(self, ttl_ms: int) -> None:
-        """Of no use after so many milliseconds."""
+        """Time to live in milliseconds."""
         if ttl_ms:
             self.put(properties.HG_EXPIRE_MS, str(self._wall_ms() + ttl_ms))
 

@@ -1,4 +1,4 @@
-"""A stored message as HTTP shows it: a JSON object, or a bare body under `mq-` fields. Compressed bodies are plain here."""
+"""A stored message in a response: a JSON object, or a bare body with `mq-` fields. Compressed bodies are decompressed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MARKS: Final = (
     (b"mq-key", properties.KEYS_START), (b"mq-tag", properties.TAGS_START),
     (b"mq-message-group", properties.SHARDING_KEY_START),
 )  # fmt: skip
-"""Field of a bare body -> the property that it shows."""
+"""`mq-` field -> the property whose value it has."""
 _SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", b"sandbox")]
 
 
 def document(record: Record) -> dict[str, object]:
     """One message as a JSON object: `id topic path queue offset storedMs key tag messageGroup contentType properties body`.
 
-    `attributes` are there for a CloudEvent. `body` is base64; `compressed` is there when it could not be made plain.
+    A CloudEvent has `attributes`. `body` is base64; `compressed` is present when the body could not be decompressed.
     """
     stored = record.properties
     found = properties.decode(stored)
@@ -69,19 +69,19 @@ def leased_document(leased: Leased) -> dict[str, object]:
 
 
 def event_of(record: Record) -> CloudEvent | None:
-    """The CloudEvent that a message is, None when it is none."""
+    """The CloudEvent of a message, None when the message is none."""
     body = plain(record, limits.BODY_BYTES_MAX)
     return None if body is None else mapping.decode(record.properties, body)
 
 
 def structured(record: Record) -> bytes | None:
-    """The message as a structured CloudEvent, None when it is none."""
+    """The message as a CloudEvent in structured mode, None when it is no CloudEvent."""
     event = event_of(record)
     return None if event is None else envelope.encode(event)
 
 
 def bare(record: Record, more: Fields) -> Response:
-    """The body alone; what else there is to say stands in `mq-` fields, and in `ce-` fields for a CloudEvent (binary mode)."""
+    """The body with `mq-` fields, and `ce-` fields for a CloudEvent (binary mode)."""
     stored = record.properties
     topic = record.topic
     event = event_of(record)
@@ -104,13 +104,13 @@ def bare(record: Record, more: Fields) -> Response:
     if user:
         fields.append((b"mq-properties", orjson.dumps(user)))
     fields += more
-    # Values in `ce-` fields are encoded already, by the rule of their own binding.
+    # Values of `ce-` fields are already encoded as the HTTP binding of CloudEvents prescribes.
     safe = [(name, value if name[:3] == b"ce-" else field_value(value)) for name, value in fields]
     body = plain(record, limits.BODY_BYTES_MAX)
     return Response(200, safe + _SANDBOX, record.body if body is None else body)
 
 
 def bare_leased(leased: Leased) -> Response:
-    """A leased message as a bare body, its receipt in `mq-receipt`."""
+    """A leased message as a bare body, with its receipt in `mq-receipt`."""
     more = [(b"mq-receipt", leased.receipt.text().encode()), (b"mq-attempt", b"%d" % leased.attempt)]
     return bare(Record(leased.record), more)
