@@ -1,1 +1,1 @@
-"""HTTP/2 (RFC 9113): one connection, many streams, each handed to the application that accepts it."""
+"""HTTP/2 (RFC 9113): one connection, many streams, each passed to the application that accepts it."""

@@ -1,4 +1,4 @@
-"""HTTP/2 as the gateway knows it: a stream protocol that carries applications."""
+"""The adapter of HTTP/2, and its declaration: a stream protocol that carries applications."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from protocols.setting import Setting
 
 @final
 class Http2Adapter:
-    """`protocols.adapter.Adapter`. `engine` names what reads its frames: nghttp2 or h2."""
+    """`protocols.adapter.Adapter`. `engine` is the name of the frame parser: nghttp2 or h2."""
 
     name = "http2"
 

@@ -1,4 +1,4 @@
-"""Which engine this process uses."""
+"""The choice of the engine of this process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from protocols.http2.engine import EngineFactory
 
 
 def choose() -> tuple[str, EngineFactory]:
-    """The engine of this process and its name: nghttp2 where its binding was built, else h2.
+    """The engine of this process and its name: nghttp2 where its binding is built, else h2.
 
-    HEADGATE_PURE=1 forces h2; HEADGATE_REQUIRE_COMPILED=1 raises ImportError instead of falling back.
+    HEADGATE_PURE=1 forces h2; HEADGATE_REQUIRE_COMPILED=1 raises ImportError instead of using h2.
     """
     if os.environ.get("HEADGATE_PURE") != "1":
         try:
@@ -20,6 +20,6 @@ def choose() -> tuple[str, EngineFactory]:
                 raise
         else:
             return "nghttp2", engine_nghttp2.Session
-    from protocols.http2 import engine_h2  # only where it is used: h2 costs the start and memory
+    from protocols.http2 import engine_h2  # imported here, since h2 costs start time and memory
 
     return "h2", engine_h2.Session

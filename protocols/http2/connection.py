@@ -1,6 +1,6 @@
-"""One HTTP/2 connection: streams to applications, and what a hostile or a dead peer may cost.
+"""One HTTP/2 connection: passes streams to applications, and limits what a hostile or unresponsive peer costs.
 
-The engine knows frames and windows, applications know requests; this knows time, counts and whose stream is whose.
+The engine handles frames and windows, applications handle requests; the connection handles deadlines, limits and routing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from protocols.http2.frame import FrameOutline
 STREAMS_MAX: Final = 128
 REQUEST_BYTES_MAX: Final = limits.CLOUDEVENTS_BATCH_BYTES_MAX + 1024 * 1024
 UPLOADS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Request bytes that one connection may have under way, over all streams that nobody has answered yet."""
+"""Bytes of incomplete, unanswered requests of one connection."""
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Answers queued since the last `outgoing` beyond which no more is read."""
+"""Bytes of answers queued since the last `outgoing` at which reading stops."""
 HELD_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Answers held back by the peer's windows beyond which new streams are refused."""
+"""Bytes of answers held back by the peer's windows at which new streams are refused."""
 
 TICK_NS: Final = limits.SECOND_NS
 REQUEST_NS: Final = 30 * limits.SECOND_NS
@@ -54,7 +54,14 @@ _NOT_FOUND: Final[Headers] = [(b":status", b"404"), (b"content-length", b"0")]
 
 @final
 class _Stream:
-    """A request whose response is not finished."""
+    """A request whose response is not complete.
+
+    application   handles the request
+    complete      True: the whole request has arrived
+    answered      True: the response has begun
+    received      bytes of the body of an incomplete, unanswered request
+    deadline      monotonic ns by which the request must be complete or answered
+    """
 
     __slots__ = ("answered", "application", "complete", "deadline", "received")
 
@@ -68,7 +75,34 @@ class _Stream:
 
 @final
 class Http2Connection:
-    """Implements `protocols.adapter.Connection`, and `Reply` for its applications."""
+    """Implements `protocols.adapter.Connection`, and `Reply` for its applications.
+
+    reading           False while too many answers are queued
+    closed            True: no more bytes are read or written
+    spoken            name of the application that accepted the first stream; "" until then
+    _engine           frames, HPACK and windows
+    _outline          counts frames
+    _names            names of the applications
+    _applications     applications, in the order in which they are asked to accept a stream
+    _streams          stream id -> a request whose response is not complete
+    _stalls           stream id -> (bytes held back by the peer's windows, monotonic ns since when unchanged)
+    _now              monotonic ns of the last call
+    _opened_at        monotonic ns at which the connection was opened
+    _heard_at         monotonic ns of the last bytes of the peer
+    _idle_at          monotonic ns at which the last stream ended
+    _inside_at        monotonic ns since when the current frame is incomplete
+    _inside_count     number of frames before it
+    _pinged           True: a PING has been sent, and no bytes have arrived since
+    _queued           bytes of answers since the last `outgoing`
+    _uploads_bytes    bytes of incomplete, unanswered requests
+    _budget_at        monotonic ns at which the counting of floods began
+    _control_base     control frames before `_budget_at`
+    _work_base        frames of requests before `_budget_at`
+    _resets_base      RST_STREAM frames before `_budget_at`
+    _finished         responses since `_budget_at`
+    _sent             bytes written since `_budget_at`
+    _tick_at          monotonic ns of the next check of the peer
+    """
 
     __slots__ = (
         "_applications", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at", "_inside_at",
@@ -93,7 +127,7 @@ class Http2Connection:
         self._names = [factory.name for factory in factories]
         self._applications: list[Application] = [factory.open(self, peer, now) for factory in factories]
 
-    # What the shell calls
+    # Called by the gateway
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
         """Bytes of the peer -> commands, in the order of its frames."""
@@ -137,7 +171,7 @@ class Http2Connection:
         return commands
 
     def answer(self, event: Event, now: int) -> None:
-        """Hand an event to the application that minted its ticket; an unasked one to all."""
+        """Pass an event to the application of its ticket; one without a ticket to all applications."""
         self._now = now
         ticket = event.ticket  # type: ignore[attr-defined]
         if type(event) is AccessRevoked:
@@ -149,12 +183,12 @@ class Http2Connection:
             ticket[0].answer(event, now)
 
     def drain(self, now: int) -> Sequence[Command]:
-        """The node stops: applications that have words for that say them."""
+        """The node stops: call `drain` of the applications that have it."""
         drains = [getattr(application, "drain", None) for application in self._applications]
         return [command for drain in drains if drain is not None for command in drain(now)]
 
     def outgoing(self) -> Sequence[bytes]:
-        """What the peer's windows allow to be written."""
+        """The bytes to write, as the peer's windows allow."""
         data = self._engine.outgoing()
         self._queued = 0
         self.reading = True
@@ -164,7 +198,7 @@ class Http2Connection:
         return (data,) if data else ()
 
     def deadline(self) -> int | None:
-        """The earliest of the applications' deadlines and our own."""
+        """The earliest deadline of the applications and of the next check of the peer, monotonic ns."""
         if self.closed:
             return None
         earliest = self._tick_at
@@ -175,7 +209,7 @@ class Http2Connection:
         return earliest
 
     def expire(self, now: int) -> Sequence[Command]:
-        """Deadlines of applications, then our own watch over the peer."""
+        """Call applications whose deadline has passed; check the peer when its check is due."""
         self._now = now
         commands: list[Command] = []
         if self.closed:
@@ -189,10 +223,10 @@ class Http2Connection:
             return self._tick(now, commands)
         return commands
 
-    # What applications call
+    # Called by applications
 
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
-        """Response header fields."""
+        """Send response header fields."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -204,7 +238,7 @@ class Http2Connection:
             self._finish(stream_id)
 
     def send(self, stream_id: int, data: bytes, end: bool) -> None:
-        """A piece of the body."""
+        """Send a part of the body."""
         if stream_id not in self._streams:
             return
         self._queued += len(data)
@@ -215,28 +249,28 @@ class Http2Connection:
             self._finish(stream_id)
 
     def trailers(self, stream_id: int, headers: Headers) -> None:
-        """The end of the response."""
+        """End the response with trailer fields."""
         if stream_id in self._streams:
             self._engine.trailers(stream_id, headers)
             self._finish(stream_id)
 
     def reset(self, stream_id: int, code: int) -> None:
-        """Give a stream up."""
+        """Reset a stream."""
         stream = self._streams.get(stream_id)
         if stream is not None:
             self._drop(stream_id, stream)
             self._engine.reset(stream_id, code)
 
     def pending(self, stream_id: int) -> int:
-        """Body bytes of a stream, of 0 those of all, that have not left yet, also when its response is complete."""
+        """Bytes of bodies that have not been sent, of complete responses too: of one stream, or of all for stream 0."""
         return self._engine.pending(stream_id) if stream_id else self._engine.held
 
     def pause(self, stream_id: int) -> None:
-        """Keep the peer's window of a stream."""
+        """Stop returning the window of a stream."""
         self._engine.pause(stream_id)
 
     def resume(self, stream_id: int) -> None:
-        """Give it back."""
+        """Return the window withheld since `pause`."""
         self._engine.resume(stream_id)
 
     # Streams
@@ -282,7 +316,7 @@ class Http2Connection:
         self._idle_at = self._now
 
     def _end(self, code: int | None, reason: str, commands: list[Command], clean: bool = False) -> Sequence[Command]:
-        """The connection is over: say goodbye when there is something to say, and tell the applications."""
+        """Close the connection: GOAWAY with `code` unless it is None, `cancelled` for each stream, Disconnected."""
         if code is not None:
             self._engine.goaway(code)
         self.closed = True
@@ -292,10 +326,10 @@ class Http2Connection:
         commands.append(Disconnected(reason, clean))
         return commands
 
-    # The watch over the peer
+    # Checks of the peer
 
     def _flooded(self, now: int) -> bool:
-        """More control frames or resets than the work of the last ten seconds can explain."""
+        """True when control frames or resets exceed what the requests of the last ten seconds allow."""
         outline = self._outline
         if now - self._budget_at > BUDGET_NS:
             self._budget_at = now
@@ -309,7 +343,7 @@ class Http2Connection:
         return outline.control - self._control_base > earned
 
     def _schedule_tick(self, now: int) -> None:
-        """Something has begun that has to end in time: look again soon."""
+        """Check the peer within TICK_NS: a frame or request is incomplete, or answers are held back."""
         outline = self._outline
         count = outline.work + outline.control
         if outline.inside and count != self._inside_count:
@@ -351,7 +385,7 @@ class Http2Connection:
         return max(earliest, now + TICK_NS)
 
     def _end_stalls(self, now: int, commands: list[Command]) -> None:
-        """Reset streams whose peer has taken nothing of what waits for it for a minute."""
+        """Reset streams whose peer has accepted no bytes of a pending body for STALL_NS."""
         stalls: dict[int, tuple[int, int]] = {}
         for stream_id, size in self._engine.stalled():
             known, since = self._stalls.get(stream_id, (-1, now))

@@ -1,8 +1,8 @@
-"""The contract of an HTTP/2 engine: the server side of one connection, bytes in, events out, without I/O or a clock.
+"""The interface of HTTP/2 engines: the server side of one connection, bytes in, events out, without I/O or a clock.
 
-Its SETTINGS allow extended CONNECT (RFC 8441).
+An engine's SETTINGS allow extended CONNECT (RFC 8441).
 
-Two engines keep it, `engine_nghttp2` (libnghttp2, by a thin binding) and `engine_h2` (hyper-h2); the same tests run on both.
+There are two, `engine_nghttp2` (a thin binding of libnghttp2) and `engine_h2` (hyper-h2); the same tests run on both.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final, Protocol
 from protocols.http2.application import Headers, Reply
 
 EVENT_HEADERS: Final = 1
-"""(EVENT_HEADERS, stream, header fields, whether the request ends with them)"""
+"""(EVENT_HEADERS, stream, header fields, True when the request ends with them)"""
 EVENT_DATA: Final = 2
 """(EVENT_DATA, stream, bytes, False)"""
 EVENT_ENDED: Final = 3
 """(EVENT_ENDED, stream, None, True): the request is complete"""
 EVENT_RESET: Final = 4
-"""(EVENT_RESET, stream, error code, True): the stream ended, by either side, before its response did"""
+"""(EVENT_RESET, stream, error code, True): either side has reset the stream before its response was complete"""
 EVENT_FATAL: Final = 5
-"""(EVENT_FATAL, 0, error code, True): the connection is over; what `outgoing` still has is its goodbye"""
+"""(EVENT_FATAL, 0, error code, True): the connection is closed; `outgoing` may still have a GOAWAY"""
 
 EngineEvent = tuple[int, int, object, bool]
 
@@ -39,37 +39,37 @@ HEADER_LIST_BYTES_MAX: Final = 64 * 1024
 
 
 class Engine(Reply, Protocol):
-    """One connection. Nothing raises for what a peer sends; calls for a stream that is gone are ignored.
+    """One connection. Its methods never raise for bytes of a peer; calls for a stream that has ended are ignored.
 
-    What arrives is given back to the peer's windows at once, except on streams that are paused: their own window is kept, and
-    so is no more than it; the connection's is given back, since it is the other streams' too (RFC 9113, section 5.2).
-    A response that ends before its request does is followed by RST_STREAM(NO_ERROR) (RFC 9113, section 8.1).
+    Received bytes are returned to the peer's windows at once. For a paused stream the window of the stream is withheld, and
+    that of the connection is returned, since other streams share it (RFC 9113, section 5.2).
+    A response that is complete before its request is followed by RST_STREAM(NO_ERROR) (RFC 9113, section 8.1).
     """
 
     held: int
-    """Body bytes given to `send` that are not in `outgoing` yet, over all streams. `pending` knows real streams alone here."""
+    """Bytes passed to `send` that are not in `outgoing` yet, over all streams. `pending` takes no stream 0 here."""
 
     def receive(self, data: bytes) -> list[EngineEvent]:
-        """The next bytes of the peer, from its preface on -> what they mean, in order."""
+        """The next bytes of the peer, from its preface on -> events, in order."""
 
     def outgoing(self) -> bytes:
-        """All that can be written now, as the peer's windows allow."""
+        """All bytes that can be written now, as the peer's windows allow."""
 
     def goaway(self, code: int) -> None:
-        """Say goodbye with an error code. Nothing that arrives later is looked at."""
+        """Send GOAWAY with an error code. Bytes that arrive later are ignored."""
 
     def ping(self) -> None:
-        """Ask whether the peer is there. Its answer shows only in that bytes arrive."""
+        """Send PING. Any bytes that arrive afterwards show that the peer is alive."""
 
     def stalled(self) -> list[tuple[int, int]]:
         """(stream, bytes) of all streams with bytes that the peer's windows hold back."""
 
 
 class EngineFactory(Protocol):
-    """What both engine modules offer as `Session`."""
+    """The class `Session` of both engine modules."""
 
     def __call__(self, streams_max: int) -> Engine:
-        """A new connection that advertises `streams_max` and has its SETTINGS in `outgoing`."""
+        """A new connection, with its SETTINGS in `outgoing`. `streams_max`: SETTINGS_MAX_CONCURRENT_STREAMS."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""HTTP/2 by hyper-h2: the engine that needs no compiler. protocols/http2/engine.py has the contract."""
+"""The HTTP/2 engine without a compiler, by hyper-h2. Its interface is in protocols/http2/engine.py."""
 
 from __future__ import annotations
 
@@ -38,14 +38,22 @@ _DEFAULT_WINDOW_BYTES = 65_535
 
 @final
 class _Stream:
-    """The response side of one stream, and whether its request is complete."""
+    """The response of one stream, and whether its request is complete.
+
+    responded   True: the header fields have been sent
+    withheld    bytes of the stream's window that are not returned while it is paused; -1: not paused
+    ended       True: `send` or `trailers` has ended the response
+    complete    True: the whole request has arrived
+    pending     bytes in `chunks`
+    chunks      parts of the body that are not in frames yet
+    trailers    trailer fields, None without trailers
+    """
 
     __slots__ = ("chunks", "complete", "ended", "pending", "responded", "trailers", "withheld")
 
     def __init__(self) -> None:
         self.responded = False
         self.withheld = -1
-        """Bytes of the peer's window that are not given back while the stream is paused; -1: it is not."""
         self.ended = False
         self.complete = False
         self.pending = 0
@@ -55,9 +63,9 @@ class _Stream:
 
 @final
 class _Connection(H2Connection):
-    """hyper-h2, except that a peer may say goodbye and go on with what it has under way (RFC 9113, section 6.8).
+    """hyper-h2, but a peer may send GOAWAY(NO_ERROR) and complete its open streams (RFC 9113, section 6.8).
 
-    As it stands, hyper-h2 takes a GOAWAY for the end, and the frames behind it, of streams that are open, for an error.
+    hyper-h2 itself closes the connection at a GOAWAY, and treats further frames of open streams as an error.
     """
 
     def _receive_goaway_frame(self, frame: GoAwayFrame) -> tuple[list[Frame], list[Event]]:
@@ -68,7 +76,17 @@ class _Connection(H2Connection):
 
 @final
 class Session:
-    """One connection."""
+    """One connection.
+
+    held               bytes of all streams that are not in frames yet
+    _connection        hyper-h2
+    _closed            True: the connection is closed, bytes of the peer are ignored
+    _goaway_received   True: the peer has sent GOAWAY; the connection is closed with its last stream
+    _returned          bytes of paused streams to return to the connection's window
+    _events            events for the next `receive`
+    _streams           stream id -> a response that is not complete
+    _waiting           streams with data for frames
+    """
 
     __slots__ = ("_closed", "_connection", "_events", "_goaway_received", "_returned", "_streams", "_waiting", "held")
 
@@ -98,7 +116,7 @@ class Session:
             },
         )
         connection.initiate_connection()
-        # Apart from the first SETTINGS, because only a limit that the peer has acknowledged may cost it the connection.
+        # Not in the first SETTINGS: exceeding a limit closes the connection only after the peer has acknowledged it.
         connection.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams_max})
         connection.increment_flow_control_window(CONNECTION_WINDOW_BYTES - _DEFAULT_WINDOW_BYTES)
         self._connection = connection
@@ -125,13 +143,13 @@ class Session:
         return events
 
     def outgoing(self) -> bytes:
-        """All that can be written now."""
+        """All bytes that can be written now."""
         if self._waiting:
             self._flush()
         return self._connection.data_to_send()
 
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
-        """Response header fields."""
+        """Send response header fields."""
         stream = self._streams.get(stream_id)
         if stream is None or stream.responded or self._closed:
             return
@@ -141,7 +159,7 @@ class Session:
             self._response_ended(stream_id, stream)
 
     def send(self, stream_id: int, data: bytes, end: bool) -> None:
-        """A piece of the body."""
+        """Send a part of the body."""
         stream = self._streams.get(stream_id)
         if stream is None or stream.ended:
             return
@@ -162,24 +180,24 @@ class Session:
         self._waiting[stream_id] = stream
 
     def reset(self, stream_id: int, code: int) -> None:
-        """Give the stream up."""
+        """Reset the stream."""
         stream = self._forget(stream_id)
         if stream is not None and not self._closed:
             self._connection.reset_stream(stream_id, code)
 
     def pending(self, stream_id: int) -> int:
-        """Body bytes of one stream not yet in `outgoing`."""
+        """Bytes of one stream that are not in `outgoing` yet."""
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.pending
 
     def pause(self, stream_id: int) -> None:
-        """Keep the window of a stream."""
+        """Stop returning the window of a stream."""
         stream = self._streams.get(stream_id)
         if stream is not None and stream.withheld < 0:
             stream.withheld = 0
 
     def resume(self, stream_id: int) -> None:
-        """Give it back."""
+        """Return the window withheld since `pause`."""
         stream = self._streams.get(stream_id)
         if stream is None or stream.withheld < 0:
             return
@@ -188,18 +206,18 @@ class Session:
             self._connection.increment_flow_control_window(withheld, stream_id)
 
     def goaway(self, code: int) -> None:
-        """Say goodbye."""
+        """Send GOAWAY."""
         if not self._closed:
             self._closed = True
             self._connection.close_connection(code)
 
     def ping(self) -> None:
-        """Ask whether the peer is there."""
+        """Send PING."""
         if not self._closed:
             self._connection.ping(bytes(8))
 
     def stalled(self) -> list[tuple[int, int]]:
-        """(stream, bytes) of streams with bytes that wait."""
+        """(stream, bytes) of streams with bytes that the peer's windows hold back."""
         return [(stream_id, stream.pending) for stream_id, stream in self._streams.items() if stream.pending > 0]
 
     def _translate(self, event: object, events: list[EngineEvent]) -> None:
@@ -232,7 +250,7 @@ class Session:
                 self._goaway_received = True
 
     def _flush(self) -> None:
-        """Put into frames what the windows allow."""
+        """Put pending data into frames, as the windows allow."""
         for stream_id, stream in list(self._waiting.items()):
             if self._closed:
                 return
@@ -264,7 +282,7 @@ class Session:
             self._response_ended(stream_id, stream)
 
     def _response_ended(self, stream_id: int, stream: _Stream) -> None:
-        """Our END_STREAM is on its way; an upload that still runs is told that nobody needs it (RFC 9113, section 8.1)."""
+        """END_STREAM is in a frame. An incomplete request is reset with NO_ERROR (RFC 9113, section 8.1)."""
         self._forget(stream_id)
         if not stream.complete:
             self._connection.reset_stream(stream_id, NO_ERROR)

@@ -1,6 +1,6 @@
-"""The outline of an HTTP/2 byte stream: where frames begin and end, and what kinds they are (RFC 9113, sections 3.4 and 4.1).
+"""Frame boundaries of an HTTP/2 byte stream, and counts of frame types (RFC 9113, sections 3.4 and 4.1).
 
-An engine understands frames; this only counts them, before the engine sees them, so that limits hold whatever the engine does.
+Bytes pass through here before the engine buffers anything, so that the limits hold for either engine.
 """
 
 from __future__ import annotations
@@ -18,24 +18,29 @@ END_HEADERS: Final = 0x4
 PREFACE_BYTES: Final = 24
 FRAME_HEAD_BYTES: Final = 9
 FRAME_BYTES_MAX: Final = 16_384
-"""Payload of one frame: the initial value of SETTINGS_MAX_FRAME_SIZE, which this node never raises (RFC 9113, 6.5.2)."""
+"""Payload of one frame: the initial value of SETTINGS_MAX_FRAME_SIZE, which this node does not raise (RFC 9113, 6.5.2)."""
 CONTINUATIONS_MAX: Final = 64
 """CONTINUATION frames of one header block."""
 HEADER_BLOCK_BYTES_MAX: Final = 64 * 1024
-"""Bytes of one header block, before they are decompressed."""
+"""Compressed bytes of one header block."""
 FRAME_SIZE_ERROR: Final = 0x6
 ENHANCE_YOUR_CALM: Final = 0xB
 
 
 @final
 class FrameOutline:
-    """Follows one direction of one connection from its preface on.
+    """Follows the bytes of a peer from its preface on.
 
-    work      frames that carry requests: HEADERS, and DATA that is not empty or ends a stream
-    control   all others, resets and empty DATA among them
-    resets    RST_STREAM frames
-    inside    True: a frame, a header block or the preface has begun and is not complete
-    settled   True: a SETTINGS frame has begun to arrive, as it must after the preface
+    work             frames that carry requests: HEADERS, and DATA that is not empty or ends a stream
+    control          all other frames, RST_STREAM and empty DATA included
+    resets           RST_STREAM frames
+    inside           True: a frame, a header block or the preface is incomplete
+    settled          True: a SETTINGS frame has begun, which must follow the preface
+    _skip            bytes to skip to the next frame header
+    _head            part of a frame header
+    _open            True: a header block is incomplete
+    _continuations   CONTINUATION frames of the current header block
+    _block           bytes of the current header block
     """
 
     __slots__ = ("_block", "_continuations", "_head", "_open", "_skip", "control", "inside", "resets", "settled", "work")
@@ -53,10 +58,10 @@ class FrameOutline:
         self.settled: bool = False
 
     def follow(self, data: bytes) -> int:
-        """Take the next bytes -> 0, or the error that ends the connection.
+        """Take the next bytes -> 0, or the error code with which to close the connection.
 
-        FRAME_SIZE_ERROR: a frame announces more than 16,384 bytes, which our SETTINGS never allowed.
-        ENHANCE_YOUR_CALM: a header block is longer than 64 KiB or has more than 64 CONTINUATION frames.
+        FRAME_SIZE_ERROR: a frame of more than 16,384 bytes, which this node's SETTINGS do not allow.
+        ENHANCE_YOUR_CALM: a header block of more than 64 KiB, or with more than 64 CONTINUATION frames.
         """
         at = self._skip
         if self._head:

@@ -1,4 +1,4 @@
-"""What HTTP/2's words for refusals and ends of connections mean (domain/refusal.py)."""
+"""Reasons of refusals and closed connections by the words of this protocol (domain/refusal.py)."""
 
 from __future__ import annotations
 
