@@ -75,34 +75,7 @@ class _Stream:
 
 @final
 class Http2Connection:
-    """Implements `protocols.adapter.Connection`, and `Reply` for its applications.
-
-    reading           False while too many answers are queued
-    closed            True: no more bytes are read or written
-    spoken            name of the application that accepted the first stream; "" until then
-    _engine           frames, HPACK and windows
-    _outline          counts frames
-    _names            names of the applications
-    _applications     applications, in the order in which they are asked to accept a stream
-    _streams          stream id -> a request whose response is not complete
-    _stalls           stream id -> (bytes held back by the peer's windows, monotonic ns since when unchanged)
-    _now              monotonic ns of the last call
-    _opened_at        monotonic ns at which the connection was opened
-    _heard_at         monotonic ns of the last bytes of the peer
-    _idle_at          monotonic ns at which the last stream ended
-    _inside_at        monotonic ns since when the current frame is incomplete
-    _inside_count     number of frames before it
-    _pinged           True: a PING has been sent, and no bytes have arrived since
-    _queued           bytes of answers since the last `outgoing`
-    _uploads_bytes    bytes of incomplete, unanswered requests
-    _budget_at        monotonic ns at which the counting of floods began
-    _control_base     control frames before `_budget_at`
-    _work_base        frames of requests before `_budget_at`
-    _resets_base      RST_STREAM frames before `_budget_at`
-    _finished         responses since `_budget_at`
-    _sent             bytes written since `_budget_at`
-    _tick_at          monotonic ns of the next check of the peer
-    """
+    """Implements `protocols.adapter.Connection`, and `Reply` for its applications. Times are monotonic ns."""
 
     __slots__ = (
         "_applications", "_budget_at", "_control_base", "_engine", "_finished", "_heard_at", "_idle_at", "_inside_at",
@@ -111,19 +84,20 @@ class Http2Connection:
     )  # fmt: skip
 
     def __init__(self, engine: EngineFactory, factories: Sequence[ApplicationFactory], peer: Peer, now: int) -> None:
-        self.reading = True
+        self.reading = True  # False while too many answers are queued
         self.closed = False
         self._engine = engine(STREAMS_MAX)
         self._outline = FrameOutline()
-        self._streams: dict[int, _Stream] = {}
-        self._stalls: dict[int, tuple[int, int]] = {}
+        self._streams: dict[int, _Stream] = {}  # requests whose response is not complete
+        self._stalls: dict[int, tuple[int, int]] = {}  # stream id -> (bytes held back by its window, since when)
         self._now = self._opened_at = self._heard_at = self._idle_at = self._budget_at = self._inside_at = now
-        self._inside_count = 0
-        self._pinged = False
+        self._inside_count = 0  # frames before the one that is incomplete since _inside_at
+        self._pinged = False  # True: no bytes since a PING was sent
         self._queued = self._sent = self._uploads_bytes = 0
+        # Frames before _budget_at, from which floods are counted; responses (and _sent, bytes) since then
         self._control_base = self._work_base = self._resets_base = self._finished = 0
-        self._tick_at = now + limits.HANDSHAKE_NS
-        self.spoken = ""
+        self._tick_at = now + limits.HANDSHAKE_NS  # next check of the peer
+        self.spoken = ""  # name of the application of the first stream
         self._names = [factory.name for factory in factories]
         self._applications: list[Application] = [factory.open(self, peer, now) for factory in factories]
 
