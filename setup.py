@@ -1,12 +1,12 @@
-"""What is compiled, and how. Everything else about the package is in pyproject.toml.
+"""The compiled modules of the package and how they are built. Everything else is in pyproject.toml.
 
-    pip install .                      compiled modules go into the wheel, where a compiler and libnghttp2 are there
-    python setup.py compile            compiled modules go into .compiled/, for a working tree (./up, make compile)
+    pip install .                      puts compiled modules into the wheel if a compiler and libnghttp2 are installed
+    python setup.py compile            puts compiled modules into .compiled/, for a working tree (./up, make compile)
 
-The sources are the `.py` files as they stand, and one binding in Cython. Each group is all or nothing: without a compiler,
-or without libnghttp2, the node is slower, never broken. HEADGATE_PURE=1 compiles nothing; HEADGATE_REQUIRE_COMPILED=1 fails
-where it cannot. The compiled modules of a working tree are used only while `.compiled/inputs.sha256` still describes the
-sources that they were made of (gateway/runtime/compiled.py).
+The sources are the unchanged `.py` files, and one binding in Cython. A group is compiled completely or not at all: without a
+compiler, or without libnghttp2, the node works but is slower. HEADGATE_PURE=1 compiles nothing; HEADGATE_REQUIRE_COMPILED=1
+makes a failed compilation an error. The compiled modules of a working tree are used only while the checksums in
+`.compiled/inputs.sha256` match the sources (gateway/runtime/compiled.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FOLDERS = {
     ),
 }  # fmt: skip
 LEAVES = tuple(f"{folder}/{name}.py" for folder, names in FOLDERS.items() for name in names)
-"""Compiled by mypyc: synchronous, annotated, over ints and bytes; each is faster for it and passes its tests."""
+"""Modules compiled by mypyc: synchronous, fully annotated, measurably faster when compiled."""
 
 BINDING = "protocols/http2/engine_nghttp2.pyx"
 BINDING_DECLARATIONS = "protocols/http2/nghttp2.pxd"
@@ -86,7 +86,7 @@ PROGRESS_S = 5.0
 
 
 def leaves() -> list[Extension]:
-    """The extensions of all leaves: one mypyc group, a C file for each module, so that all processors have work."""
+    """The extensions of `LEAVES`: one mypyc group with a C file for each module, so that all processors can compile."""
     from mypyc.build import mypycify
 
     paths = [path for path in LEAVES if (ROOT / path).exists()]
@@ -96,10 +96,10 @@ def leaves() -> list[Extension]:
         mypycify([*flags, *paths], opt_level="2", debug_level="0", group_name="headgate", multi_file=True)
     )
     for extension in extensions:
-        # No person has written these files: searching them for things to warn of costs time and helps nobody.
-        # Hidden symbols are bound when the library is linked: calls between modules need no indirection.
+        # Warnings about generated code are of no use and take time to compute.
+        # Hidden symbols are bound when the library is linked, so calls between modules need no indirection.
         extension.extra_compile_args += ["-Wno-all", "-fvisibility=hidden"]
-        extension.sources.sort(key=lambda path: -os.path.getsize(path))  # the longest is not begun last
+        extension.sources.sort(key=lambda path: -os.path.getsize(path))  # longest first: it should not be started last
     return extensions
 
 
@@ -118,12 +118,12 @@ GROUPS = {"leaves": leaves, "nghttp2": binding}
 
 
 def say(text: str) -> None:
-    """One line for a person; scripts/prepare passes on those that begin like this."""
+    """Print one line with the prefix by which scripts/prepare selects the lines that it passes on."""
     print(f"headgate: {text}", flush=True)
 
 
 def inputs_of(group: str) -> list[str]:
-    """Every source file that a group's machine code was made from: what its modules import of ours, and so on."""
+    """Paths of all source files of a group: its modules, and the project's modules that these import, transitively."""
     waiting = list(LEAVES) if group == "leaves" else [BINDING, BINDING_DECLARATIONS]
     found = {"setup.py"}
     while waiting:
@@ -147,11 +147,11 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 class SideBySide:
-    """Compiles several sources at once, in place of a compiler's `compile`, which takes one after the other.
+    """Compiles several sources at once; replaces a compiler's `compile`, which compiles one after the other.
 
-    pool         a thread for each processor
+    pool         runs one thread for each processor
     compile_one  the compiler's own `compile`
-    total        sources that will come, over all calls
+    total        number of sources of all calls, for the progress line
     """
 
     def __init__(self, pool: ThreadPoolExecutor, compile_one: Callable[..., list[str]], total: int) -> None:
@@ -161,7 +161,7 @@ class SideBySide:
         self.failure: Exception | None = None
 
     def __call__(self, sources: list[str], **options: object) -> list[str]:
-        """Compile `sources`; the object files, in their order."""
+        """Compile `sources`. Returns the object files, in the same order."""
         parts = [self.pool.submit(self._one, source, options) for source in sources]
         return [file for part in parts for file in part.result()]
 
@@ -182,10 +182,10 @@ class SideBySide:
 
 
 class BuildOnAllProcessors(build_ext):  # type: ignore[misc]
-    """build_ext that keeps all processors busy, and says how far it is."""
+    """build_ext that compiles on all processors and prints its progress."""
 
     def finalize_options(self) -> None:
-        """As ever; extensions are linked side by side, too."""
+        """Also link extensions in parallel."""
         super().finalize_options()
         self.parallel = PROCESSORS
 
@@ -198,13 +198,17 @@ class BuildOnAllProcessors(build_ext):  # type: ignore[misc]
 
 
 class BuildGroups(build_ext):  # type: ignore[misc]
-    """build_ext that builds group by group; a group that fails leaves nothing behind."""
+    """build_ext that builds one group after the other, and removes the files of a group that fails.
+
+    done   group -> names of its compiled modules
+    why    group -> why it could not be compiled
+    """
 
     done: dict[str, list[str]]
     why: dict[str, str]
 
     def finalize_options(self) -> None:
-        """As ever; the extensions themselves are made in `run`, for that starts mypyc and Cython."""
+        """Prepare without making the extensions: `run` makes them, because that starts mypyc and Cython."""
         super().finalize_options()
         self.done, self.why = {}, {}
 
@@ -231,7 +235,7 @@ class BuildGroups(build_ext):  # type: ignore[misc]
         command.run()
 
     def get_outputs(self) -> list[str]:
-        """What was built."""
+        """Paths of the compiled modules."""
         names = [name for group in self.done.values() for name in group]
         return [str(Path(self.build_lib, self.get_ext_filename(name))) for name in names]
 
@@ -260,13 +264,13 @@ class Compile(Command):  # type: ignore[misc]
         """There are none."""
 
     def run(self) -> None:
-        """Build into a fresh folder and put it in the old one's place."""
+        """Build into a new folder, then replace the old one by it."""
         os.chdir(ROOT)
         begun = time.monotonic()
         fresh, old = OUTPUT.with_name(".compiled.new"), OUTPUT.with_name(".compiled.old")
         shutil.rmtree(fresh, ignore_errors=True)
-        # The sums are those of before: a source that is edited meanwhile is compiled again the next time. So are those
-        # of a group that fails: it is tried again when one of its sources has changed.
+        # The checksums are computed before the build: a source that is edited during the build is compiled again the next
+        # time. They include groups that fail: a failed group is tried again when one of its sources has changed.
         names = sorted({name for group in GROUPS for name in inputs_of(group)})
         sums = [f"{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
         build = self.get_finalized_command("build_ext", create=True)

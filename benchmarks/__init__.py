@@ -1,1 +1,1 @@
-"""Each hot path against its peer, started by hand: `python -m benchmarks.run --help`."""
+"""Benchmarks of the hot paths, beside the peers. They are run by hand: `python -m benchmarks.run --help`."""

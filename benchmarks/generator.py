@@ -1,4 +1,4 @@
-"""The load generator: one Go program with the standard library, built when it is older than its sources."""
+"""The load generator: a Go program that uses only the standard library. It is built when it is older than its sources."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from benchmarks.shapes import Shape
 TIMEOUT_S = 300
 
 Figures = dict[str, float]
-"""One JSON line of the generator: messages, errors, lost, duplicates, disorder, early, seconds, per_second, pXX_us, note."""
+"""The JSON line that the generator prints: messages, errors, lost, duplicates, disorder, early, seconds, per_second, pXX_us,
+note."""
 
 
 def binary() -> Path:
-    """The generator, built when it has to be."""
+    """Path of the generator. Builds it if it is older than its sources."""
     return build(ROOT / "benchmarks" / "load", "load")
 
 
 def build(folder: Path, name: str) -> Path:
-    """The program of a Go module, in `.deps`, built when it is older than its sources."""
+    """Path of a Go module's program in `.deps`. Builds it if it is older than its sources."""
     program = ROOT / ".deps" / name
     sources = [*folder.glob("*.go"), folder / "go.mod"]
     if not program.exists() or program.stat().st_mtime < max(source.stat().st_mtime for source in sources):
@@ -32,7 +33,7 @@ def build(folder: Path, name: str) -> Path:
 
 
 def arguments(server: Server, shape: Shape, count: int, rate: int) -> list[str]:
-    """The command line of one run."""
+    """The generator's command line for one run."""
     return bound([
         str(binary()), "-mode", shape.mode, "-addr", f"127.0.0.1:{server.ports[shape.port]}", "-conns", str(shape.conns),
         "-window", str(shape.window), "-count", str(count), "-size", str(shape.size), "-topic", shape.topic, "-rate", str(rate),
@@ -41,7 +42,7 @@ def arguments(server: Server, shape: Shape, count: int, rate: int) -> list[str]:
 
 
 def load(server: Server, shape: Shape, count: int, rate: int = 0) -> Figures:
-    """One run of the generator. Raises subprocess.SubprocessError when it fails or takes longer than five minutes."""
+    """Run the generator once. Raises subprocess.SubprocessError when it fails or takes longer than five minutes."""
     command = arguments(server, shape, max(count, shape.conns * shape.window), rate)
     out = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     figures: Figures = json.loads(out.stdout)

@@ -1,4 +1,4 @@
-"""A node inside the benchmark's own process, with transports of no cost: what is measured is ours, and no socket's."""
+"""A node in the benchmark's own process, with transports that do nothing: no cost of sockets is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def resident(pid: int | str = "self") -> int:
-    """Anonymous resident bytes of a process."""
+    """Anonymous resident memory of a process, in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -33,12 +33,12 @@ def resident(pid: int | str = "self") -> int:
 
 
 def text(value: str) -> bytes:
-    """A string of MQTT."""
+    """An encoded MQTT string."""
     return len(value).to_bytes(2, "big") + value.encode()
 
 
 def packet(kind: int, body: bytes) -> bytes:
-    """A packet of MQTT of less than 128 bytes."""
+    """An encoded MQTT packet of less than 128 bytes."""
     return bytes((kind, len(body))) + body
 
 
@@ -53,7 +53,10 @@ def subscribe_packet(name: str) -> bytes:
 
 
 class Wire:
-    """A transport of no cost. `heard` is what has been written to it, where `keeps` says so."""
+    """A transport that does nothing.
+
+    heard   bytes that were written to it; stays empty without `keeps`
+    """
 
     __slots__ = ("heard", "keeps", "number")
 
@@ -63,37 +66,37 @@ class Wire:
         self.heard = b""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Its peer."""
+        """The peer's address."""
         return (f"127.0.{self.number % 250}.1", 10_000 + self.number % 50_000)
 
     def write(self, data: bytes) -> None:
-        """Bytes for the client."""
+        """Record the bytes if `keeps` is set."""
         if self.keeps:
             self.heard += data
 
     def writelines(self, parts: Any) -> None:
-        """As `write`."""
+        """Record the parts as `write` does."""
         if self.keeps:
             self.heard += b"".join(parts)
 
     def set_write_buffer_limits(self, high: int) -> None:
-        """Nothing waits here."""
+        """Do nothing: there is no write buffer."""
 
     def pause_reading(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: no bytes are in flight."""
 
     def resume_reading(self) -> None:
-        """As for `pause_reading`."""
+        """Do nothing, as `pause_reading`."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no socket."""
 
     def abort(self) -> None:
-        """As for `close`."""
+        """Do nothing, as `close`."""
 
 
 class Node:
-    """The parts of a node over the files in `folder`."""
+    """The parts of a node with its files in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         loop = asyncio.get_running_loop()
@@ -105,14 +108,14 @@ class Node:
         self._connection_context = ConnectionContext(self.parts.gate, self.clock, CounterRegistry(), CONNECTIONS_MAX)
 
     def dial(self, wire: Wire, first: bytes) -> Pump:
-        """A connection of MQTT, and what comes first over it."""
+        """Open an MQTT connection, whose first bytes are `first`. Returns its pump."""
         pump = Pump(self._connection_context, "mqtt", self.parts.adapters.streams["mqtt"].connect)
         pump.connection_made(wire)
         pump.data_received(first)
         return pump
 
     async def stop(self) -> None:
-        """Everything is on disk."""
+        """Write everything to disk and close the store."""
         drained: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.parts.store.drain(lambda: drained.set_result(None))
         await drained
@@ -121,7 +124,7 @@ class Node:
 
 
 class Stalls:
-    """The longest time for which the loop did not get to what was due."""
+    """Measures the longest delay of a due timer of the event loop."""
 
     GRAIN_S = 0.001
 
@@ -136,19 +139,19 @@ class Stalls:
             self.longest_s = max(self.longest_s, time.monotonic() - asked - self.GRAIN_S)
 
     def end(self) -> float:
-        """Seconds."""
+        """Stop measuring. Returns the longest delay in seconds."""
         self._task.cancel()
         return self.longest_s
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """To its end, on the loop that a node runs on."""
+    """Run `work` to its end on the event loop that a node uses."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(work)
 
 
 def table(rows: list[tuple[str, str]]) -> None:
-    """Print what was measured."""
+    """Print (what was measured, figure) rows."""
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}", flush=True)

@@ -1,4 +1,4 @@
-"""One round of one side: a fresh server, a warm-up, then the counted run with its checks."""
+"""One round of one side: start a fresh server, warm it up, run the counted load and check its messages."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SIDES: dict[str, Callable[[Path, str], Server]] = {
     "headgate": headgate, "apache": apache, "mosquitto": mosquitto, "mochi": mochi, "nats": nats,
 }  # fmt: skip
 STEADY = 0.95
-"""A JVM is warm when a run costs more than this share of the run before it."""
+"""A JVM is warm when a run costs more CPU than this share of the run before it."""
 STORED_WAIT_S = 5.0
 STARTS = 3
 
 CREATE_TOPIC = Shape("", "rocketmq", "create-topic", "remoting", 1, 1, 1, ())
 STORED = Shape("", "rocketmq", "remoting-stored", "remoting", 1, 1, 1, ())
 STORING = ("remoting-send", "grpc-send", "remoting-transaction")
-"""Modes after which as many messages must be in the topic as were answered."""
+"""Modes after which the topic must contain as many messages as were answered."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for a whole comparison: durability, share of the usual counts, seconds to warm a JVM, a rate for HALF."""
+    """Parameters of a whole comparison: durability, share of the usual counts, seconds to warm a JVM, rate for HALF."""
 
     durability: str = "page"
     scale: float = 1.0
@@ -39,7 +39,7 @@ class Terms:
 
 
 def measure(side: str, shape: Shape, terms: Terms) -> Figures:
-    """The figures of one round. Raises AbsentError, or OSError, RuntimeError, SubprocessError when it came to nothing."""
+    """Run one round. Raises AbsentError for a peer that is not installed; OSError, RuntimeError, SubprocessError on failure."""
     folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
     try:
         server = _start(side, folder, terms.durability)
@@ -52,13 +52,13 @@ def measure(side: str, shape: Shape, terms: Terms) -> Figures:
 
 
 def half_load(terms: Terms) -> int:
-    """Half of the QoS 1 messages a second that Headgate takes here and now, in whole thousands."""
+    """Half of the QoS 1 messages a second that Headgate reaches on this machine, rounded to thousands."""
     reached = measure("headgate", SHAPES["mqtt-qos1"], replace(terms, scale=min(terms.scale, 0.5)))["per_second"]
     return max(1000, int(reached / 2000) * 1000)
 
 
 def _start(side: str, folder: Path, durability: str) -> Server:
-    """A free port may be taken before it is used: then everything is tried again."""
+    """Start a server. Tries again when another process has taken a port that was free."""
     for attempt in range(STARTS):
         try:
             return SIDES[side](folder / str(attempt), durability)
@@ -93,7 +93,7 @@ def _round(server: Server, shape: Shape, terms: Terms) -> Figures:
 
 
 def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:
-    """A run, with the server's CPU a message."""
+    """Run the load. The figures contain the server's CPU a message."""
     before = server.cpu_s()
     result = load(server, shape, count, rate)
     time.sleep(shape.settle_s)
@@ -102,7 +102,7 @@ def _counted(server: Server, shape: Shape, count: int, rate: int) -> Figures:
 
 
 def _warm(server: Server, shape: Shape, terms: Terms, count: int, rate: int) -> int:
-    """Messages of the warm-up. A JVM compiles what is hot while it runs: it is run until it gets no cheaper, or time is up."""
+    """Run the warm-up. A JVM is run until a run costs no less CPU, or the time is up. Returns the number of messages."""
     if shape.rate:
         if shape.mode == "remoting-timer":
             return int(load(server, SHAPES["remoting-send"], count)["messages"])
@@ -121,7 +121,7 @@ def _warm(server: Server, shape: Shape, terms: Terms, count: int, rate: int) -> 
 
 
 def _fill(server: Server, shape: Shape, count: int) -> None:
-    """Put in what the next run takes out, and a little more, for each connection takes 32 at a time."""
+    """Send the messages that the next run consumes, and some more, because each connection takes 32 at a time."""
     if shape.drained:
         load(server, SHAPES[shape.before], int(count * 1.02) + shape.conns * shape.window * 32)
 
@@ -131,7 +131,7 @@ def _stored(server: Server, shape: Shape) -> int:
 
 
 def _missing(server: Server, shape: Shape, expected: int) -> int:
-    """How many of the expected messages are not in the topic; a broker that indexes later is given some seconds."""
+    """Number of expected messages that are not in the topic. Waits some seconds for a broker that indexes later."""
     end = time.monotonic() + STORED_WAIT_S
     while (missing := expected - _stored(server, shape)) > 0 and time.monotonic() < end:
         time.sleep(0.1)
@@ -139,7 +139,7 @@ def _missing(server: Server, shape: Shape, expected: int) -> int:
 
 
 def _memory(server: Server, shape: Shape, count: int) -> Figures:
-    """Anonymous memory that an idle connection takes, in KB: of all processes, before and 3 s after they were opened."""
+    """Anonymous memory of an idle connection in KB: growth of all processes up to 3 s after opening them."""
     with Held(server, replace(shape, conns=4), 100):
         pass
     time.sleep(1)

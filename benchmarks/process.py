@@ -1,4 +1,4 @@
-"""Servers under measurement: started, watched in /proc, stopped by the pid that was started."""
+"""Server processes: started, measured by /proc, and stopped by their process id."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def free_port() -> int:
-    """A TCP port that nobody uses now."""
+    """A TCP port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def bound(command: list[str]) -> list[str]:
-    """The command, bound to end when we end, however that happens (util-linux's setpriv becomes the command)."""
+    """The command, changed so that it ends with this process in all cases (by util-linux's setpriv)."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
 
 
 class Process:
-    """One server process with everything that it starts."""
+    """One server process and its descendants."""
 
     def __init__(self, command: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,11 +48,11 @@ class Process:
                 try:
                     found.extend(int(child) for child in task.read_text().split())
                 except FileNotFoundError:
-                    continue  # a thread that has just ended
+                    continue  # the thread has just ended
         return found
 
     def cpu_s(self) -> float:
-        """User and system seconds used so far, all threads and descendants."""
+        """User and system time so far in seconds, over all threads and descendants."""
         ticks = 0
         for pid in self.pids():
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -69,7 +69,7 @@ class Process:
         return total / 1024
 
     def wait_port(self, port: int, seconds: float = 60) -> None:
-        """Until something listens on 127.0.0.1:port. Raises TimeoutError, or RuntimeError when the process has ended."""
+        """Wait until a process listens on 127.0.0.1:port. Raises TimeoutError, or RuntimeError when the process has ended."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self._process.poll() is not None:
@@ -82,7 +82,7 @@ class Process:
         raise TimeoutError(f"nothing listens on port {port}")
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL after 15 s to it and to what it started."""
+        """Send SIGTERM, and after 15 s SIGKILL, to the process and its descendants."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(15)
@@ -90,5 +90,5 @@ class Process:
             self._process.kill()
             self._process.wait()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)  # its session is its own, and what is left of it ends with it
+            os.killpg(self.pid, signal.SIGKILL)  # the process leads its own group: remaining descendants end too
         self._log.close()

@@ -1,4 +1,4 @@
-"""What was found: a table for the eye, and rows of Markdown that replace those of an earlier day."""
+"""Results of a comparison: a table on the terminal, and Markdown rows that replace those of earlier runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TITLES = {"headgate": "Headgate", "apache": "Apache", "mosquitto": "mosquitto", 
 
 @dataclass
 class Finding:
-    """All rounds of one shape: figures by side, and why a side came to nothing."""
+    """All rounds of one shape: figures by side, and why a side has none."""
 
     name: str
     durability: str
@@ -36,7 +36,7 @@ class Finding:
 
 
 def _key(shape: Shape) -> str:
-    """The figure that is compared."""
+    """Name of the figure that is compared."""
     if shape.unit == "KB a connection":
         return "kb"
     return "p99_us" if shape.unit in ("latency", "lateness") else "cpu_us"
@@ -48,7 +48,7 @@ def middle(rounds: Sequence[Figures], key: str) -> float:
 
 
 def table(found: Finding) -> str:
-    """The table for the eye."""
+    """The table for the terminal."""
     shape, key = found.shape, _key(found.shape)
     rate = f", {found.rate:,}/s" if found.rate else ""
     lines = [f"\n{found.name}, {found.durability}: {shape.text}; {shape.flying}, {shape.size} bytes{rate}"]
@@ -74,7 +74,7 @@ def table(found: Finding) -> str:
 
 
 def _notes(rounds: Sequence[Figures]) -> list[str]:
-    """What was wrong with the messages, how long the warm-up was, what the generator had to say."""
+    """Notes of a side: wrong messages, duration of the warm-up, notes of the generator."""
     notes = [f"{flaw}: {sum(figures.get(flaw, 0) for figures in rounds):,.0f}" for flaw in FLAWS
              if any(figures.get(flaw) for figures in rounds)]  # fmt: skip
     if any(figures.get("warm_s", 0) > 5 for figures in rounds):
@@ -114,7 +114,7 @@ def _thousands(value: float) -> str:
 
 
 def row(found: Finding) -> str:
-    """One row of Markdown: shape, what flies, unit, a cell a side, and each peer's figure over ours."""
+    """One row of Markdown: shape, messages in flight, unit, a cell for each side, and each peer's figure over Headgate's."""
     sides = HEADS[found.shape.family]
     ours = found.rounds.get("headgate")
     ratios = []
@@ -139,13 +139,13 @@ def _head(family: str) -> list[str]:
 
 
 def mark(family: str, durability: str) -> str:
-    """The line above a table that is kept up to date."""
+    """The comment line above a table that `write` updates."""
     return f"<!-- figures: {family}, {durability} -->"
 
 
 def write(path: Path, found: Finding) -> None:
-    """Put the row into its table of a Markdown file: in place of the shape's old row, else in the order of `--list`. A table
-    that is not there yet is put at the end."""
+    """Put the row into its table of a Markdown file: in place of the shape's old row, else in the order of `--list`. A missing
+    table is appended to the file."""
     lines = path.read_text().splitlines() if path.exists() else []
     title = mark(found.shape.family, found.durability)
     if title not in lines:

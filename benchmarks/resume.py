@@ -1,9 +1,10 @@
-"""How long a session that was away waits for what it missed, when little of what came was for it.
+"""How long a disconnected session waits for its missed messages when its filter matches few of all messages.
 
     python -m benchmarks.resume 1000000
 
-Two sessions have the filter `fleet/+/alarm`, and 10 of the messages match it. One returns while there is a light queue; the
-other in a new process over the same files, before the log has been read again. Durability `page`.
+Two sessions have the filter `fleet/+/alarm`, which matches 10 of the messages. The first session is resumed while the filter
+index of disconnected sessions is in memory; the second in a new process with the same files, before the log has been read
+again. Durability `page`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LIMIT_S = 300
 
 
 def message(number: int, every: int) -> Message:
-    """One of many; one in `every` matches the session's filter."""
+    """Message `number`; one in `every` matches the sessions' filter."""
     rare = number % every == every // 2
     path = f"fleet/{number % DEVICES}/{'alarm' if rare else 'state'}"
     stored = f"TAGS\x01MQTT_COMMON\x02originMqttTopic\x01{path}\x02qosLevel\x011\x02".encode()
@@ -35,7 +36,7 @@ def message(number: int, every: int) -> Message:
 
 
 async def send(node: Node, messages: list[Message]) -> None:
-    """Store them."""
+    """Store the messages."""
     stored: asyncio.Future[list[Placed] | Failure] = asyncio.get_running_loop().create_future()
     node.parts.handler.sending.submit(messages, stored.set_result)
     outcome = await stored
@@ -44,7 +45,7 @@ async def send(node: Node, messages: list[Message]) -> None:
 
 
 async def resume(node: Node, client_id: str) -> float:
-    """Seconds from CONNECT to the last message that was missed."""
+    """Seconds from CONNECT to the last missed message."""
     wire = Wire(keeps=True)
     began = time.monotonic()
     pump = node.dial(wire, connect_packet(client_id, True))
@@ -59,7 +60,7 @@ async def resume(node: Node, client_id: str) -> float:
 
 
 async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
-    """Sessions go away, messages come, one returns."""
+    """Disconnect two sessions, store messages, resume the first session."""
     node = Node(folder)
     await asyncio.sleep(0.5)
     await send(node, [message(0, count)])
@@ -81,7 +82,7 @@ async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
 
 
 async def restart(folder: Path) -> list[tuple[str, str]]:
-    """The other returns as the node starts: the log is read for it."""
+    """Start a node and resume the second session at once: the node reads the log for it."""
     node = Node(folder)
     took = await resume(node, "second")
     await node.stop()
@@ -89,7 +90,7 @@ async def restart(folder: Path) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    """Both halves."""
+    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=1_000_000, help="messages (1000000)")
     parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)

@@ -1,9 +1,9 @@
-"""What a retained value costs, a start with all of them, and a filter that has to look at each.
+"""Cost of retained values: memory, start of a node, and a filter that has to be compared with each path.
 
     python -m benchmarks.retained 1000000
 
-Values of 100 bytes under `fleet/<device>/state`; one in a thousand is under `fleet/<device>/x`, which `+/+/x` then looks for.
-The second half runs in a new process over the same files. Durability `page`.
+Values have 100 bytes and the path `fleet/<device>/state`; one in a thousand has `fleet/<device>/x`, which the filter `+/+/x`
+matches. The second part runs in a new process with the same files. Durability `page`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gateway.usecase.publish.latest import LatestScan
 BATCH = 1_000
 RARE = 1_000
 SLICE = 2_048
-"""Paths that a session looks at before others have their turn."""
+"""Paths that a session compares with its filter before other work gets a turn."""
 
 
 def value(number: int) -> Message:
-    """The newest value of one device."""
+    """The latest value of one device."""
     name = f"device-{number:07}"
     path = f"fleet/{name}/{'x' if number % RARE == 0 else 'state'}"
     stored = (
@@ -40,7 +40,7 @@ def value(number: int) -> Message:
 
 
 async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
-    """Store them, and measure them."""
+    """Store the values and measure their memory."""
     node = Node(folder)
     loop = asyncio.get_running_loop()
     await asyncio.sleep(0.5)
@@ -63,7 +63,7 @@ async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
 
 
 async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
-    """Start over what there is, and walk."""
+    """Start a node with the stored values and subscribe with the filter."""
     before, began = resident(), time.monotonic()
     node = Node(folder)
     ready = time.monotonic() - began
@@ -86,7 +86,7 @@ async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    """Both halves."""
+    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=1_000_000, help="values (1000000)")
     parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)

@@ -1,13 +1,13 @@
-"""Server CPU per message, ours beside the peers': same machine, same load, one side at a time, A B A B.
+"""Server CPU per message of Headgate and its peers: same machine, same load, one side at a time, sides alternating.
 
     python -m benchmarks.run remoting-send --durability page --rounds 3
     python -m benchmarks.run mqtt-qos1 --only headgate
     python -m benchmarks.run --all --minutes 20 --markdown docs/performance.md
     python -m benchmarks.run --list
 
-Every round starts each server afresh on ports and a folder of its own, warms it up (Apache's JVM until a run gets no cheaper),
-then counts: user and system time of all server processes over the messages that were answered. What was lost, came twice or
-out of order is counted in the same run. A row that is lost is printed like a row that is won.
+Every round starts each server with its own ports and folder, warms it up (Apache's JVM until a run costs no less CPU), and
+measures user and system time of all server processes over the answered messages. The same run counts messages that are lost,
+duplicate or out of order. Rows in which a peer is better are printed like all others.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from benchmarks.servers import AbsentError
 from benchmarks.shapes import HALF, SHAPES
 
 FULL_PASS_MINUTES = 45
-"""One round of every shape and side at scale 1, roughly: what the scale is chosen by when there is less time."""
+"""Approximate duration of one round of all shapes and sides at scale 1; a shorter time gives a smaller scale."""
 ROUNDS_MAX = 9
 
 
 class Comparison:
-    """Some shapes, round after round, until the rounds or the time are used up."""
+    """Compares shapes, round after round, until all rounds are done or the time is up."""
 
     def __init__(self, names: Sequence[str], only: Sequence[str], terms: Terms, end: float, markdown: Path | None) -> None:
         self._only, self._terms, self._end, self._markdown = only, terms, end, markdown
@@ -45,7 +45,7 @@ class Comparison:
         self.found = {name: Finding(name, terms.durability) for name in names}
 
     def run(self, rounds: int) -> None:
-        """All rounds; each shape is done on all sides or not at all. Tables are printed when a shape is through."""
+        """Run all rounds. A shape is run on all its sides or not at all; its table is printed after its last round."""
         for number in range(rounds):
             for name, finding in self.found.items():
                 if self._fits(name, number):
@@ -83,7 +83,7 @@ class Comparison:
         self._whole.discard(name)
 
     def _publish(self, name: str, last: bool) -> None:
-        """The table once, at the end; the row of Markdown after each round, so that nothing is lost when it is stopped."""
+        """Print the table at the end. Write the Markdown row after each round, so that a stopped run keeps its results."""
         finding = self.found[name]
         if not finding.rounds and not finding.failures:
             return
@@ -126,13 +126,13 @@ def _options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     options = _options()
     if options.list:
         _list()
         return
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # servers and generator inherit it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # servers and generator inherit the limit
     signal.signal(signal.SIGTERM, _stopped)
     names = list(SHAPES) if options.all else options.shapes
     budget = options.minutes * 60 if options.minutes else float("inf")

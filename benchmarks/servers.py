@@ -16,33 +16,33 @@ APACHE_JARS = ROOT / ".deps" / "apache"
 
 
 class AbsentError(Exception):
-    """A peer that is not installed; the message says what to type."""
+    """A peer is not installed. The message contains the command that installs it."""
 
 
 @dataclass
 class Server:
-    """A running side: its processes, and the port that speaks each protocol."""
+    """A running server of one side: its processes, and the port of each protocol."""
 
     name: str
     ports: dict[str, int]
     processes: list[Process] = field(default_factory=list)
 
     def cpu_s(self) -> float:
-        """CPU seconds of all its processes."""
+        """CPU time of all its processes, in seconds."""
         return sum(process.cpu_s() for process in self.processes)
 
     def anonymous_mb(self) -> float:
-        """Anonymous memory of all its processes."""
+        """Anonymous memory of all its processes, in megabytes."""
         return sum(process.anonymous_mb() for process in self.processes)
 
     def stop(self) -> None:
-        """Stop in the reverse order of starting."""
+        """Stop the processes in the reverse order of their start."""
         for process in reversed(self.processes):
             process.stop()
 
 
 def headgate(folder: Path, durability: str, root: Path = ROOT, python: str = sys.executable) -> Server:
-    """One `headgate up`, of the checkout at `root`."""
+    """Start `headgate up` of the checkout at `root`."""
     ports = {name: free_port() for name in installed().ports}
     command = [python, "-m", "gateway", "up", "--data", str(folder / "data"), "--durability", durability]
     for name, port in ports.items():
@@ -52,7 +52,7 @@ def headgate(folder: Path, durability: str, root: Path = ROOT, python: str = sys
 
 
 def apache(folder: Path, durability: str) -> Server:
-    """Apache RocketMQ: a name server, and a broker with the gRPC proxy in the same JVM (its LOCAL mode)."""
+    """Start Apache RocketMQ: a name server, and a broker with the gRPC proxy in the same JVM (its LOCAL mode)."""
     if not APACHE_JARS.is_dir():
         raise AbsentError("Apache RocketMQ is not there: cd benchmarks/apache && mvn dependency:copy-dependencies "
                      "-DoutputDirectory=../../.deps/apache")  # fmt: skip
@@ -95,7 +95,7 @@ def apache(folder: Path, durability: str) -> Server:
 
 
 def _up(server: Server, process: Process, *names: str) -> Server:
-    """Wait until the process listens on its ports; stop everything when it does not."""
+    """Wait until the process listens on its ports. Stops the server when it does not."""
     try:
         for name in names:
             process.wait_port(server.ports[name])
@@ -106,7 +106,7 @@ def _up(server: Server, process: Process, *names: str) -> Server:
 
 
 def _apache_port() -> int:
-    """The broker also opens the ports beside its own."""
+    """A free port whose neighbours are free too: the broker also opens those."""
     while True:
         port = free_port()
         if port > 10_000 and port < 60_000:

@@ -1,9 +1,9 @@
-"""What a session costs whose client is away, with a will and its own end pending, and a start with all of them.
+"""Cost of disconnected MQTT sessions with a pending will and a pending expiry: memory, and the start of a node.
 
     python -m benchmarks.sessions 100000
 
-Each is made by a client of MQTT 5 with one filter of its own, a will that is delayed by an hour, and a day until it ends.
-The second half runs in a new process over the same files. Durability `page`.
+Each session is made by an MQTT 5 client with a filter of its own, a will delay of an hour, and a session expiry of a day.
+The second part runs in a new process with the same files. Durability `page`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXPIRY_S = 86_400
 WILL_DELAY_S = 3_600
 BATCH = 500
 SETTLE_S = 12
-"""Handshake timers are over by then."""
+"""Seconds before memory is measured; handshake timers have ended by then."""
 
 
 def connect(number: int) -> bytes:
@@ -40,7 +40,7 @@ def subscribe(number: int) -> bytes:
 
 
 async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
-    """Make the sessions, and measure them."""
+    """Make the sessions and measure their memory."""
     node = Node(folder)
     await asyncio.sleep(0.5)
     before, began = resident(), time.monotonic()
@@ -67,7 +67,7 @@ async def fill(folder: Path, count: int) -> list[tuple[str, str]]:
 
 
 async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
-    """Start over what there is; one client comes at once, the last in the order of turns."""
+    """Start a node with the stored sessions; the client of the session that is recovered last connects at once."""
     before, began = resident(), time.monotonic()
     node = Node(folder)
     ready = time.monotonic() - began
@@ -96,7 +96,7 @@ async def restart(folder: Path, count: int) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    """Both halves."""
+    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=100_000, help="sessions (100000)")
     parser.add_argument("--over", type=Path, help=argparse.SUPPRESS)

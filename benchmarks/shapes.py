@@ -1,4 +1,4 @@
-"""The loads: what the generator is told, the port that it goes to, who is compared, and what one counted thing is."""
+"""The loads: parameters of the generator, port, compared sides, and unit of the figure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,33 @@ OWN = ("headgate",)
 ROCKETMQ = ("headgate", "apache")
 MQTT = ("headgate", "mosquitto", "mochi", "nats")
 NO_SHARES = ("headgate", "mosquitto", "mochi")
-"""NATS' MQTT is 3.1.1 and takes `$share/...` for an ordinary filter."""
+"""Sides with shared subscriptions. NATS has MQTT 3.1.1, in which `$share/...` is an ordinary filter."""
 
 HALF = -1
-"""A rate: half of what Headgate reaches in `mqtt-qos1` on this machine, measured first; the same for every side."""
+"""A rate: half of the rate that Headgate reaches in `mqtt-qos1` on this machine. Measured first; the same for all sides."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One load of the generator: `conns` connections with `window` in flight each, `count` messages at scale 1.
+    """One load of the generator.
 
-    `before` names the shape that fills the topic first; `drained` says that a run uses up what was filled. `rate` is
-    messages a second (0: as fast as the window allows). `settle_s` is waited for before the server's CPU is read, for work
-    that is done after the answer.
+    text          description for people
+    family        table of docs/performance.md: rocketmq, mqtt or edge
+    mode          mode of the generator
+    port          name of the listener
+    conns         connections
+    window        messages in flight on each connection
+    count         messages, at scale 1
+    sides         servers that are compared
+    size          bytes of a body
+    before        shape that fills the topic first; "": none
+    drained       true: a run consumes the messages that filled the topic
+    rate          messages a second; 0: as fast as the window allows
+    qos           MQTT's quality of service
+    publishers    MQTT publishers
+    subscribers   MQTT subscribers
+    settle_s      seconds to wait before the server's CPU is read, for work that is done after the answer
+    topic         topic
     """
 
     text: str
@@ -43,7 +57,7 @@ class Shape:
 
     @property
     def unit(self) -> str:
-        """What the figure is: CPU a message, CPU a connection, latency, or memory a connection."""
+        """Unit of the figure: CPU a message, CPU a connection, latency, lateness, or memory a connection."""
         if self.mode == "mqtt-idle":
             return "KB a connection"
         if self.mode == "mqtt-connect":
@@ -54,7 +68,7 @@ class Shape:
 
     @property
     def flying(self) -> str:
-        """Connections and what is in flight on each."""
+        """Connections and messages in flight on each, or publishers and subscribers."""
         if self.mode == "mqtt-fan-out":
             return f"1 to {self.subscribers:,}"
         if self.mode == "mqtt-fan-in":

@@ -1,11 +1,11 @@
-"""Server CPU per message of this tree beside another checkout of Headgate: what a change has cost or saved.
+"""Server CPU per message of this tree and of another checkout of Headgate: the effect of a change.
 
     python -m benchmarks.versions ../headgate-before
     python -m benchmarks.versions ../headgate-before remoting-send mqtt-qos1 --rounds 9 --scale 0.1 --markdown table.md
 
-The other checkout needs its own `.venv`, and its compiled modules where this tree has them (`make compile` in each). Rounds are
-interleaved, and the side that goes first changes with each round: what else the machine does meets both sides alike. A path is
-called dearer only when its median lies above everything that the other side needed in any round.
+The other checkout needs its own `.venv`, and compiled modules if this tree has them (`make compile` in each). Rounds are
+interleaved, and the side that is first alternates, so that other load on the machine affects both sides equally. A path is
+called dearer only when its median is above the highest round of the other side.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PATHS = (
     "grpc-receive", "mqtt-qos0", "mqtt-qos1", "mqtt-qos2", "mqtt-fan-out-qos0", "mqtt-fan-out-qos1", "mqtt-fan-in",
     "mqtt-connect", "coap", "http",
 )  # fmt: skip
-"""Shapes that are counted in CPU, one for each path through a node."""
+"""Shapes measured in CPU, one for each path through a node."""
 HEAD = "| Name | Shape | Before | After | After / before | |\n|---|---|---|---|---|---|"
 
 
 def verdict(before: Sequence[float], after: Sequence[float]) -> str:
-    """`dearer` or `cheaper` when one median lies outside the whole range of the other side, else `same`."""
+    """`dearer` or `cheaper` when the median of `after` is outside the range of `before`, else `same`."""
     if statistics.median(after) > max(before):
         return "dearer"
     return "cheaper" if statistics.median(after) < min(before) else "same"
@@ -50,7 +50,7 @@ def row(name: str, found: dict[str, list[float]]) -> str:
 
 
 def compare(names: Sequence[str], rounds: int, terms: Terms) -> dict[str, dict[str, list[float]]]:
-    """CPU us by shape and side. A round that comes to nothing is said on stderr and left out on both sides."""
+    """CPU us by shape and side. A round that fails is reported on stderr and left out on both sides."""
     found: dict[str, dict[str, list[float]]] = {name: {BEFORE: [], AFTER: []} for name in names}
     for number in range(rounds):
         for name in names:
@@ -67,7 +67,7 @@ def compare(names: Sequence[str], rounds: int, terms: Terms) -> dict[str, dict[s
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="the other checkout")
     parser.add_argument("shapes", nargs="*", default=PATHS, help="shapes counted in CPU; else one for each path")
