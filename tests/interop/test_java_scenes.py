@@ -17,8 +17,8 @@ import pytest
 
 from tests.interop.grpc.java import compiled
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
-from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
+from tests.interop.ordered_members import Members, judge, killed_in_between
 from tests.interop.remoting.java import JavaClient
 
 pytestmark = pytest.mark.interop
@@ -38,11 +38,11 @@ RUN_S = 200
 
 @dataclass(frozen=True)
 class Told:
-    """What came of everything. lanes: SDK -> what its members saw, and which of them was killed."""
+    """What the clients printed. ordered: SDK -> what its members received, and the number of the killed one."""
 
     remoting: dict[str, str]
     grpc: dict[str, str]
-    lanes: dict[str, tuple[Members, int]]
+    ordered: dict[str, tuple[Members, int]]
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +64,18 @@ def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
         make_topic(node, f"JavaGrpc-{scene}", kind)
     body = {"groupName": "JavaGrpc-dead-group", "retryMaxTimes": 2, "retryQueueNums": 1}
     ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
-    make_topic(node, "JavaGrpc-lanes", "FIFO")
-    make_group(node, "JavaGrpc-lanes-group", orderly=True)
+    make_topic(node, "JavaGrpc-ordered", "FIFO")
+    make_group(node, "JavaGrpc-ordered-group", orderly=True)
     endpoint = f"127.0.0.1:{node.port('grpc')}"
     commands = {
         "remoting": [*java.command("Lanes"), f"127.0.0.1:{node.port('nameserver')}", "JavaLanes"],
-        "grpc": [*grpc, "GrpcLanes", endpoint, "lanes"],
+        "grpc": [*grpc, "GrpcLanes", endpoint, "ordered"],
     }
     with ThreadPoolExecutor() as pool:
         remoting = pool.submit(suite, java, node, "clients")
         features = pool.submit(run, [*grpc, "GrpcSuite", "features", endpoint])
-        lanes = {name: pool.submit(killed_in_between, command) for name, command in commands.items()}
-    return Told(remoting.result(), features.result(), {name: each.result() for name, each in lanes.items()})
+        ordered = {name: pool.submit(killed_in_between, command) for name, command in commands.items()}
+    return Told(remoting.result(), features.result(), {name: each.result() for name, each in ordered.items()})
 
 
 def suite(java: JavaClient, node: Node, name: str) -> dict[str, str]:
@@ -120,7 +120,7 @@ def test_a_scene_over_grpc(told: Told, scene: str) -> None:
 
 @pytest.mark.parametrize("name", ["remoting", "grpc"])
 def test_order_per_key_holds_when_one_of_three_members_is_killed(told: Told, name: str) -> None:
-    members, victim = told.lanes[name]
+    members, victim = told.ordered[name]
     lines = members.seen()
     again = judge(lines, victim, handed_over=name == "remoting")
     print(

@@ -1,5 +1,5 @@
-"""Listeners of Python, Node and Go that work longer than a lease, members of Python and Node that are killed in the middle of
-an ordered group, and TLS where it is not an SDK's own choice; all at once.
+"""Listeners of Python, Node and Go that work longer than a lease, members of Python and Node that are killed while their
+orderly group consumes, and TLS for SDKs that do not use it by default. All run at the same time.
 """
 
 from __future__ import annotations
@@ -18,26 +18,30 @@ import pytest
 
 from tests.interop import certificates
 from tests.interop.grpc.setup import make_group, make_topic
-from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
+from tests.interop.ordered_members import Members, judge, killed_in_between
 from tests.interop.workshop import CLIENTS, go_program, node_scripts
 
 pytestmark = pytest.mark.interop
 HERE = Path(__file__).parent
 RUN_S = 170
 SCENES = ("python-slow", "python-tls", "node-slow", "node-tls", "go-slow")
-LANES = ("python", "node")
+ORDERED = ("python", "node")
 
 
 @dataclass(frozen=True)
 class Told:
-    """Scene -> its process; SDK -> what members of an ordered group saw, and which was killed; or why it was not run."""
+    """What the clients printed, or why one was not run.
+
+    runs      scene -> its process
+    ordered   SDK -> what the members of an orderly group received, and the number of the killed one
+    """
 
     runs: dict[str, Future[subprocess.CompletedProcess[str]] | str]
-    lanes: dict[str, Future[tuple[Members, int]] | str]
+    ordered: dict[str, Future[tuple[Members, int]] | str]
 
     def of(self, scene: str) -> subprocess.CompletedProcess[str]:
-        """A scene that has ended well."""
+        """The process of a scene, which must have succeeded."""
         run = self.runs[scene]
         if isinstance(run, str):
             pytest.skip(run)
@@ -46,7 +50,7 @@ class Told:
         return done
 
     def found(self, scene: str) -> dict[str, Any]:
-        """What a scene printed last."""
+        """The last line that a scene printed, as JSON."""
         seen: dict[str, Any] = json.loads(self.of(scene).stdout.splitlines()[-1])
         return seen
 
@@ -78,14 +82,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         )  # fmt: skip
 
     def killed(pool: ThreadPoolExecutor, client: str) -> Future[tuple[Members, int]] | str:
-        topic = f"{client}-lanes"
+        topic = f"{client}-ordered"
         make_topic(node, topic, "FIFO")
         make_group(node, f"{topic}-group", orderly=True)
         try:
-            script = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "lane.js" if client == "node" else Path()
+            script = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node") / "ordered.js" if client == "node" else Path()
         except pytest.skip.Exception as absent:
             return str(absent)
-        command = ["node", str(script)] if client == "node" else [sys.executable, str(HERE / "python_lane.py")]
+        command = ["node", str(script)] if client == "node" else [sys.executable, str(HERE / "python_ordered.py")]
         home = f"HOME={tmp_path_factory.mktemp(topic)}"
         return pool.submit(killed_in_between, ["env", home, *command, endpoint, topic, f"{topic}-group"])
 
@@ -94,8 +98,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         endpoint = f"127.0.0.1:{node.port('grpc')}"
         for scene in SCENES:
             make_topic(node, scene, "NORMAL")
-        lanes = {client: killed(pool, client) for client in LANES}
-        yield Told({scene: begin(pool, scene) for scene in SCENES}, lanes)
+        ordered = {client: killed(pool, client) for client in ORDERED}
+        yield Told({scene: begin(pool, scene) for scene in SCENES}, ordered)
 
 
 @pytest.mark.parametrize("scene", ["python-slow", "node-slow"])
@@ -112,9 +116,9 @@ def test_an_sdk_that_is_told_to_uses_tls(told: Told, scene: str) -> None:
     assert told.found(scene) == {"seen": ["over TLS"]}
 
 
-@pytest.mark.parametrize("client", LANES)
+@pytest.mark.parametrize("client", ORDERED)
 def test_order_per_key_holds_when_one_of_three_members_is_killed(told: Told, client: str) -> None:
-    run = told.lanes[client]
+    run = told.ordered[client]
     if isinstance(run, str):
         pytest.skip(run)
     members, victim = run.result()

@@ -1,4 +1,4 @@
-"""An ordered group over grpcio's own stack: a repeated attempt gets the same again, also from a node that was killed."""
+"""An orderly group through grpcio: a repeated attempt gets the same messages again, also from a node that was killed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.interop.grpc.test_stub import METADATA, SERVICE, method
 from tests.interop.node import Node
 
 pytestmark = pytest.mark.interop
-GROUP = pb.Resource(name="lanes")
-TOPIC = pb.Resource(name="Lanes")
+GROUP = pb.Resource(name="ordered")
+TOPIC = pb.Resource(name="Ordered")
 
 
 @pytest.fixture
@@ -30,10 +30,10 @@ def opened(node: Node) -> grpc.Channel:
     return grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}")
 
 
-def send(channel: grpc.Channel, body: bytes, lane: str) -> None:
+def send(channel: grpc.Channel, body: bytes, message_group: str) -> None:
     message = pb.Message(topic=TOPIC, body=body)
-    message.system_properties.message_id = f"ID-{lane}-{body.decode()}"
-    message.system_properties.message_group = lane
+    message.system_properties.message_id = f"ID-{message_group}-{body.decode()}"
+    message.system_properties.message_group = message_group
     message.system_properties.message_type = pb.FIFO
     answer = method(channel, "SendMessage", pb.SendMessageResponse)(pb.SendMessageRequest(messages=[message]))
     assert answer.status.code == pb.OK, answer
@@ -90,13 +90,13 @@ def test_a_repeated_attempt_gets_the_same_and_nobody_else_what_follows(node: Nod
         assert bodies(attempt(channel, "two", 2)) == [b"2"]
 
 
-def test_one_lane_that_waits_holds_back_no_other(node: Node) -> None:
+def test_a_message_group_that_waits_holds_back_no_other(node: Node) -> None:
     with opened(node) as channel:
         for number in range(4):
             for name in ("A", "B", "C"):
                 send(channel, name.encode() + b"%d" % number, name)
         stuck = attempt(channel, "slow", 1)
-        lane = stuck[0].body[:1]
+        message_group = stuck[0].body[:1]
         seen: list[bytes] = []
         for turn in range(40):
             found = attempt(channel, f"turn{turn}", 4)
@@ -105,8 +105,8 @@ def test_one_lane_that_waits_holds_back_no_other(node: Node) -> None:
                 assert set(acknowledge(channel, found)) == {pb.OK}
             if len(seen) == 8:
                 break
-        assert not [body for body in seen if body.startswith(lane)]
-        for other in {b"A", b"B", b"C"} - {lane}:
+        assert not [body for body in seen if body.startswith(message_group)]
+        for other in {b"A", b"B", b"C"} - {message_group}:
             assert [body for body in seen if body.startswith(other)] == [other + b"%d" % number for number in range(4)]
         assert acknowledge(channel, stuck) == [pb.OK]
-        assert bodies(attempt(channel, "last", 4)) == [lane + b"%d" % number for number in range(1, 4)]
+        assert bodies(attempt(channel, "last", 4)) == [message_group + b"%d" % number for number in range(1, 4)]

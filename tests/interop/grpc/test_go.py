@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.grpc.setup import UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, ask, make_group, make_topic
-from tests.interop.lanes import Members, judge, killed_in_between
 from tests.interop.node import Node
+from tests.interop.ordered_members import Members, judge, killed_in_between
 from tests.interop.workshop import CLIENTS, go_program
 
 pytestmark = pytest.mark.interop
@@ -54,10 +54,14 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Told:
-    """What came of everything. failures: name -> why; lanes: what the members of a group in order saw, and which was killed."""
+    """What the client printed.
+
+    failures   scenario -> its error
+    ordered    what the members of an orderly group received, and the number of the killed one
+    """
 
     failures: dict[str, str]
-    lanes: tuple[Members, int]
+    ordered: tuple[Members, int]
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +82,16 @@ def told(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> 
         except (AssertionError, subprocess.TimeoutExpired) as error:
             failures[name] = str(error)
 
-    make_topic(node, "go-lanes", "FIFO")
-    make_group(node, "go-lanes-group", orderly=True)
-    home = tmp_path_factory.mktemp("lanes")
+    make_topic(node, "go-ordered", "FIFO")
+    make_group(node, "go-ordered-group", orderly=True)
+    home = tmp_path_factory.mktemp("ordered")
     settings = (f"HOME={home}", f"rocketmq.client.logRoot={home}", "rocketmq.client.enableSsl=false")
-    member = ["env", *settings, str(client), "lane", f"127.0.0.1:{node.port('grpc')}", "go-lanes", "go-lanes-group"]
+    member = ["env", *settings, str(client), "ordered", f"127.0.0.1:{node.port('grpc')}", "go-ordered", "go-ordered-group"]
     with ThreadPoolExecutor(len(SCENARIOS) + 1) as pool:
-        lanes = pool.submit(killed_in_between, member)
+        ordered = pool.submit(killed_in_between, member)
         for row in SCENARIOS:
             pool.submit(play, *row)
-    return Told(failures, lanes.result())
+    return Told(failures, ordered.result())
 
 
 @pytest.mark.parametrize(("scenario", "kind", "tls"), SCENARIOS)
@@ -97,6 +101,6 @@ def test_a_scenario_of_the_go_sdk(told: Told, scenario: str, kind: str, tls: boo
 
 
 def test_order_per_key_holds_when_one_of_three_members_is_killed(told: Told) -> None:
-    members, victim = told.lanes
+    members, victim = told.ordered
     again = judge(members.seen(), victim)
     print(f"{len(members.seen(victim))} by the killed member, {again} again")

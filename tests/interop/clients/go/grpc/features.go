@@ -163,9 +163,9 @@ func spaces() error {
 	return nil
 }
 
-// lane is so many members of a group in order, which print `seen KEY NUMBER NANOSECONDS` for each message; with two more arguments it sends
-// that many keys with that many messages each. It goes on until it is killed.
-func lane() error {
+// ordered runs members of an orderly group, which print `seen KEY NUMBER NANOSECONDS` for each message; with two more arguments it sends
+// that many keys with that many messages each. It runs until it is killed.
+func ordered() error {
 	var print sync.Mutex
 	listen := func(message *client.MessageView) client.ConsumerResult {
 		print.Lock()

@@ -28,7 +28,7 @@ var endpoint, topic, group string
 
 func main() {
 	endpoint, topic, group = os.Args[2], os.Args[3], os.Args[4]
-	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact, "crash": crash, "sql": sql, "dead": dead, "spaces": spaces, "slow": slow, "lane": lane, "guarded": guarded}
+	scenarios := map[string]func() error{"simple": simple, "push": push, "fifo": fifo, "delay": delay, "transact": transact, "crash": crash, "sql": sql, "dead": dead, "spaces": spaces, "slow": slow, "ordered": ordered, "guarded": guarded}
 	if err := scenarios[os.Args[1]](); err != nil {
 		fmt.Println("FAILED", os.Args[1], err)
 		os.Exit(1)
@@ -252,21 +252,21 @@ func fifo() error {
 	if err = until(func() bool { return len(seen.all()) >= 30 }); err != nil {
 		return fmt.Errorf("%d of 30 messages: %w", len(seen.all()), err)
 	}
-	lanes := map[string][]string{}
+	byGroup := map[string][]string{}
 	for _, message := range seen.all() {
-		lane := message.GetMessageGroup()
-		if lane == nil {
+		messageGroup := message.GetMessageGroup()
+		if messageGroup == nil {
 			return fmt.Errorf("no message group on %s", message.GetBody())
 		}
-		lanes[*lane] = append(lanes[*lane], strings.TrimPrefix(string(message.GetBody()), "body "))
+		byGroup[*messageGroup] = append(byGroup[*messageGroup], strings.TrimPrefix(string(message.GetBody()), "body "))
 	}
-	for lane := 0; lane < 3; lane++ {
+	for messageGroup := 0; messageGroup < 3; messageGroup++ {
 		wanted := []string{}
-		for number := lane; number < 30; number += 3 {
+		for number := messageGroup; number < 30; number += 3 {
 			wanted = append(wanted, fmt.Sprint(number))
 		}
-		if got := lanes[fmt.Sprint("group-", lane)]; strings.Join(got, " ") != strings.Join(wanted, " ") {
-			return fmt.Errorf("group-%d: %v", lane, got)
+		if got := byGroup[fmt.Sprint("group-", messageGroup)]; strings.Join(got, " ") != strings.Join(wanted, " ") {
+			return fmt.Errorf("group-%d: %v", messageGroup, got)
 		}
 	}
 	return nil

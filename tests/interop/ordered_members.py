@@ -1,4 +1,4 @@
-"""Ordered groups whose members are processes, of which one is killed in the middle of its work."""
+"""Orderly groups whose members are processes, of which one is killed while it consumes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEYS = 20
 COUNT = 50
 PATIENCE_S = 150
 BEFORE_THE_KILL = 20
-"""Messages that the member which is killed has had."""
+"""Messages that a member has received when it is killed."""
 
 
 class Members:
@@ -26,7 +26,7 @@ class Members:
         self._threads: list[threading.Thread] = []
 
     def start(self, command: Sequence[str]) -> int:
-        """One more process -> its number."""
+        """Start a process -> its number."""
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -46,12 +46,12 @@ class Members:
                     self._lines.append((int(words[3]), number, words[1], int(words[2])))
 
     def seen(self, number: int | None = None) -> list[tuple[int, int, str, int]]:
-        """What all have seen, or one process, in the order of time."""
+        """Messages that all processes, or one, have received, in the order of time."""
         with self._lock:
             return sorted(line for line in self._lines if number is None or line[1] == number)
 
     def wait(self, count: int, number: int | None = None) -> None:
-        """Until so many different messages have been seen."""
+        """Wait until `count` different messages have been received."""
 
         def different(number: int | None) -> int:
             return len({line[2:] for line in self.seen(number)})
@@ -59,19 +59,19 @@ class Members:
         until(lambda: different(number) >= count, PATIENCE_S, lambda: f"{different(None)} messages")
 
     def kill(self, number: int) -> None:
-        """SIGKILL; what it had printed is read to the end."""
+        """Kill a process (SIGKILL), and read the rest of its output."""
         self._processes[number].kill()
         self._processes[number].wait()
         self._threads[number].join(10)
 
     def end(self) -> None:
-        """All of them."""
+        """Kill all processes."""
         for number in range(len(self._processes)):
             self.kill(number)
 
 
 def killed_in_between(command: Sequence[str]) -> tuple[Members, int]:
-    """Three members, of which two share a process that sends as well; the third is killed -> what they saw, the killed one."""
+    """Run three members, two of them in a process that also sends; kill the third -> what they received, its number."""
     members = Members()
     try:
         victim = members.start([*command, "1"])
@@ -85,10 +85,11 @@ def killed_in_between(command: Sequence[str]) -> tuple[Members, int]:
 
 
 def judge(lines: list[tuple[int, int, str, int]], killed: int, *, handed_over: bool = False) -> int:
-    """Each key's messages in order, whoever had them. Again come only those that the killed one had; how many did.
+    """Check the order of each key over all members -> number of redelivered messages.
 
-    Clients that own queues may hand one over while they still work on its last message, and report no position for a queue
-    that they have dropped (ConsumeMessageOrderlyService.processConsumeResult): `handed_over` lets a key's last come again.
+    Only messages that the killed member had received may be redelivered. A client may give up a queue while it still consumes
+    its last message, and then reports no position for it (ConsumeMessageOrderlyService.processConsumeResult): `handed_over`
+    allows the redelivery of a key's last message.
     """
     keys: dict[str, list[tuple[int, int]]] = {}
     for _, process, key, number in lines:

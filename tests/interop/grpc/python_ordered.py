@@ -1,6 +1,6 @@
-"""Members of a group in order by the official Python SDK, each with a listener that prints what it is given, for ever.
+"""Members of an orderly group with the official Python SDK, whose listeners print each message, until they are killed.
 
-Arguments: endpoint, topic, group, members; and, for a process that sends as well, keys and messages of each.
+Arguments: endpoint, topic, group, members; to send as well: number of keys, and messages for each key.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ WORK_S = 0.02
 PRINTING = threading.Lock()
 
 
-class Lane(MessageListener):  # type: ignore[misc]
-    """Prints `seen KEY NUMBER NANOSECONDS`."""
+class SeenPrinter(MessageListener):  # type: ignore[misc]
+    """A listener that prints `seen KEY NUMBER NANOSECONDS`."""
 
     def consume(self, message: Message) -> ConsumeResult:
         with PRINTING:
@@ -37,7 +37,7 @@ def main() -> None:
     endpoint, topic, group = sys.argv[1:4]
     members, keys, count = (*map(int, sys.argv[4:]), 0, 0)[:3]
     for _ in range(members):
-        PushConsumer(configuration(endpoint), group, Lane(), {topic: FilterExpression()}).startup()
+        PushConsumer(configuration(endpoint), group, SeenPrinter(), {topic: FilterExpression()}).startup()
     if keys:
         producer = Producer(configuration(endpoint), (topic,))
         producer.startup()

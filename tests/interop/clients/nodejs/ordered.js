@@ -1,5 +1,5 @@
-// Members of a group in order, whose listeners print `seen KEY NUMBER NANOSECONDS` for each message, for ever:
-// `node lane.js ENDPOINT TOPIC GROUP MEMBERS [KEYS COUNT]`. With the last two it sends that many keys with that many messages each.
+// Members of an orderly group, whose listeners print `seen KEY NUMBER NANOSECONDS` for each message, until they are killed:
+// `node ordered.js ENDPOINT TOPIC GROUP MEMBERS [KEYS COUNT]`. With the last two it sends COUNT messages of each of KEYS keys.
 'use strict';
 const { Producer, PushConsumer, ConsumeResult } = require('rocketmq-client-nodejs');
 
