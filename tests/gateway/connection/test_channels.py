@@ -1,0 +1,150 @@
+"""Channels: several clients over one connection, each with its own session, its own end and its own answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.channel import ChannelCommand, ChannelEvent, ReadingPaused
+from domain.command import Command, Disconnected, Send
+from domain.errors import ErrorCode, Failure
+from domain.event import Done, Event, Refused
+from domain.message import Message
+from domain.mqtt_session import AccessRevoked, SendOnce
+from gateway.connection.channels import Channels
+from gateway.connection.client_connection import ClientConnection
+
+REFUSED = Failure(ErrorCode.NOT_ALLOWED, "no")
+
+
+class Counts:
+    """Keeps what is counted."""
+
+    def __init__(self) -> None:
+        self.protocol = "mqtt"
+        self.messages_in = 0
+        self.events: list[Event] = []
+        self.ends: list[tuple[str, bool]] = []
+
+    def answered(self, event: Event) -> None:
+        """Counts.answered."""
+        self.events.append(event)
+
+    def disconnected(self, reason: str, told: bool = False) -> None:
+        """Counts.disconnected."""
+        self.ends.append((reason, told))
+
+
+class Outer:
+    """The driver of the connection that carries the channels."""
+
+    def __init__(self) -> None:
+        self.answered: list[Event] = []
+
+    def answer(self, event: Event) -> None:
+        """ConnectionDriver.answer."""
+        self.answered.append(event)
+
+    def close(self) -> None:
+        """ConnectionDriver.close."""
+
+    def throttle(self, until_ns: int) -> None:
+        """ConnectionDriver.throttle."""
+
+    def revoke_access(self, failure: Failure) -> None:
+        """ConnectionDriver.revoke_access."""
+
+
+class Stage:
+    """One connection with channels, and the handler of their commands."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.outer = Outer()
+        self.connection = ClientConnection("websocket", self.outer)
+        self.channels = Channels(self.counts)
+        self.channels.handler = self
+        self.handled: list[tuple[ClientConnection, Command]] = []
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Handler.handle."""
+        self.handled.append((connection, command))
+
+    def send(self, channel: object, command: Command) -> ClientConnection:
+        """A command of the client of `channel`; the connection that the handler saw."""
+        self.channels.verbs()[ChannelCommand](self.connection, ChannelCommand(channel, command))
+        return self.handled[-1][0]
+
+
+def test_each_channel_has_a_connection_of_its_own_that_it_keeps() -> None:
+    stage = Stage()
+    first, second = stage.send("a", Command()), stage.send("b", Command())
+    assert first is not second
+    assert stage.send("a", Command()) is first
+    assert (first.protocol, stage.connection.protocol) == ("mqtt", "websocket")
+
+
+def test_an_answer_goes_to_its_channel_and_is_counted() -> None:
+    stage = Stage()
+    stage.send("a", Command())
+    stage.send("b", Command()).answer(Done(7))
+    assert stage.outer.answered == [ChannelEvent("b", Done(7))]
+    assert stage.counts.events == [Done(7)]
+
+
+def test_a_throttled_client_pauses_its_channel_alone() -> None:
+    stage = Stage()
+    stage.send("a", Command()).driver.throttle(99)
+    assert stage.outer.answered == [ReadingPaused("a", 99)]
+
+
+def test_a_client_that_lost_its_access_is_told_and_its_channel_closed() -> None:
+    stage = Stage()
+    stage.send("a", Command()).driver.revoke_access(REFUSED)
+    assert stage.outer.answered == [ChannelEvent("a", AccessRevoked(REFUSED)), ChannelEvent("a", None)]
+    assert not stage.connection.closed
+
+
+@pytest.mark.parametrize("command", [Send(1, [Message("t", b"")] * 3), SendOnce(1, [Message("t", b"")] * 3, [1, 2, 3])])
+def test_messages_inside_channels_are_counted(command: Command) -> None:
+    stage = Stage()
+    stage.send("a", command)
+    assert stage.counts.messages_in == 3
+
+
+def test_a_client_that_disconnects_ends_its_channel_alone() -> None:
+    stage = Stage()
+    first, second = stage.send("a", Command()), stage.send("b", Command())
+    stage.send("a", Disconnected("normal"))
+    assert (first.closed, second.closed, stage.connection.closed) == (True, False, False)
+    assert stage.counts.ends == [("normal", False)]
+    assert stage.send("a", Command()) is not first
+
+
+@pytest.mark.parametrize(("answers", "told"), [([Refused(1, REFUSED)], True), ([Refused(1, REFUSED), Done(2)], False)])
+def test_an_end_right_after_a_refusal_is_counted_as_told(answers: list[Event], told: bool) -> None:
+    stage = Stage()
+    client = stage.send("a", Command())
+    for answer in answers:
+        client.answer(answer)
+    stage.send("a", Disconnected("protocol-error"))
+    assert stage.counts.ends == [("protocol-error", told)]
+
+
+def test_the_end_of_the_connection_ends_the_sessions_that_are_left() -> None:
+    stage = Stage()
+    gone, left = stage.send("a", Command()), stage.send("b", Command())
+    stage.send("a", Disconnected("normal"))
+    del stage.handled[:]
+    stage.connection.end()
+    assert stage.handled == [(left, Disconnected("lost"))]
+    assert (gone.closed, left.closed) == (True, True)
+    assert stage.counts.ends == [("normal", False), ("lost", False)]
+
+
+def test_connections_do_not_share_channels_of_the_same_name() -> None:
+    stage = Stage()
+    first = stage.send("a", Command())
+    stage.connection = ClientConnection("websocket", Outer())
+    assert stage.send("a", Command()) is not first
+    stage.connection.end()
+    assert not first.closed
