@@ -1,4 +1,4 @@
-"""A gRPC client in memory, and the node's side of it played by the test: commands are looked at, events are given."""
+"""A gRPC client in memory; the test plays the gateway: it checks commands and answers with events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECOND = 1_000_000_000
 
 
 class Dice:
-    """No adapter of ours throws any."""
+    """An entropy source that fails: the adapter uses none."""
 
     def random(self) -> float:
         raise AssertionError
@@ -43,7 +43,7 @@ SETTING = Setting("DefaultCluster", "broker-a", "10.1.2.3", {"grpc": 8081}, Dice
 
 
 def prefixed(message: bytes) -> bytes:
-    """One message on the wire."""
+    """One message with its prefix."""
     return b"\x00" + len(message).to_bytes(4, "big") + message
 
 
@@ -60,7 +60,7 @@ def cut(data: bytes) -> list[bytes]:
 
 
 class Stage:
-    """One client, one connection. `commands` are those that nobody has answered."""
+    """One client on one connection. `commands` are the unanswered ones."""
 
     def __init__(self, engine: EngineFactory, client_id: str = "client-1") -> None:
         self.factory = GrpcFactory(SETTING, NoSettings())
@@ -88,13 +88,13 @@ class Stage:
         return self.client.commands
 
     def take(self) -> Command:
-        """The one command that waits."""
+        """The one unanswered command."""
         (command,) = self.client.commands
         self.client.commands.clear()
         return command
 
     def take_all(self) -> list[Command]:
-        """All commands that wait."""
+        """All unanswered commands."""
         commands = list(self.client.commands)
         self.client.commands.clear()
         return commands
@@ -114,26 +114,26 @@ class Stage:
         return fields + (extra or [])
 
     def call(self, name: str, request: Proto, timeout: str = "", extra: Headers | None = None) -> int:
-        """A whole unary request -> its stream."""
+        """Send a whole unary request -> its stream id."""
         self.client.now = self.now
         return self.client.request(SERVICE + name, prefixed(request.SerializeToString()), self.headers(timeout, extra))
 
     def give(self, event: Event) -> None:
-        """The node answers."""
+        """Answer with an event."""
         self.server.answer(event, self.now)
         self.client.exchange()
 
     def messages(self, stream: int) -> list[bytes]:
-        """Response messages so far."""
+        """Messages of a response so far."""
         return cut(self.client.body(stream))
 
     def grpc_status(self, stream: int) -> tuple[int, str]:
-        """grpc-status and grpc-message, in trailers or, where the response has no body, in its headers."""
+        """grpc-status and grpc-message, from the trailers, or from the headers of a response without a body."""
         fields = self.client.trailers(stream) or dict(self.client.responses(stream))
         return int(fields[b"grpc-status"]), fields.get(b"grpc-message", b"").decode()
 
     def open_telemetry(self) -> int:
-        """A Telemetry stream without anything on it."""
+        """Open a Telemetry stream -> its stream id."""
         self.client.now = self.now
         stream = self.client.connection.get_next_available_stream_id()
         fields = [
@@ -147,13 +147,13 @@ class Stage:
         return stream
 
     def tell(self, stream: int, settings: pb.Settings) -> None:
-        """Settings on a Telemetry stream."""
+        """Send settings on a Telemetry stream."""
         message = pb.TelemetryCommand(settings=settings).SerializeToString()
         self.client.connection.send_data(stream, prefixed(message))
         self.client.exchange()
 
     def expire(self, at: int) -> Sequence[Command]:
-        """Time goes on to `at`, deadline by deadline -> the commands of that."""
+        """Advance the clock to `at`, through every deadline -> the commands of `expire`."""
         commands: list[Command] = []
         while True:
             due = self.server.deadline()
@@ -180,7 +180,7 @@ def consumer(kind: pb.ClientType = pb.SIMPLE_CONSUMER, group: str = "g", topic: 
 
 
 def message(body: bytes = b"body", message_id: str = "01A0", topic: str = "t") -> pb.Message:
-    """What SendMessage carries."""
+    """A valid message for SendMessage."""
     out = pb.Message(body=body)
     out.topic.name = topic
     out.system_properties.message_id = message_id
@@ -195,14 +195,14 @@ def message(body: bytes = b"body", message_id: str = "01A0", topic: str = "t") -
 def leased(
     body: bytes, properties: bytes = b"UNIQ_KEY\x01ID1\x02", offset: int = 7, attempt: int = 1, sys_flag: int = 0
 ) -> Leased:
-    """A message as the store hands it out."""
+    """A leased message, as the store returns it."""
     sent = Message("t", body, properties, queue_id=3, sys_flag=sys_flag, born_ms=1_780_000_000_456)
     record = records.encode(sent, offset, 4_096, 1_790_000_000_000, b"\x0a\x01\x02\x03\x00\x00\x2a\x9f")
     return Leased(record, Receipt(offset, WALL_MS, 30_000, 0, 0, "broker-a", 3, offset, 4_096), attempt)
 
 
 def with_settings(engine: EngineFactory, kind: pb.ClientType = pb.SIMPLE_CONSUMER, fifo: bool = False) -> tuple[Stage, int]:
-    """A consumer whose Telemetry handshake is done."""
+    """A consumer that has exchanged its settings."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
     stage.tell(stream, consumer(kind))

@@ -1,4 +1,4 @@
-"""Clients that live and leave, and calls that are none."""
+"""Heartbeats and termination of clients, and invalid calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gRPC's framing, as "PROTOCOL-HTTP2" has it."""
+"""gRPC's framing, after "PROTOCOL-HTTP2"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to a gRPC client, by its Telemetry stream; and how tools see such a client."""
+"""Inquiries of tools to a gRPC client on its Telemetry stream, and the client's figures for tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.protocols.http2.peer import PEER, both_engines
 
 
 def consuming(engine: EngineFactory, settings: pb.Settings | None = None) -> tuple[Stage, int, Heartbeat]:
-    """A push consumer whose Telemetry handshake is done."""
+    """A push consumer that has exchanged its settings."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
     stage.tell(stream, settings or consumer(pb.PUSH_CONSUMER))

@@ -1,4 +1,4 @@
-"""Lite topics over gRPC: SyncLiteSubscription, the polls of a lite push consumer, and who is told of what ends."""
+"""Lite topics over gRPC: SyncLiteSubscription, polls of a lite push consumer, and the notice of a lost lite topic."""
 
 from __future__ import annotations
 

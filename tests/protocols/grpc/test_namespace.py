@@ -1,4 +1,4 @@
-"""Namespaces on gRPC: names are stored as `namespace%name`, and clients see their own."""
+"""Namespaces over gRPC: names are stored as `namespace%name`, and clients receive their own names."""
 
 from __future__ import annotations
 

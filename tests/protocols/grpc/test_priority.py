@@ -1,4 +1,4 @@
-"""Priorities over gRPC: in, out, and in a topic's route."""
+"""Priorities over gRPC: when sending, when receiving, and in the route of a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReceiveMessage: what is asked of the node, and what its client is told."""
+"""ReceiveMessage: its commands, and its responses."""
 
 from __future__ import annotations
 

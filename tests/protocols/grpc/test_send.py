@@ -1,4 +1,4 @@
-"""SendMessage: what becomes of a message, and what is refused by name."""
+"""SendMessage: the stored message, and refusals by code."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def changed(
     body: bytes = b"body", topic: str = "t", keys: Sequence[str] = (), properties: Mapping[str, str] | None = None,
     deliver_s: int = 0, **system: object,
 ) -> pb.Message:  # fmt: skip
-    """A message that differs from a good one; `system`: fields of its system properties."""
+    """A valid message with changes; `system`: fields of its system properties."""
     out = message(body, topic=topic)
     out.system_properties.keys.extend(keys)
     out.user_properties.update(properties or {})
@@ -161,7 +161,7 @@ ALLOWED: list[tuple[str, pb.Message, dict[str, str]]] = [
     ("nothing but empty keys", changed(keys=[""]), {}),
     ("an empty message group is none", changed(message_group=""), {}),
 ]
-"""A message, and what it has to have in it. The names and values count, not what stands between them."""
+"""A message, and bytes that its properties must contain: names and values, without separators."""
 
 
 @both_engines

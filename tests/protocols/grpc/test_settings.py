@@ -1,4 +1,4 @@
-"""Telemetry, routes and assignments: what a client is told before it begins."""
+"""Telemetry, routes and assignments: the calls of a client before its first message."""
 
 from __future__ import annotations
 

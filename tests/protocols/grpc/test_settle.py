@@ -1,4 +1,4 @@
-"""What consumers say of messages, and leases that are renewed for them."""
+"""Settlement of messages, and renewal of their leases."""
 
 from __future__ import annotations
 

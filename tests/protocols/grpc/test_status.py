@@ -1,4 +1,4 @@
-"""Every outcome has its code, and every code its number."""
+"""The Status code of every ErrorCode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions and recall on gRPC: half messages, decisions, the question on the Telemetry stream."""
+"""Transactions and recall over gRPC: half messages, commit and rollback, transaction checks on the Telemetry stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.protocols.http2.peer import both_engines
 
 
 def producing(engine: EngineFactory) -> tuple[Stage, int]:
-    """A producer of topic t whose Telemetry handshake is done."""
+    """A producer of topic t that has exchanged its settings."""
     stage = Stage(engine)
     stream = stage.open_telemetry()
     sent = pb.Settings(client_type=pb.PRODUCER)
@@ -80,7 +80,7 @@ def test_a_decision_can_be_refused(engine: EngineFactory) -> None:
     command = stage.take()
     assert isinstance(command, EndTransaction)
     stage.give(Refused(command.ticket, Failure(ErrorCode.MESSAGE_NOT_FOUND, "not open")))
-    # MESSAGE_NOT_FOUND would be a success to the SDK for Python.
+    # The Python SDK treats MESSAGE_NOT_FOUND as success.
     assert pb.EndTransactionResponse.FromString(stage.messages(stream)[0]).status.code == pb.NOT_FOUND
     request.topic.name = "RMQ_SYS_TRACE_TOPIC"
     stream = stage.call("EndTransaction", request)

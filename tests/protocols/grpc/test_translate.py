@@ -1,4 +1,4 @@
-"""Records become messages: the bytes written by hand are what the generated classes read, and what a client expects."""
+"""Records become messages: the hand-written encoding is readable by the generated classes, with the expected values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def out(given: Leased) -> pb.Message:
 
 
 def test_golden_message() -> None:
-    """Byte for byte: topic, one user property, system properties in the order in which they are written, body."""
+    """All bytes: topic, one user property, system properties in the order of encoding, body."""
     given = leased(b"body", b"UNIQ_KEY\x01ID1\x02TAGS\x01A\x02KEYS\x01k1 k2\x02colour\x01red\x02HG_CLIENT\x01c\x02")
     expected = (
         b"\x0a\x03\x12\x01t"

@@ -1,4 +1,4 @@
-"""A connection in memory with a gateway of fixed answers behind it."""
+"""An HTTP connection in memory, with a gateway of fixed answers."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ SECOND = 1_000_000_000
 
 
 class FixedEntropy:
-    """Randomness that is none."""
+    """Constant values in place of random ones."""
 
     def random(self) -> float:
-        """Always the middle."""
+        """Always 0.5."""
         return 0.5
 
     def token(self, size: int) -> bytes:
-        """Always the same."""
+        """Always the same bytes."""
         return b"\x07" * size
 
 
 def setting() -> Setting:
-    """A node's facts."""
+    """The facts of a node."""
     return Setting("c", "broker-a", "127.0.0.1", {}, FixedEntropy(), lambda: NOW_MS)
 
 
 def adapter(**options: object) -> HttpAdapter:
-    """HTTP/1.1."""
+    """The HTTP/1.1 adapter."""
     return HttpAdapter(setting(), read(HttpConfig, "http", options, {}))
 
 
 def factory(**options: object) -> HttpApplicationFactory:
-    """HTTP on HTTP/2."""
+    """The factory of HTTP on HTTP/2."""
     return HttpApplicationFactory(setting(), read(HttpConfig, "http", options, {}))
 
 
 def sent(command: Send) -> Sent:
-    """Each message stored in queue 3, from offset 40 on."""
+    """Answer a Send: each message stored in queue 3, from offset 40 on."""
     places = [Placed(3, 40 + at, 1000 + at, NOW_MS, f"ID{at}") for at in range(len(command.messages))]
     return Sent(command.ticket, places)
 
@@ -71,7 +71,7 @@ class Answer:
         self.body = body
 
     def field(self, name: str) -> str | None:
-        """One field's value, None when it is absent."""
+        """The value of a field, None when it is absent."""
         return next((value for key, value in self.fields if key == name), None)
 
     def json(self) -> Any:
@@ -80,7 +80,7 @@ class Answer:
 
 
 def parse(data: bytes, heads: Sequence[bool] = ()) -> list[Answer]:
-    """HTTP/1.1 responses, whole ones only. `heads`: which of them answer HEAD."""
+    """Complete HTTP/1.1 responses in `data`. `heads`: which of them answer HEAD."""
     out: list[Answer] = []
     while data:
         head, mark, data = data.partition(b"\r\n\r\n")
@@ -101,12 +101,12 @@ Reaction = Callable[[Command], Event | None]
 
 
 def store_all(command: Command) -> Event | None:
-    """Sends are stored; nothing else is answered."""
+    """Answers Send; other commands stay unanswered."""
     return sent(command) if isinstance(command, Send) and command.wait else None
 
 
 class Client:
-    """Sends bytes, lets `react` answer the commands, and keeps what came out."""
+    """Sends bytes, answers the commands with `react`, and collects the output."""
 
     def __init__(self, react: Reaction = store_all, **options: object) -> None:
         self.connection = adapter(**options).connect(PEER, 0)
@@ -115,7 +115,7 @@ class Client:
         self.output = b""
 
     def send(self, data: bytes, now: int = 0) -> Client:
-        """Give bytes to the connection and answer what it asks."""
+        """Pass bytes to the connection, and answer its commands."""
         for command in self.connection.receive(data, now):
             self.commands.append(command)
             event = self.react(command)
@@ -125,15 +125,15 @@ class Client:
         return self
 
     def drain(self) -> None:
-        """Take what is to be written."""
+        """Collect the output."""
         self.output += b"".join(self.connection.outgoing())
 
     def answers(self) -> list[Answer]:
-        """What has been answered so far."""
+        """Responses so far."""
         return parse(self.output)
 
     def ask(self, method: str, target: str, fields: dict[str, str] | None = None, body: bytes = b"") -> Answer:
-        """One whole request and its response."""
+        """Send one whole request -> its response."""
         self.output = b""
         self.send(request(method, target, fields, body))
         return parse(self.output, [method == "HEAD"])[0]

@@ -1,4 +1,4 @@
-"""The same handlers on HTTP/2 streams."""
+"""Handlers over HTTP/2 streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.protocols.http.stage import EVENT_FIELDS, NOW_MS, PEER, SECOND, facto
 
 
 class Streams:
-    """What an application answers, by stream."""
+    """Collects the responses of an application, by stream."""
 
     def __init__(self) -> None:
         self.heads: dict[int, list[Headers]] = {}
@@ -26,47 +26,47 @@ class Streams:
         self.application: HttpApplication = factory().open(self, PEER, 0)
 
     def respond(self, stream_id: int, headers: Headers, end: bool) -> None:
-        """A head."""
+        """Header fields of a response."""
         assert stream_id not in self.over
         self.heads.setdefault(stream_id, []).append(headers)
         if end:
             self.over.add(stream_id)
 
     def send(self, stream_id: int, data: bytes, end: bool) -> None:
-        """A piece of a body."""
+        """A part of a body."""
         assert stream_id not in self.over
         self.bodies[stream_id] = self.bodies.get(stream_id, b"") + data
         if end:
             self.over.add(stream_id)
 
     def trailers(self, stream_id: int, headers: Headers) -> None:
-        """HTTP here has none."""
+        """Not used by HTTP here."""
         raise AssertionError
 
     def reset(self, stream_id: int, code: int) -> None:
-        """HTTP here resets nothing."""
+        """Not used by HTTP here."""
         raise AssertionError
 
     def pending(self, stream_id: int) -> int:
-        """What the test says that its client has not read."""
+        """Bytes that the client has not read, set by the test."""
         return self.held
 
     def pause(self, stream_id: int) -> None:
-        """HTTP here reads everything."""
+        """Not used by HTTP here."""
         raise AssertionError
 
     def resume(self, stream_id: int) -> None:
-        """HTTP here reads everything."""
+        """Not used by HTTP here."""
         raise AssertionError
 
     def status(self, stream_id: int) -> int:
-        """The status of the last head."""
+        """The status of the last response."""
         return int(dict(self.heads[stream_id][-1])[b":status"])
 
     def ask(
         self, stream_id: int, method: str, path: str, fields: dict[str, str] | None = None, pieces: tuple[bytes, ...] = ()
     ) -> list[Command]:
-        """One whole request."""
+        """Send one whole request."""
         commands = list(self.application.opened(stream_id, head(method, path, fields), 0))
         for piece in pieces:
             commands += self.application.data(stream_id, piece, 0)
@@ -182,7 +182,7 @@ def test_a_large_answer_is_429_for_who_has_not_read_those_before() -> None:
 
 
 def test_what_has_been_done_is_told_however_much_is_unread() -> None:
-    """A large answer to a batch that is stored: a refusal would have it sent again."""
+    """A batch is stored: refusing its large response would make the client send it again."""
     streams = Streams()
     batch = b"[" + b",".join([b'{"text":"x"}'] * 200) + b"]"
     target = "/v1/topics/orders/messages:batch"
@@ -195,7 +195,7 @@ def test_what_has_been_done_is_told_however_much_is_unread() -> None:
 
 
 def test_a_large_request_is_refused_at_once_and_its_stream_ends_later() -> None:
-    """RFC 9113, 8.1: a client in the middle of its upload has a moment to see the answer."""
+    """RFC 9113, 8.1: a client that is still uploading has time to read the response."""
     streams = Streams()
     streams.application.opened(1, head("POST", "/v1/topics/t/messages", {"content-length": "9999999"}), SECOND)
     assert streams.status(1) == 413

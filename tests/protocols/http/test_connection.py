@@ -1,4 +1,4 @@
-"""Order in time on an HTTP/1.1 connection (RFC 9112, section 9)."""
+"""Pipelining, keep-alive and deadlines of an HTTP/1.1 connection (RFC 9112, section 9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MESSAGE = request("POST", "/v1/topics/t/messages", None, b"hello")
 
 
 def silent(command: Command) -> Event | None:
-    """A gateway that does not answer yet."""
+    """A gateway that does not answer."""
     return None
 
 
@@ -132,14 +132,14 @@ def test_absolute_form_is_taken() -> None:
 
 
 def test_an_upgrade_is_declined_by_answering() -> None:
-    """RFC 9110, 7.8: with content, without, and with a request behind it."""
+    """RFC 9110, 7.8: with content, without, and with a second request."""
     fields = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABk"}
     client = Client().send(request("POST", "/v1/topics/t/messages", fields, b"abc") + request("GET", "/x", fields) + EVENT)
     assert [answer.status for answer in client.answers()] == [201, 404, 204]
 
 
 def test_deadlines() -> None:
-    """10 s for a first request, 10 s for a head in all, 10 s and the minimum rate for content, 60 s between requests."""
+    """10 s for the first request, 10 s for a whole head, 10 s and the minimum rate for content, 60 s between requests."""
     idle = Client()
     assert idle.connection.deadline() == 10 * SECOND
     assert [type(command) for command in idle.connection.expire(10 * SECOND)] == [Disconnected]
@@ -223,7 +223,7 @@ def test_pipelined_answers_that_nobody_reads_are_bounded() -> None:
 
 
 def test_a_peer_that_hangs_up_while_it_waits_for_messages_has_gone() -> None:
-    """Nothing may be leased for it any more."""
+    """No message is leased for it afterwards."""
     for target, over in (("?wait_ms=5000", True), ("", False)):
         client = Client(silent).send(EVENT + request("POST", f"/v1/groups/g/topics/t:receive{target}"))
         client.send(b"")

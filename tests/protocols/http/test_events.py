@@ -1,4 +1,4 @@
-"""`POST /ce/{path…}`: the three content modes in, and what each of them is answered (CloudEvents HTTP binding and WebHook)."""
+"""`POST /ce/{path…}`: the three content modes and their responses (CloudEvents HTTP binding and WebHook)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GOOD = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 
 
 def refuse(command: Command) -> Event | None:
-    """A store that is full."""
+    """A full store."""
     assert isinstance(command, Send)
     return Refused(command.ticket, Failure(ErrorCode.OVERLOADED, "the store is behind"))
 
@@ -153,7 +153,7 @@ def test_whole_batches() -> None:
 
 
 def test_sizes_are_those_of_the_content_mode() -> None:
-    """4 MiB of data, 6 MiB of envelope around it, 16 MiB of batch."""
+    """4 MiB of data, 6 MiB of a structured event, 16 MiB of batch."""
     data = b"x" * limits.BODY_BYTES_MAX
     client = Client()
     assert client.ask("POST", "/ce/t", EVENT_FIELDS, data).status == 204
@@ -173,7 +173,7 @@ def test_sizes_are_those_of_the_content_mode() -> None:
 
 
 def test_preferences() -> None:
-    """RFC 7240: 202 only when asked for, and then nobody waits."""
+    """RFC 7240: 202 only on request, and without waiting for the store."""
     client = Client()
     waiting = client.ask("POST", "/ce/t", {**EVENT_FIELDS, "Prefer": "respond-async"}, b"x")
     assert (waiting.status, waiting.field("preference-applied")) == (202, "respond-async")
@@ -199,7 +199,7 @@ def test_a_delayed_event_has_no_place_yet() -> None:
 
 
 def test_the_webhook_handshake() -> None:
-    """WebHook, section 4: consent names the origin, and the rate only when it was asked for."""
+    """WebHook, section 4: the response names the origin, and the rate only when one was requested."""
     client = Client()
     asked = {"WebHook-Request-Origin": "eventemitter.example.com", "WebHook-Request-Rate": "120"}
     answer = client.ask("OPTIONS", "/ce/orders", asked)

@@ -16,7 +16,7 @@ MESSAGES = "/v1/topics/orders/messages"
 
 
 def finding(*records: bytes) -> Client:
-    """A client of a gateway that finds these."""
+    """A client of a gateway that finds fixed records."""
 
     def react(command: Command) -> Event:
         assert isinstance(command, QueryMessages)

@@ -1,4 +1,4 @@
-"""Bytes that must not pass: request smuggling, oversized heads, lying lengths (RFC 9112, sections 2 to 7 and 11)."""
+"""Requests that must be refused: request smuggling, oversized heads, false lengths (RFC 9112, sections 2 to 7 and 11)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SMUGGLING = {
 
 @pytest.mark.parametrize("shape", SMUGGLING)
 def test_smuggling_shapes_are_refused_and_the_connection_ends(shape: str) -> None:
-    """No command comes of it, nor of what stands behind it."""
+    """Neither the request nor the bytes after it become a command."""
     client = Client().send(SMUGGLING[shape] + EVENT)
     assert not [command for command in client.commands if isinstance(command, Send)]
     (answer,) = client.answers()
@@ -80,7 +80,7 @@ def test_smuggling_shapes_are_refused_byte_by_byte(shape: str) -> None:
 
 
 def test_a_head_above_its_bound_is_431() -> None:
-    """16 KiB; in one piece, in many small fields, and in one field that never ends."""
+    """16 KiB: in one part, in many small fields, and in one endless field."""
     whole = Client().send(HEAD + b"X: " + b"a" * 17_000 + b"\r\n\r\n")
     many = Client().send(HEAD + b"X: y\r\n" * 3_000)
     endless = Client().send(HEAD)
@@ -120,7 +120,7 @@ def test_chunked_content_is_bounded_at_the_limit() -> None:
 
 
 def test_chunk_framing_is_bounded() -> None:
-    """A kilobyte of chunk extension a byte of content is no request."""
+    """A kilobyte of chunk extension for each byte of content is refused."""
     client = Client().send(CHUNKED)
     for _ in range(400):
         client.send(b"1;" + b"e" * 1_000 + b"\r\nx\r\n")
@@ -161,7 +161,7 @@ def test_content_that_is_not_what_it_says_is_400(body: bytes) -> None:
 
 
 def test_an_unknown_content_coding_is_415() -> None:
-    """RFC 9110, 15.5.16: with what would be taken."""
+    """RFC 9110, 15.5.16: with the supported codings in Accept-Encoding."""
     for coding in ("br", "gzip, gzip"):
         answer = Client().ask("POST", "/v1/topics/t/messages", {"Content-Encoding": coding}, b"x")
         assert (answer.status, answer.field("accept-encoding")) == (415, "gzip, deflate")

@@ -1,4 +1,4 @@
-"""Receiving, settling, pulling, latest values, topics: what each request asks of the gateway, and how its answer looks."""
+"""Receive, settlement, pull, latest values, topics: the command of each request, and its response."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CLOUD = (
 
 
 def answering(make: Callable[[object], Event]) -> Callable[[Command], Event]:
-    """A gateway with one answer."""
+    """A gateway with one fixed answer."""
     return lambda command: make(command.ticket)  # type: ignore[attr-defined]
 
 
 def leasing(*records: bytes) -> Callable[[Command], Event]:
-    """A gateway that leases these."""
+    """A gateway that leases fixed messages."""
     return answering(lambda ticket: Received(ticket, [Leased(one, RECEIPT, 2) for one in records], NOW_MS, 30_000))
 
 

@@ -1,4 +1,4 @@
-"""The table of outcomes."""
+"""The status of every ErrorCode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other end, in memory: a client by hyper-h2, and an application that writes down what it is told."""
+"""The peer of a connection, in memory: a client by hyper-h2, and an application that records its calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EMPTY_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 
 def engines() -> dict[str, EngineFactory]:
-    """The engines that can be tested here; without its binding, nghttp2 is missing, which HEADGATE_REQUIRE_COMPILED forbids."""
+    """The engines that can be tested; nghttp2 needs its binding, which HEADGATE_REQUIRE_COMPILED makes mandatory."""
     found: dict[str, EngineFactory] = {"h2": engine_h2.Session}
     try:
         from protocols.http2 import engine_nghttp2
@@ -56,7 +56,7 @@ def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
 
 
 class Notebook:
-    """An application that takes requests under /note, and answers each by asking for the latest value of its path."""
+    """An application for requests under /note, which answers each with the latest value of its path."""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
@@ -109,7 +109,7 @@ class Notebook:
 
 
 class Notebooks:
-    """Their factory; `last` is the one that was opened last."""
+    """Its factory; `last` is the application of the last connection."""
 
     name = "notes"
     last: Notebook
@@ -120,7 +120,7 @@ class Notebooks:
 
 
 class Client:
-    """A hyper-h2 client beside a server connection, both in memory. `events` is all that it has heard."""
+    """A hyper-h2 client and a server connection, both in memory. `events` are all events of the client."""
 
     def __init__(self, server: Http2Connection, window: int = 65_535) -> None:
         self.server = server
@@ -133,7 +133,7 @@ class Client:
         self.exchange()
 
     def exchange(self) -> None:
-        """Carry bytes both ways until nobody has any more."""
+        """Carry bytes in both directions until there are none left."""
         while True:
             ours = self.connection.data_to_send()
             if ours:
@@ -148,12 +148,12 @@ class Client:
                 return
 
     def took(self, event: DataReceived) -> None:
-        """Give the window back."""
+        """Return the window of received data."""
         if event.stream_id in self.connection.streams and self.connection.streams[event.stream_id].open:
             self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
 
     def request(self, path: str, body: bytes | None = None, headers: Headers | None = None) -> int:
-        """A request, complete; `body` None: without one."""
+        """Send a complete request; `body` None: without one."""
         stream_id = self.connection.get_next_available_stream_id()
         fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", path.encode())]
         self.connection.send_headers(stream_id, fields + (headers or []), end_stream=body is None)
@@ -194,7 +194,7 @@ class Client:
         return any(isinstance(event, StreamEnded) and event.stream_id == stream_id for event in self.events)
 
     def resets(self) -> dict[int, int]:
-        """Stream -> error code of those that the server reset."""
+        """Stream -> error code, of streams that the server has reset."""
         return {event.stream_id: int(event.error_code or 0) for event in self.events if isinstance(event, StreamReset)}
 
     def goodbye(self) -> int | None:
@@ -206,7 +206,7 @@ class Client:
 
 
 def connected(engine: EngineFactory, window: int = 65_535) -> tuple[Client, Notebook]:
-    """A client whose settings have been exchanged, and the application at the other end."""
+    """A client that has exchanged SETTINGS, and the application of its connection."""
     factory = Notebooks()
     client = Client(Http2Connection(engine, [factory], PEER, 0), window)
     return client, factory.last

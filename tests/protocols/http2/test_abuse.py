@@ -1,4 +1,4 @@
-"""What a hostile or dead peer may cost (RFC 9113 section 10.5): the same on both engines."""
+"""Limits on the cost of a hostile or unresponsive peer (RFC 9113 section 10.5), on both engines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fresh(engine: EngineFactory) -> tuple[Http2Connection, Notebook]:
 
 
 def goodbye(server: Http2Connection) -> int:
-    """The code of the GOAWAY in what the server still has to say."""
+    """The error code of the GOAWAY in the server's output."""
     data = b"".join(server.outgoing())
     while data:
         length = int.from_bytes(data[:3], "big")
@@ -148,7 +148,7 @@ def test_header_block_above_the_limit_ends_in_enhance_your_calm(engine: EngineFa
 
 @both_engines
 def test_header_list_bomb_ends_in_enhance_your_calm(engine: EngineFactory) -> None:
-    """HPACK: one entry of 4,000 bytes in the dynamic table, named a hundred times by one byte each."""
+    """HPACK: an entry of 4,000 bytes in the dynamic table, used a hundred times by one byte each."""
     server, notes = fresh(engine)
     block = Encoder().encode(REQUEST, huffman=False) + Encoder().encode([(b"x", b"v" * 3000)], huffman=False) + b"\xbe" * 100
     server.receive(frame(1, 0x5, 1, block), 0)
@@ -171,7 +171,7 @@ def test_broken_hpack_costs_the_connection(engine: EngineFactory) -> None:
     server, _ = fresh(engine)
     server.receive(frame(1, 0x5, 1, b"\xff\xff\xff\xff\xff"), 0)
     assert server.closed
-    assert goodbye(server) in (COMPRESSION_ERROR, PROTOCOL_ERROR)  # hyper-h2 does not tell them apart
+    assert goodbye(server) in (COMPRESSION_ERROR, PROTOCOL_ERROR)  # hyper-h2 does not distinguish them
 
 
 @both_engines

@@ -1,4 +1,4 @@
-"""Streams reach applications, answers reach clients: the same on both engines."""
+"""Streams reach applications, responses reach clients, on both engines."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_stream_beyond_the_limit_is_refused_before_the_limit_is_known(engine: En
     client = Client(server)
     client.connection.remote_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = 1000
     client.connection.remote_settings.acknowledge()
-    # As a client would that opens streams before our SETTINGS have reached it: replay its bytes into a fresh connection.
+    # A client may open streams before it has received our SETTINGS: replay its bytes into a new connection.
     fresh = Http2Connection(engine, [factory], PEER, 0)
     sent = PREFACE + frame(4, 0, 0)
     for _ in range(STREAMS_MAX + 2):

@@ -1,4 +1,4 @@
-"""Properties of the engines, and of the choice between them."""
+"""Properties of the engines, and the choice of one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.protocols.http2.peer import (
 
 
 def conversation() -> bytes:
-    """What a client sends: five requests, one reset, one in many frames, one with padding, a ping, an unknown frame."""
+    """Bytes of a client: five requests, one reset, one in many frames, one with padding, a ping, an unknown frame."""
     encoder = Encoder()
     fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note"), (b"x", b"y" * 50)]
     out = PREFACE + EMPTY_SETTINGS
@@ -179,7 +179,7 @@ def test_missing_binding_means_h2_unless_it_is_required(monkeypatch: pytest.Monk
 
 
 def upload(engine: EngineFactory) -> tuple[Client, Notebook, int]:
-    """A request that has begun, and been paused before its body."""
+    """A request that has begun, and was paused before its body."""
     client, notes = connected(engine)
     fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"gate"), (b":path", b"/note")]
     stream_id = client.connection.get_next_available_stream_id()
@@ -190,7 +190,7 @@ def upload(engine: EngineFactory) -> tuple[Client, Notebook, int]:
 
 
 def fill(client: Client, stream_id: int, size: int = 16_384) -> int:
-    """Send as much as the windows let; how much that was."""
+    """Send as much as the windows allow -> number of bytes."""
     sent = 0
     while (room := client.connection.local_flow_control_window(stream_id)) > 0:
         client.connection.send_data(stream_id, bytes(min(size, room)))
