@@ -1,4 +1,4 @@
-"""Markers, the order of a run by several workers, and the line that says how many tests with foreign clients ran."""
+"""Markers, the order of tests for several workers, and the last line of a run: how many tests with foreign clients ran."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.runtime.compiled import activate
 TESTS = Path(__file__).parent
 INTEROP = TESTS / "interop"
 WAITING = ("interop", "scenarios", "examples")
-"""Folders whose tests mostly wait for foreign processes. Several workers have them first: what computes comes after."""
+"""Folders whose tests mostly wait for foreign processes. Several workers run them first, and tests that compute later."""
 LONGEST = (
     "scenarios/test_one_group.py", "examples/test_examples.py", "interop/remoting/test_apache_suite.py",
     "interop/test_java_scenes.py", "interop/remoting/test_apache_proxy.py", "interop/grpc/test_corners.py",
@@ -23,11 +23,11 @@ LONGEST = (
     "interop/grpc/test_inquiry.py", "interop/spark/test_exactly_once.py", "interop/remoting/test_java.py",
     "interop/test_access.py", "interop/grpc/test_stub.py",
 )  # fmt: skip
-"""What takes a minute and more: begun last, it would end alone."""
+"""Files that take a minute or more. They are started early: started last, they would run alone at the end."""
 RUNNING = activate()
-"""What runs as machine code; decided before any module under test is imported."""
+"""The compiled modules in use; selected before any module under test is imported."""
 
-# A busy machine is no fault of the code: nothing here is judged by how long it took.
+# Tests have no deadline: a busy machine must not make them fail.
 settings.register_profile("headgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("headgate")
 
@@ -36,12 +36,12 @@ _skipped: dict[str, str] = {}
 
 
 def pytest_report_header() -> str:
-    """Say what is compiled."""
+    """Print which modules are compiled."""
     return f"headgate: {RUNNING}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever lies under tests/interop is an interop test. Workers are given files in this order, the longest first."""
+    """Mark all tests under tests/interop as interop tests. Sort the files for workers, the longest first."""
     for item in items:
         if INTEROP in item.path.parents:
             item.add_marker(pytest.mark.interop)
@@ -56,7 +56,7 @@ def _turn(item: pytest.Item) -> tuple[int, int]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count interop tests by whether they ran."""
+    """Count the interop tests that ran and those that were skipped."""
     if "interop" not in report.keywords:
         return
     if report.skipped and not hasattr(report, "wasxfail"):
@@ -68,7 +68,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """The last line of a run, which is not a worker's to say."""
+    """Print the last line of a run. Workers do not print it."""
     if (_ran or _skipped) and "PYTEST_XDIST_WORKER" not in os.environ:
         counts = sorted(Counter(_skipped.values()).items())
         why = "; ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in counts)

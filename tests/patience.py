@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes do."""
+"""Waiting for conditions that other threads and processes bring about."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def until(holds: Callable[[], bool], seconds: float, why: Callable[[], str] | None = None) -> None:
-    """Wait until `holds` is true; after `seconds` it is a failure, with what `why` says then."""
+    """Wait until `holds` returns True. Fails after `seconds`, with the text that `why` returns."""
     limit = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < limit, f"not within {seconds:g} s{'' if why is None else ': ' + why()}"

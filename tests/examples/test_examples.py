@@ -1,4 +1,4 @@
-"""Every example runs against a real node and says what it is meant to say."""
+"""Every example runs against a real node and prints what it should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates for tests: a pair for a server on loopback, written where a server reads it."""
+"""Certificates for tests: a certificate and a key for a server on loopback, in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 
 def write(folder: Path, serial: int) -> tuple[Path, Path]:
-    """Put a self-signed pair into `folder`, each file in one step; (certificate, key)."""
+    """Write a self-signed certificate and its key into `folder`, each atomically. Returns (certificate, key)."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)

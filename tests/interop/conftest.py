@@ -1,4 +1,4 @@
-"""What many tests with foreign clients begin with."""
+"""Fixtures of the tests with foreign clients."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.interop.remoting.java import JavaClient, build
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    """The Java client of RocketMQ, with a home for this module."""
+    """The Java client of RocketMQ, with a home folder for this module."""
     return build(tmp_path_factory.mktemp("java"))

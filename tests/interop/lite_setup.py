@@ -1,4 +1,4 @@
-"""What the tests of lite topics share: groups made the way mqadmin makes them, and the Java client with its scenes."""
+"""Set-up for tests of lite topics: groups created as by mqadmin, and the Java client with its scenes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.interop.test_kill import Client
 
 
 def make_lite_group(node: Node, group: str, topic: str, orderly: bool = True, **attributes: str) -> None:
-    """What `mqadmin updateSubGroup -o true --attributes +k=v` sends; `lite_sub_model` stands for lite.sub.model."""
+    """Create a group as `mqadmin updateSubGroup -o true --attributes +k=v` does; `lite_sub_model` stands for lite.sub.model."""
     told = {f"+{key.replace('_', '.')}": value for key, value in {"lite_bind_topic": topic, **attributes}.items()}
     body = {"groupName": group, "consumeMessageOrderly": orderly, "attributes": told}
     ask(node, UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
@@ -25,7 +25,7 @@ class LiteClient(Client):
         super().__init__([*command, "Lite", endpoint, *scenes], home)
 
     def seen(self) -> dict[str, list[list[str]]]:
-        """Group -> the fields of its lines, when all scenes are over."""
+        """Wait until all scenes have ended. Returns group -> the fields of its lines."""
         self.told()
         found: dict[str, list[list[str]]] = {}
         for line in "".join(self._said).splitlines():

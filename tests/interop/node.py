@@ -35,12 +35,12 @@ RANGE = (12_000, 32_000)
 _CHANCE = random.SystemRandom()
 _CLAIMS = Path(tempfile.gettempdir()) / f"headgate-test-ports-{os.getuid()}"
 _claims: list[int] = []
-"""The open file whose byte N is locked by the process that has been given port N; the locks end with the process."""
+"""An open file. A process that uses port N holds a lock on byte N; the locks end with the process."""
 _mine: set[int] = set()
 
 
 class Node:
-    """One server process on loopback. `options` are those of `headgate up`; `environment` is added to ours."""
+    """One server process on loopback. `options`: of `headgate up`; `environment`: added to that of the test."""
 
     def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None) -> None:
         self.folder = folder
@@ -77,11 +77,11 @@ class Node:
         raise AssertionError(f"headgate did not become ready:\n{self.text()[-8000:]}")
 
     def stop(self) -> int:
-        """SIGTERM and wait; the exit status, which is 0 for a clean stop. Harmless when it is not running."""
+        """Send SIGTERM and wait. Returns the exit status, 0 for a clean stop. Does nothing when the server is not running."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """SIGKILL and wait. Harmless when it is not running."""
+        """Send SIGKILL and wait. Does nothing when the server is not running."""
         return self._end(signal.SIGKILL)
 
     def restart(self) -> Node:
@@ -106,7 +106,7 @@ class Node:
             return str(answer.read().decode())
 
     def text(self) -> str:
-        """What the server has printed since the first start."""
+        """The server's output since the first start."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def _spawn(self) -> None:
@@ -149,9 +149,9 @@ class Node:
 def free_ports() -> dict[str, int]:
     """A free port on loopback for every listener, all different; each is free for TCP and UDP alike.
 
-    They are below those that the system gives to clients: a client that tries again and again to reach a node that was killed
-    would otherwise be given the node's own port one day, reach itself, and keep the node from coming back. Nor is a port given
-    twice, here or to another process that runs tests: a node that was killed finds its ports free when it starts again.
+    The ports are below the system's ephemeral ports: a client that repeatedly connects to a killed node could otherwise get the
+    node's own port, connect to itself, and prevent the node's restart. No port is given out twice, by this or another process
+    that runs tests: the ports of a killed node stay free for its restart.
     """
     held: list[socket.socket] = []
     found: dict[str, int] = {}
@@ -176,7 +176,7 @@ def free_ports() -> dict[str, int]:
 
 
 def _claimed(port: int) -> bool:
-    """Take a port for this process, if no process that runs tests has it."""
+    """Reserve a port for this process. Returns False when another process that runs tests has reserved it."""
     if port in _mine:
         return False
     if not _claims:

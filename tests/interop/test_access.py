@@ -1,4 +1,4 @@
-"""Access control as clients meet it: each protocol's credentials, and each protocol's word for a refusal."""
+"""Access control with real clients: each protocol's credentials and its answer to a refusal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ code = 0x80
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Access is controlled; users are root (Super) and alice."""
+    """A node with access control and the users root (Super) and alice."""
     folder = tmp_path_factory.mktemp("access")
     file = folder / "headgate.toml"
     file.write_text(CONFIGURATION)
@@ -76,7 +76,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def authority(folder: Path) -> None:
-    """A certificate authority, and what it has signed for the client `sensor-7`."""
+    """Write a certificate authority and a client certificate for `sensor-7` that it has signed."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority")])
     own = ec.generate_private_key(ec.SECP256R1())
     client = ec.generate_private_key(ec.SECP256R1())
@@ -102,7 +102,7 @@ def authority(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def admin(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> JavaClient:
-    """mqadmin whose conf/tools.yml has the Super user's credentials."""
+    """mqadmin with the Super user's credentials in conf/tools.yml."""
     user, _, password = ADMIN.partition(":")
     home = tmp_path_factory.mktemp("home")
     (home / "conf").mkdir()
@@ -112,7 +112,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> JavaCli
 
 @pytest.fixture(scope="module")
 def alice(node: Node, admin: JavaClient) -> str:
-    """The password of alice, whom mqadmin has made."""
+    """The password of the user alice, created by mqadmin."""
     broker = ("-b", f"127.0.0.1:{node.port('remoting')}")
     said = admin.admin("createUser", *broker, "-u", "alice", "-p", "wonderland", "-t", "Normal")
     assert "success" in said, said
@@ -238,7 +238,7 @@ def token(user: str) -> str:
 
 
 class Mqtt:
-    """One paho client, driven by hand."""
+    """One paho client whose network loop is run by the test."""
 
     def __init__(
         self, node: Node, version: int, client_id: str, user: str = "", password: str = "", port: str = "mqtt"

@@ -1,6 +1,6 @@
-"""Access keys as SDKs have them: the right ones work, a missing right and a wrong password are the client's own error.
+"""Access keys of SDKs: valid keys work, a missing right and a wrong password give the SDK's own error.
 
-Java of both protocols and Python stand in `test_access.py`. All run at once.
+The Java SDKs of both protocols and the Python SDK are in `test_access.py`. All clients run at once.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ REFUSALS = {
     "go-remoting": (f"CODE: 16, DESC: {NO_RIGHT}", "route info not found"),
     "java4-remoting": (f"CODE: 16  DESC: {NO_RIGHT}", "No route info of this topic"),
 }
-"""Client -> what its error has of a topic that the user may not send to, and of a wrong password.
+"""Client -> text in its error for a topic that the user may not send to, and for a wrong password.
 
-Remoting clients and Node's look for the topic first, and say only that they find none.
+Remoting clients and the Node SDK look for the topic's route first and report only that there is none.
 """
 
 
 @dataclass(frozen=True)
 class Told:
-    """Client -> its process, or why it was not run."""
+    """Client -> its process, or the reason why it was not run."""
 
     runs: dict[str, Future[subprocess.CompletedProcess[str]] | str]
 
     def of(self, client: str) -> dict[str, str]:
-        """What a client said, by what it tried."""
+        """A client's output, by case."""
         run = self.runs[client]
         if isinstance(run, str):
             pytest.skip(run)

@@ -1,4 +1,4 @@
-"""Who may decide over a transaction, as clients meet it: gRPC and remoting, each with its own credentials."""
+"""Rights to end a transaction, over gRPC and remoting, each with its own credentials."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ resource = "Topic:other"
 actions = ["Pub"]
 """
 COMMIT = "8"
-"""END_TRANSACTION's commitOrRollback."""
+"""commitOrRollback of END_TRANSACTION."""
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Users are root (Super) and reader, who may not send to the topic of the transactions."""
+    """A node with the users root (Super) and reader, who may not send to the topic of the transactions."""
     folder = tmp_path_factory.mktemp("access")
     file = folder / "headgate.toml"
     file.write_text(CONFIGURATION)
@@ -54,7 +54,7 @@ def password(user: str) -> bytes:
 
 
 def remoting(node: Node, user: str, code: int, fields: dict[str, str], body: bytes = b"") -> int:
-    """The code of the reply to one signed request."""
+    """Send one signed request. Returns the code of the answer."""
     signed = {**fields, "AccessKey": user}
     content = b"".join(signed[name].encode() for name in sorted(signed)) + body
     signed["Signature"] = base64.b64encode(hmac.digest(password(user), content, "sha1")).decode()
@@ -67,7 +67,7 @@ def remoting(node: Node, user: str, code: int, fields: dict[str, str], body: byt
 
 
 def call(node: Node, user: str, name: str, request: object, kind: type) -> object:
-    """One signed gRPC call."""
+    """Make one signed gRPC call."""
     date = "20261121T101010Z"
     mac = hmac.digest(password(user), date.encode(), "sha1").hex().upper()
     signature = f"MQv2-HMAC-SHA1 Credential={user}//Rocketmq, SignedHeaders=x-mq-date-time, Signature={mac}"
@@ -82,7 +82,7 @@ def call(node: Node, user: str, name: str, request: object, kind: type) -> objec
 
 
 def prepare(node: Node, message_id: str) -> str:
-    """A half message of root's -> its transaction."""
+    """Send a half message as root. Returns its transaction id."""
     message = pb.Message(body=b"half")
     message.topic.name = TOPIC
     message.system_properties.message_id = message_id

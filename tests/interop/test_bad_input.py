@@ -1,6 +1,6 @@
-"""Bad input over real sockets: what cannot become legal is closed or answered within a second, and nobody else notices.
+"""Invalid input over real sockets is answered or its connection closed within a second; other clients are not affected.
 
-Each probe is sent raw to a listener; beside it, on every protocol, a well-behaved client goes on working.
+Each probe sends raw bytes to a listener while well-behaved clients of every protocol continue to work.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def healthy(node: Node) -> None:
-    """One POST over HTTP and one PINGREQ over MQTT are answered as ever."""
+    """Check that a POST over HTTP and a PINGREQ over MQTT are answered."""
     with socket.create_connection(("127.0.0.1", node.port("http")), timeout=5) as http:
         http.sendall(post("/v1/topics/fine/messages", "Content-Length: 1\r\n"))
         assert http.recv(100).startswith(b"HTTP/1.1 201")
@@ -127,13 +127,13 @@ def test_nobody_else_noticed(node: Node) -> None:
 
 
 def memory(node: Node) -> int:
-    """Bytes that the server has in memory now."""
+    """Resident memory of the server in bytes."""
     lines = Path(f"/proc/{node.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 
 
 def test_who_asks_for_gigabytes_and_reads_nothing_costs_little(node: Node) -> None:
-    """Two thousand pulls of 4 MiB each, in one write."""
+    """2,000 pulls of 4 MiB each, in one write."""
     with socket.create_connection(("127.0.0.1", node.port("http")), timeout=20) as http:
         for _ in range(8):
             http.sendall(post("/v1/topics/large/messages", f"Content-Length: {4 << 20}\r\n", bytes(4 << 20)))
@@ -166,7 +166,7 @@ def field(number: int, value: bytes) -> bytes:
 
 
 def test_polls_of_grpc_that_are_all_answered_at_once_cost_little(node: Node) -> None:
-    """A hundred groups wait for the first message of a topic, on one connection that opens no window."""
+    """100 groups wait for the first message of a topic on one connection whose flow-control window stays closed."""
     greedy = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     greedy.initiate_connection()
     for at in range(100):
@@ -215,7 +215,7 @@ def test_datagrams_of_any_kind_leave_the_endpoint_alive(node: Node) -> None:
             b"\x00" * 1500,
         ):
             probe.send(rubbish)
-        probe.send(b"\x40\x00\x12\x34")  # an empty CON is a ping, answered by a reset with its message id (RFC 7252, 4.3)
+        probe.send(b"\x40\x00\x12\x34")  # an empty CON is a ping, answered by RST with the same message id (RFC 7252, 4.3)
         answers = []
         while b"\x70\x00\x12\x34" not in answers:
             answers.append(probe.recv(2000))

@@ -1,4 +1,4 @@
-"""A ban comes into force while the server runs: who is here goes, and does not come in again."""
+"""A ban is applied by a running server: connected clients are disconnected and cannot connect again."""
 
 from __future__ import annotations
 

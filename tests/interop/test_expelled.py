@@ -1,4 +1,4 @@
-"""Users that mqadmin disables or deletes while their clients are connected, and rates as the clients of RocketMQ meet them."""
+"""Users that mqadmin disables or deletes while their clients are connected, and rate limits of RocketMQ clients."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def ended(node: Node, protocol: str) -> int:
-    """How many connections were ended since their user lost access."""
+    """Number of connections that were closed because their user lost access."""
     return figure(node, f'headgate_disconnects_total{{protocol="{protocol}",reason="revoked"}}')
 
 
 def telemetry(channel: grpc.Channel, user: str) -> grpc.Call:
-    """A client's Telemetry stream, which the server has answered."""
+    """Open a Telemetry stream and wait for the server's first answer."""
     date = "20261121T101010Z"
     mac = hmac.digest(PASSWORD.encode(), date.encode(), "sha1").hex().upper()
     signature = f"MQv2-HMAC-SHA1 Credential={user}//Rocketmq, SignedHeaders=x-mq-date-time, Signature={mac}"

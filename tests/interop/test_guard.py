@@ -1,4 +1,4 @@
-"""Limits, flapping clients and proxies, as real clients and a real proxy meet them."""
+"""Limits, flapping clients and the PROXY protocol, with real clients and a real proxy."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ haproxy = pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed")
 
 
 def start(folder: Path, text: str) -> Node:
-    """A node with this configuration file."""
+    """Start a node with a configuration file that contains `text`."""
     file = folder / "headgate.toml"
     file.write_text(text)
     return Node(folder / "node", "--durability", "page", "--config", str(file))
 
 
 def figure(node: Node, line: str) -> int:
-    """The value of one line of /metrics, 0 when it is not there."""
+    """The value of one line of /metrics; 0 when there is no such line."""
     found = [text for text in node.admin("/metrics").splitlines() if text.startswith(line)]
     return int(found[0].rpartition(" ")[2]) if found else 0
 
 
 def refusal(protocol: str, reason: str) -> str:
-    """The line that counts it."""
+    """The line of /metrics that counts refusals with the reason."""
     return f'headgate_refusals_total{{protocol="{protocol}",reason="{reason}"}}'
 
 
@@ -93,7 +93,7 @@ def test_coap_peer_beyond_its_rate_is_told_when_to_come_back(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("version", "code"), [(MQTTProtocolVersion.MQTTv5, 0x9F), (MQTTProtocolVersion.MQTTv311, 0x88)])
 def test_flapping_client_is_held_off(tmp_path: Path, version: MQTTProtocolVersion, code: int) -> None:
-    """Paho tells return code 3 of MQTT 3.1.1 by the reason code of 5.0 that means the same: 0x88."""
+    """Paho reports return code 3 of MQTT 3.1.1 as the equivalent reason code of MQTT 5.0, 0x88."""
     with start(tmp_path, "[limits]\nflapping_connects = 3\nflapping_hold_s = 2\n") as node:
 
         def connect(name: str) -> int:
@@ -135,7 +135,7 @@ def test_address_has_its_connections_and_no_more(tmp_path: Path) -> None:
 
 
 def ended(peer: socket.socket) -> bool:
-    """The server has closed it, without a word."""
+    """Whether the server has closed the connection without sending a byte."""
     try:
         return peer.recv(1) == b""
     except ConnectionResetError:
@@ -144,7 +144,7 @@ def ended(peer: socket.socket) -> bool:
 
 @contextmanager
 def proxy(folder: Path, node: Node, word: str) -> Iterator[dict[str, int]]:
-    """HAProxy before the MQTT and HTTP ports; the ports to connect to."""
+    """Run HAProxy before the MQTT and HTTP ports. Yields its ports."""
     assert HAPROXY is not None
     ports: dict[str, int] = {}
     sections: list[str] = []
@@ -166,7 +166,7 @@ def proxy(folder: Path, node: Node, word: str) -> Iterator[dict[str, int]]:
 
 
 def reachable(port: int) -> bool:
-    """Somebody listens there."""
+    """Whether a process listens on the port."""
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:
@@ -175,7 +175,7 @@ def reachable(port: int) -> bool:
 
 
 def sends_from(host: str, port: int) -> int:
-    """The status of a message sent by HTTP from one of the addresses of loopback."""
+    """Send a message by HTTP from the loopback address `host`. Returns the status."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5, source_address=(host, 0))
     connection.request("POST", "/v1/topics/t/messages", b"x")
     status = connection.getresponse().status

@@ -1,6 +1,6 @@
-"""What RocketMQ users rely on, by the unmodified Java SDKs 5.5.0 (remoting) and 5.2.0 (gRPC): many scenarios at once.
+"""Features of RocketMQ with the unmodified Java SDKs 5.5.0 (remoting) and 5.2.0 (gRPC): many scenes at once.
 
-Lateness of timers, and repetitions where members change, are printed and judged nowhere; never early and never lost are.
+Timers must not be early and messages must not be lost. Late timers, and repetitions when members change, are only printed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def grpc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The beginning of a command line with the gRPC SDK."""
+    """First words of a command line that runs the gRPC SDK."""
     return compiled(tmp_path_factory.mktemp("grpc"))
 
 
@@ -59,7 +59,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient, grpc: list[
 
 @pytest.fixture(scope="module")
 def told(java: JavaClient, grpc: list[str], node: Node) -> Told:
-    """All of it runs at the same time: most of it is waiting."""
+    """Run all scenes at the same time: most of them wait."""
     for scene, kind in GRPC.items():
         make_topic(node, f"JavaGrpc-{scene}", kind)
     body = {"groupName": "JavaGrpc-dead-group", "retryMaxTimes": 2, "retryQueueNums": 1}
@@ -85,7 +85,7 @@ def suite(java: JavaClient, node: Node, name: str) -> dict[str, str]:
 
 
 def run(command: list[str]) -> dict[str, str]:
-    """Run one set of scenes; scene -> "OK …", or "FAILED …" with its reason."""
+    """Run one set of scenes. Returns scene -> "OK …", or "FAILED …" with the reason."""
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=RUN_S, check=False, stdin=subprocess.DEVNULL, errors="replace"
     )
@@ -96,7 +96,7 @@ def run(command: list[str]) -> dict[str, str]:
 
 
 def scenes(output: str) -> dict[str, str]:
-    """What a process said, by scene."""
+    """Results in a process's output, by scene."""
     found: dict[str, str] = {}
     name = ""
     for line in output.splitlines():

@@ -1,6 +1,6 @@
-"""kill -9 of the node, once, under clients that work: Java (remoting of two versions, gRPC), Go (both), Python, Node and Rust.
+"""One kill -9 of the node under working clients: Java (two versions of remoting, gRPC), Go (both), Python, Node and Rust.
 
-Producers and consumers reconnect by themselves; transactions are decided over it, or asked about after it; timers keep time.
+Producers and consumers connect again by themselves; transactions are ended or checked back after it; timers are on time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KINDS = {"transactions": "TRANSACTION", "between": "TRANSACTION"}
 
 
 class Client:
-    """A process that says READY, waits for a line, and then says what came of its scenes."""
+    """A process that prints READY, waits for a line of input, and then prints the results of its scenes."""
 
     def __init__(self, command: list[str], home: Path, environment: dict[str, str] | None = None) -> None:
         self._said: list[str] = []
@@ -62,11 +62,11 @@ class Client:
         self._ready.set()
 
     def wait_ready(self) -> None:
-        """Until it can stand a kill of the node, or has ended."""
+        """Wait until the process has printed READY or has ended."""
         assert self._ready.wait(READY_S), f"not ready: {self.text()}"
 
     def go_on(self) -> None:
-        """The node is there again."""
+        """Tell the process that the node was restarted."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write("back\n")
@@ -75,7 +75,7 @@ class Client:
             return
 
     def told(self) -> dict[str, str]:
-        """Scene -> "OK …", or "FAILED …" with its reason."""
+        """Scene -> "OK …", or "FAILED …" with the reason."""
         try:
             self._process.wait(RUN_S)
         except subprocess.TimeoutExpired:
@@ -85,12 +85,12 @@ class Client:
         return scenes("".join(self._said))
 
     def end(self) -> None:
-        """Stop it, wherever it is."""
+        """End the process."""
         self._process.kill()
         self._process.wait()
 
     def text(self) -> str:
-        """All that it said."""
+        """The whole output of the process."""
         return "".join(self._said)[-4000:] + (self._home / "stderr").read_text(errors="replace")[-4000:]
 
 
@@ -98,7 +98,7 @@ class Client:
 def told(
     tmp_path_factory: pytest.TempPathFactory, java: JavaClient, remoting_go: Path, grpc_go: Path, grpc_rust: Path
 ) -> Iterator[dict[str, str]]:
-    """`client:scene` -> what was said of it."""
+    """`client:scene` -> its result."""
     grpc = compiled(tmp_path_factory.mktemp("grpc"))
     java4 = build(tmp_path_factory.mktemp("java4"), PROJECT.parent / "remoting4")
     node_grpc = node_scripts(CLIENTS / "nodejs", "the gRPC SDK for Node")

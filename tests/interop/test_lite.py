@@ -1,6 +1,6 @@
-"""Lite topics and priorities by the Java SDK for gRPC 5.2.0, with a node that is killed on the way; and mqadmin.
+"""Lite topics and priorities with the Java SDK for gRPC 5.2.0 and mqadmin, on a node that is killed once.
 
-All scenes run at once in one process; the node is killed when the others are over.
+All scenes run at once in one process. The node is killed when all scenes but one have ended.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ COMMANDS = (
     "getLiteClientInfo -p sessions -g stay -c {client-id} -s",
     "triggerLiteDispatch -p sessions -g stay",
 )
-"""What mqadmin is asked when all scenes are over but one, of which ten messages wait."""
+"""Commands of mqadmin after all scenes but one have ended; ten messages of that one are not consumed yet."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """Group -> the fields of its lines; command -> what it printed; the id of the client that stays."""
+    """Results: group -> the fields of its lines; command -> its output; the id of the client that stays connected."""
 
     seen: dict[str, list[list[str]]]
     tools: dict[str, str]
@@ -51,7 +51,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], JavaClient]]:
-    """The gRPC client's command and mqadmin's, made at the same time."""
+    """The commands of the gRPC client and of mqadmin, built at the same time."""
     with ThreadPoolExecutor() as pool:
         client = pool.submit(compiled, tmp_path_factory.mktemp("grpc"))
         tools = pool.submit(build, tmp_path_factory.mktemp("tools"))
@@ -60,7 +60,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], 
 
 @pytest.fixture(scope="module")
 def told(java: tuple[list[str], JavaClient], tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """All of it; the node is killed once."""
+    """Run all scenes and commands; the node is killed once."""
     command, tools = java
     with Node(tmp_path_factory.mktemp("node")) as node, ThreadPoolExecutor() as pool:
         make_topic(node, "ranked", "PRIORITY")
@@ -92,7 +92,7 @@ def told(java: tuple[list[str], JavaClient], tmp_path_factory: pytest.TempPathFa
 
 
 def question(node: Node, code: int, fields: dict[str, str]) -> dict[str, Any]:
-    """What the node answers to a tool."""
+    """Send a request of a tool. Returns the answer's JSON."""
     link = Link(f"127.0.0.1:{node.port('remoting')}", 10)
     try:
         (reply,) = link.ask([(code, fields, b"")])
@@ -111,7 +111,7 @@ def subscriber(node: Node) -> str:
 
 
 def wait_until_settled(node: Node) -> None:
-    """Acknowledgements are under way when a listener has returned: the first ten are to be there before the kill."""
+    """Wait until the first ten messages are acknowledged: acknowledgements are sent after a listener has returned."""
 
     def left() -> int:
         return int(question(node, codes.GET_LITE_GROUP, {"group": "killed", "liteTopic": "kept"})["totalLagCount"])
@@ -120,7 +120,7 @@ def wait_until_settled(node: Node) -> None:
 
 
 def admin(tools: JavaClient, node: Node, client_id: str, folder: Path) -> dict[str, str]:
-    """Command -> what mqadmin prints."""
+    """Command -> the output of mqadmin."""
     nameserver, broker = f"127.0.0.1:{node.port('nameserver')}", f"127.0.0.1:{node.port('remoting')}"
     lines = [each.replace("{broker}", broker).replace("{client-id}", client_id) for each in COMMANDS]
     file = folder / "commands"

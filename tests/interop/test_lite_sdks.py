@@ -1,4 +1,4 @@
-"""Lite topics and priorities by SDKs other than Java's, against a running node: Python 5.1.2 and Node 1.0.8 over gRPC."""
+"""Lite topics and priorities with the gRPC SDKs Python 5.1.2 and Node 1.0.8 on a running node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One group, one ledger: consumers of RocketMQ clients that pull, and a receiver over HTTP, share the messages of a topic."""
+"""RocketMQ clients that pull and a receiver over HTTP are members of one group and share the messages of a topic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def node(tmp_path: Path, client: Path) -> Iterator[Node]:
 
 
 class Receiver(threading.Thread):
-    """Receives a few at a time, and acknowledges each."""
+    """Receives a few messages at a time and acknowledges each."""
 
     def __init__(self, node: Node, place: str) -> None:
         super().__init__(daemon=True)
@@ -52,7 +52,7 @@ class Receiver(threading.Thread):
 
 
 def post(node: Node, path: str, body: bytes) -> bytes:
-    """The answer's body."""
+    """Send a POST. Returns the body of the answer."""
     request = urllib.request.Request(f"http://127.0.0.1:{node.port('http')}{path}", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=40) as answer:
         return bytes(answer.read())
@@ -101,7 +101,7 @@ def test_a_push_consumer_and_a_receiver_share_a_group(client: Path, node: Node, 
 
 
 def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaClient, node: Node, tmp_path: Path) -> None:
-    """A receiver takes some, and is never seen again; the consumer is far beyond them when their leases end."""
+    """A receiver leases some messages and leaves; the consumer has passed their offsets when the leases end."""
     command = [*java.command("MixedLite"), f"127.0.0.1:{node.port('nameserver')}", "Mixed", "cg_Mixed"]
     wanted = [f"m{number}" for number in range(20)]
     for body in wanted:
@@ -118,7 +118,7 @@ def test_a_lite_pull_consumer_gets_what_a_receiver_leaves_behind_it(java: JavaCl
         try:
             until(lambda: set(wanted) <= set(pulled), 60)
             taken: list[str] = []
-            # While the consumer stands still its waiting pull takes one answer at most: what comes then is the receiver's.
+            # While the consumer is paused, its waiting pull takes one answer at most: later messages are the receiver's.
             process.send_signal(signal.SIGSTOP)
             while len(taken) < 4:
                 wanted.append(f"m{len(wanted)}")

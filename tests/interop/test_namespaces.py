@@ -1,4 +1,4 @@
-"""Namespaces with unmodified clients: the same names in different namespaces never meet, whatever the protocol."""
+"""Namespaces with unmodified clients: equal names in different namespaces are separate, over every protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator
 
 @pytest.fixture(scope="module")
 def seen(java: JavaClient, node: Node) -> dict[str, list[list[str]]]:
-    """What the clients of each kind saw, all of them at once."""
+    """Lines of the clients of each kind, which run at the same time."""
     nameserver = f"127.0.0.1:{node.port('nameserver')}"
 
     def run(client: tuple[str, str]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""One log for all: six protocols send to one topic, and every kind of reader gets all six, before and after a kill -9."""
+"""Six protocols send to one topic, and every kind of consumer gets all six messages, before and after a kill -9."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def heard(node: Node) -> set[str]:
-    """Everything is sent once; what a live MQTT subscriber to `sensors/#` heard of it meanwhile."""
+    """Send one message over each protocol. Returns what an MQTT subscriber to `sensors/#` received meanwhile."""
     messages: queue.Queue[bytes] = queue.Queue()
     ready: queue.Queue[bool] = queue.Queue()
     client = paho.Client(CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
@@ -76,7 +76,7 @@ def by_http(node: Node, path: str, body: bytes, headers: dict[str, str]) -> byte
 
 
 def by_sdk(node: Node) -> None:
-    """The official gRPC SDK in a process of its own."""
+    """Send with the official gRPC SDK in a process of its own."""
     program = (
         "import sys\nfrom rocketmq import ClientConfiguration, Credentials, Message, Producer\n"
         f"producer = Producer(ClientConfiguration(sys.argv[1], Credentials()), ('{TOPIC}',))\n"
@@ -88,7 +88,7 @@ def by_sdk(node: Node) -> None:
 
 
 def received(node: Node, group: str) -> set[str]:
-    """All that an HTTP receiver of `group` gets, acknowledged."""
+    """Receive and acknowledge all messages of `group` over HTTP. Returns their bodies."""
     found: set[str] = set()
     end = time.monotonic() + ANSWER_S
     while time.monotonic() < end and len(found) < len(SENT):
@@ -133,7 +133,7 @@ def test_a_remoting_client_reads_all_protocols_before_and_after_kill_nine(node: 
 
 
 def received_nothing(node: Node, group: str) -> bool:
-    """What was acknowledged before the kill does not come again."""
+    """Whether the group receives no message again that was acknowledged before the kill."""
     return by_http(node, f"/v1/groups/{group}/topics/{TOPIC}:receive?max=32&wait_ms=300&invisible_ms=30000", b"", {}) == b""
 
 

@@ -1,10 +1,10 @@
-"""Clients that teams use besides Apache's own for Java, Go, Python, Node and Rust, unmodified, all on one node at once:
+"""Unmodified clients other than Apache's SDKs for Java, Go, Python, Node and Rust, all on one node at once:
 
-- Spring Boot's starter `rocketmq-spring-boot-starter` 2.3.5, which brings the Java client 5.3.2. Its requests are not
-  tried: that client gives up waiting for a reply as soon as a request is sent (apache/rocketmq issue 9319).
-- Spring Boot's starter for gRPC, `rocketmq-v5-client-spring-boot-starter` 2.3.1, which brings the Java client 5.0.7.
+- Spring Boot's starter `rocketmq-spring-boot-starter` 2.3.5, which contains the Java client 5.3.2. Its requests are not
+  tested: that client stops waiting for a reply as soon as a request is sent (apache/rocketmq issue 9319).
+- Spring Boot's starter for gRPC, `rocketmq-v5-client-spring-boot-starter` 2.3.1, which contains the Java client 5.0.7.
 - `ali-ons` 3.12.0 for Node.js.
-- the client for C++, in the package `rocketmq` 0.4.4 of PyPI for Python.
+- the C++ client, in PyPI's package `rocketmq` 0.4.4 for Python.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BODIES = ("sync", "oneway", "batch0", "batch1", "batch2", "x" * 10, "again", "la
 
 @dataclass(frozen=True)
 class Told:
-    """Each client's process, or why there is none."""
+    """Each client's process, or the reason why it was not run."""
 
     spring: Future[subprocess.CompletedProcess[str]] | str
     spring5: Future[subprocess.CompletedProcess[str]] | str
@@ -46,7 +46,7 @@ class Told:
 
 
 def cpp_package() -> Path:
-    """The package and its library for Linux on x86-64, apart from the SDK whose module has the same name."""
+    """Folder of the package and its library for Linux on x86-64, separate from the SDK with the same module name."""
 
     def make(folder: Path) -> None:
         options = ("-q", "--no-deps", "--only-binary=:all:", "--target", str(folder))
@@ -101,7 +101,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 
 def ended(run: Future[subprocess.CompletedProcess[str]] | str) -> str:
-    """What a client printed; it has ended well."""
+    """The output of a client, which must have ended with status 0."""
     if isinstance(run, str):
         pytest.skip(run)
     done = run.result()
@@ -134,7 +134,7 @@ def test_ali_ons_sends_and_consumes_by_tag_by_sql_and_all_of_it(told: Told) -> N
 
 
 def test_the_client_for_cpp_sends_in_each_way_consumes_and_pulls(told: Told) -> None:
-    """A refusal is one of all messages that its library has taken up together, so others may come again with `again`."""
+    """The library refuses all messages of a batch together, so others of them may be delivered again besides `again`."""
     found: dict[str, Any] = json.loads(ended(told.cpp).splitlines()[-1])
     assert {each["body"] for each in found["push"]} == set(BODIES)
     assert sorted(each["times"] for each in found["push"] if each["body"] == "again") == [0, 1]

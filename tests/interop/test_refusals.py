@@ -1,4 +1,4 @@
-"""What adapters refuse themselves, before there is a command: asked for by real requests, counted once each by its reason."""
+"""Requests that adapters refuse before they make a command: each refusal is counted once, by its reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def counted(node: Node) -> dict[tuple[str, str], int]:
 
 
 def added(node: Node, before: dict[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-    """What has been counted since."""
+    """The refusals counted since `before`."""
     return {key: count - before.get(key, 0) for key, count in counted(node).items() if count != before.get(key, 0)}
 
 

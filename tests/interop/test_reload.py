@@ -1,4 +1,4 @@
-"""A running server takes over certificates, rules, passwords and limits; real clients see it."""
+"""A running server applies changed certificates, rules, passwords and limits, which real clients notice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ anonymous = "guest"
 
 
 def serial(port: int) -> int:
-    """The serial number of the certificate that a new connection is shown."""
+    """The serial number of the certificate that a new connection gets."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -50,13 +50,13 @@ def serial(port: int) -> int:
 
 
 def loaded(node: Node, name: str) -> dict[str, object]:
-    """What the admin port says of one subject."""
+    """The state of one source of the reload, from the admin port."""
     found: list[dict[str, object]] = json.loads(node.admin("/v1/admin/loaded"))
     return next(subject for subject in found if subject["name"] == name)
 
 
 class Client:
-    """An MQTT 5 client of Paho's, and what it was told."""
+    """A paho client for MQTT 5 that records the server's reason codes."""
 
     def __init__(self, node: Node, port: str = "mqtt", name: str = "c", user: tuple[str, str] | None = None) -> None:
         self.codes: list[int] = []
@@ -79,14 +79,14 @@ class Client:
         until(lambda: bool(self.connected), 30)
 
     def publish(self, topic: str) -> int:
-        """The reason code of PUBACK."""
+        """Publish at QoS 1. Returns the reason code of PUBACK."""
         before = len(self.codes)
         self.client.publish(topic, b"x", 1)
         until(lambda: len(self.codes) > before, 30)
         return self.codes[-1]
 
     def close(self) -> None:
-        """Say goodbye and stop."""
+        """Disconnect and stop the client's thread."""
         self.client.disconnect()
         self.client.loop_stop()
 

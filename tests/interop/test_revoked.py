@@ -1,4 +1,4 @@
-"""Requests that wait and observations end within a second when the right to them is taken away, in their protocol's words."""
+"""Waiting requests and observations end within a second after their right was revoked, with their protocol's status."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LESS = GRANTED.replace("Topic:t", "Topic:other")
 @pytest.fixture
 def revoke(tmp_path: Path, node: Node) -> Callable[[], float]:
     def take() -> float:
-        """The right to topic `t` is gone; when."""
+        """Revoke the right to topic `t`. Returns the time."""
         (tmp_path / "headgate.toml").write_text(LESS)
         connection = http.client.HTTPConnection("127.0.0.1", node.port("admin"), timeout=5)
         connection.request("POST", "/v1/admin/reload")
@@ -51,7 +51,7 @@ def node(tmp_path: Path) -> Node:
 
 
 def post(url: str, way: str, body: str = "") -> int:
-    """The status of a POST by curl."""
+    """Send a POST with curl. Returns the status."""
     words = ["curl", "-s", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}", way, "--data-binary", body, url]
     return int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
@@ -89,7 +89,7 @@ def test_an_observation_of_coap(node: Node, revoke: Callable[[], float]) -> None
     async def observe(path: str) -> tuple[list[bytes], list[Exception], aiocoap.Context]:
         context = await aiocoap.Context.create_client_context()
         asked = context.request(aiocoap.Message(code=aiocoap.GET, uri=f"coap://127.0.0.1:{node.port('coap')}{path}", observe=0))
-        asked_for.append(asked)  # an observation that nobody holds is cancelled by the library
+        asked_for.append(asked)  # the library cancels an observation that is not referenced
         heard: list[bytes] = []
         ended: list[Exception] = []
         asked.observation.register_callback(lambda message: heard.append(bytes(message.payload)))

@@ -1,4 +1,4 @@
-"""mqadmin 5.5.0 over members of a group that are MQTT clients: who they are, how far they are, and how the group shares out."""
+"""mqadmin 5.5.0 on a group whose members are MQTT clients: members, progress, and strategy of the shared subscription."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, java: JavaClient) -> Iterator
 
 @pytest.fixture(scope="module")
 def members(node: Node) -> Iterator[list[Share]]:
-    """Two members and a publisher. The second acknowledges nothing: what it has stays with it."""
+    """Two members and a publisher. The second member acknowledges nothing: its messages stay in flight."""
     source = connected(node, "source")
     source.client.publish(f"{TOPIC}/first", b"before", qos=1).wait_for_publish(10)
     shares = [connected(node, "quick"), connected(node, "busy")]
@@ -40,7 +40,7 @@ def members(node: Node) -> Iterator[list[Share]]:
 
 @pytest.fixture(scope="module")
 def admin(java: JavaClient, node: Node) -> Callable[[str], str]:
-    """One command of mqadmin, and what it prints."""
+    """A function that runs one command of mqadmin and returns its output."""
     nameserver = f"127.0.0.1:{node.port('nameserver')}"
 
     def run(words: str) -> str:
@@ -52,7 +52,7 @@ def admin(java: JavaClient, node: Node) -> Callable[[str], str]:
 
 
 def shared_out(members: list[Share], first: int) -> list[int]:
-    """How many of COUNT messages each member gets."""
+    """Number of messages that each member gets of COUNT."""
 
     def came() -> int:
         return sum(len(member.seen) for member in members[:2])
@@ -67,7 +67,7 @@ def shared_out(members: list[Share], first: int) -> list[int]:
 
 
 def test_members_positions_and_strategies(admin: Callable[[str], str], members: list[Share]) -> None:
-    """In one go, since each step stands on the one before."""
+    """One test, because each step depends on the one before."""
     text = admin(f"consumerConnection -g {GROUP}")
     for wanted in ("quick", "busy", "127.0.0.1:", TOPIC, "CONSUME_POP"):
         assert wanted in text, text

@@ -1,4 +1,4 @@
-"""Figures of topics and groups against known traffic: messages by three protocols, three groups of three protocols."""
+"""Statistics of topics and groups for known traffic: messages by three protocols, three groups of three protocols."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TOPIC = "Counted"
 EACH = 10
 MORE = 5
 GROUPS = ("cg_Counted", "cg_grpc", "cg_mqtt")
-"""Of a remoting client, a gRPC client, and an MQTT client with a shared subscription."""
+"""Groups of a remoting client, a gRPC client, and an MQTT client with a shared subscription."""
 
 
 @dataclass
 class Share:
-    """A member of cg_mqtt, and what it has heard."""
+    """A member of cg_mqtt, and the messages that it has received."""
 
     client: paho.Client
     seen: list[bytes] = field(default_factory=list)
@@ -68,14 +68,14 @@ class Remoting:
         return self._process.stdout.readline().strip()
 
     def seen(self) -> int:
-        """How much it has consumed; its positions are told to the node then."""
+        """Number of messages that it has consumed; their positions are committed."""
         assert self._process.stdin is not None
         self._process.stdin.write("?")
         self._process.stdin.flush()
         return int(self._line().split()[1])
 
     def end(self) -> None:
-        """It goes."""
+        """End the process."""
         self._process.communicate(timeout=30)
 
 
@@ -90,7 +90,7 @@ Said = dict[tuple[str, ...], str]
 
 
 class Facts(NamedTuple):
-    """What the commands said, how many messages there were then, and how many of them nobody had consumed."""
+    """Output of the commands, number of stored messages at that time, and number of messages that were not consumed."""
 
     said: Said
     stored: int
@@ -99,7 +99,7 @@ class Facts(NamedTuple):
 
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Facts]]:
-    """What the commands say while all members are there, and when they have gone and five more messages have come."""
+    """Results while all members are connected, and after they have left and five more messages were sent."""
     java = build(tmp_path_factory.mktemp("java"))
     sdk = compiled(tmp_path_factory.mktemp("sdk"))
     with Node(tmp_path_factory.mktemp("node")) as node:
@@ -107,7 +107,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Facts, Fac
         nameserver = f"127.0.0.1:{node.port('nameserver')}"
 
         def stored() -> int:
-            """By reading them: an SDK that was not answered in time sends again, so it may be more than was asked for."""
+            """Number of stored messages, counted by reading: an SDK may send a message twice when its answer was late."""
             text = java.admin("printMsg", "-t", TOPIC, "-n", nameserver)
             return sum(line.startswith("MSGID: ") for line in text.splitlines())
 
@@ -147,7 +147,7 @@ def left(share: Share) -> None:
 
 
 def rows(text: str, first: str) -> list[list[str]]:
-    """Lines of a table about `first`, as words."""
+    """Lines of a table whose first word is `first`, as lists of words."""
     return [line.split() for line in text.splitlines() if line.startswith(f"{first} ")]
 
 

@@ -1,12 +1,12 @@
-"""Clients that are built from others' packages: once for all runs and all processes, by whoever asks first, kept in .deps/.
+"""Builds clients from third-party packages, once for all runs and processes, into .deps/.
 
-    scripts = made("nodejs", [PROJECT], lambda folder: ...)     the folder, filled; the others wait for it
+    scripts = made("nodejs", [PROJECT], lambda folder: ...)     the filled folder; other processes wait for it
     program = go_program(PROJECT, "the Go SDK")                 `go build`
     classpath = java_classpath(PROJECT, "the Java SDK")         Maven's `compile`
     scripts = node_scripts(PROJECT, "the Node SDK")             `npm install`
 
-What was built stays until one of its inputs changes. Where the toolchain is absent, or the way to the packages, a test skips
-and says so.
+A client is built again when one of its inputs has changed. A test is skipped, with the reason, when the toolchain is not
+installed or the packages cannot be downloaded.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = ROOT / ".deps" / "tests"
 CLIENTS = Path(__file__).parent / "clients"
-"""Projects in other languages, each a user of one client; `<language>/<project>`."""
+"""Folder of projects in other languages, `<language>/<project>`; each project uses one client."""
 FRAME = CLIENTS / "java" / "frame"
-"""What runs scenes in Java, whatever the SDK."""
+"""The Java sources that run scenes with any SDK."""
 BUILD_S = 900
-"""Downloads and compilers, on a machine that does other things as well."""
+"""Time for downloads and compilers on a busy machine."""
 JVM = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A Java machine for a client that lives for seconds: the better compiler would be most of what it costs."""
+"""Options of a JVM that lives for seconds: without the optimising compiler, which would use most of its CPU."""
 UNREACHABLE = {
     "go": ("dial tcp", "lookup ", "toolchain"),
     "mvn": ("resolve", "transfer"),
@@ -39,13 +39,13 @@ UNREACHABLE = {
     "npm": ("ENOTFOUND", "ECONN", "EAI_AGAIN", "ETIMEDOUT", "network"),
     "cargo": ("failed to download", "failed to get", "failed to fetch"),
 }
-"""What each says when it cannot get a package."""
+"""Text in the output of each build tool when it cannot download a package."""
 
 
 def made(name: str, inputs: Sequence[Path | str], make: Callable[[Path], None]) -> Path:
-    """The folder `name` with what `make` puts there. It is called on an empty folder, and again only when an input is another.
+    """The folder `name`, filled by `make`. `make` is called with an empty folder, and again only when an input has changed.
 
-    Inputs are files, folders, and words such as versions. While one process builds, others that want the same wait.
+    Inputs are files, folders, and words such as versions. While one process builds, others that need the same folder wait.
     """
     SHOP.mkdir(parents=True, exist_ok=True)
     folder, stamp, wanted = SHOP / name, SHOP / f"{name}.sha256", _digest(inputs)
@@ -60,14 +60,14 @@ def made(name: str, inputs: Sequence[Path | str], make: Callable[[Path], None]) 
 
 
 def need(what: str, *tools: str) -> None:
-    """Skip where a tool is not installed, saying that `what` was not run."""
+    """Skip the test when a tool is not installed, with the reason that `what` was not run."""
     for tool in tools:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed: {what} was not run")
 
 
 def step(command: Sequence[str], folder: Path, what: str, environment: Mapping[str, str] | None = None) -> None:
-    """One step of a build. Skips where the packages cannot be had; any other failure is one."""
+    """Run one step of a build. Skips the test when packages cannot be downloaded; fails on any other error."""
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False, stdin=subprocess.DEVNULL,
@@ -82,7 +82,7 @@ def step(command: Sequence[str], folder: Path, what: str, environment: Mapping[s
 
 
 def go_program(project: Path, what: str) -> Path:
-    """The program that a Go module of ours makes, with the module `frame` beside it."""
+    """Build one of the project's Go modules, with the module `frame` beside it. Returns the program."""
     need(what, "go")
 
     def make(folder: Path) -> None:
@@ -92,7 +92,7 @@ def go_program(project: Path, what: str) -> Path:
 
 
 def java_classpath(project: Path, what: str) -> str:
-    """The class path of a Maven project of ours: its own classes with those of FRAME, and the jars that Maven has fetched."""
+    """Build one of the project's Maven projects. Returns the class path: its classes with those of FRAME, and Maven's jars."""
     need(what, "java", "javac", "mvn")
 
     def make(folder: Path) -> None:
@@ -110,7 +110,7 @@ def java_classpath(project: Path, what: str) -> str:
 
 
 def node_scripts(project: Path, what: str) -> Path:
-    """A copy of a folder of scripts, with the packages that its package.json asks for."""
+    """A copy of a folder of scripts with the packages of its package.json installed."""
     need(what, "node", "npm")
 
     def make(folder: Path) -> None:
@@ -121,7 +121,7 @@ def node_scripts(project: Path, what: str) -> Path:
 
 
 def _digest(inputs: Sequence[Path | str]) -> str:
-    """What tells one state of the inputs from another."""
+    """A digest of the inputs."""
     total = hashlib.sha256()
     for each in inputs:
         if isinstance(each, str):
@@ -135,7 +135,7 @@ def _digest(inputs: Sequence[Path | str]) -> str:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock between processes, which ends with its process."""
+    """Hold an inter-process lock, which also ends with the process."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

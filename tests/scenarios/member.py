@@ -1,6 +1,6 @@
-"""One member of a consumer group as a process of its own, so that it can be killed.
+"""One member of a consumer group in a process of its own, so that it can be killed.
 
-Arguments: kind (mqtt, http or grpc), port, group, topic. For each message it prints `got <body> <wall clock>`, works a
+Arguments: kind (mqtt, http or grpc), port, group, topic. For each message it prints `got <body> <wall clock>`, waits a
 little, acknowledges, and prints `done <body> <wall clock>`.
 """
 
@@ -13,7 +13,7 @@ import time
 import urllib.request
 
 LEASE_MS = 10_000
-"""How long HTTP and gRPC members keep a message to themselves; 10 s is the least that the gRPC SDK asks for."""
+"""Lease of HTTP and gRPC members in ms; 10 s is the shortest that the gRPC SDK requests."""
 WORK_S = 0.01
 
 
@@ -22,7 +22,7 @@ def say(word: str, body: str) -> None:
 
 
 def by_mqtt(port: int, group: str, topic: str) -> None:
-    """paho without a thread: outside of its callbacks it writes an acknowledgement to the socket at once."""
+    """Consume with paho without its thread: outside of callbacks paho writes an acknowledgement to the socket at once."""
     import paho.mqtt.client as paho
     from paho.mqtt.enums import CallbackAPIVersion
 
@@ -42,7 +42,7 @@ def by_mqtt(port: int, group: str, topic: str) -> None:
 
 
 def by_http(port: int, group: str, topic: str) -> None:
-    """The messaging API, a few messages at a time."""
+    """Consume with the HTTP API, a few messages at a time."""
     place = f"http://127.0.0.1:{port}/v1/groups/{group}/topics/{topic}"
 
     def post(path: str, body: bytes) -> bytes:
@@ -62,7 +62,7 @@ def by_http(port: int, group: str, topic: str) -> None:
 
 
 def by_grpc(port: int, group: str, topic: str) -> None:
-    """The official Python SDK."""
+    """Consume with the official Python SDK."""
     from rocketmq import (
         ClientConfiguration,
         Credentials,

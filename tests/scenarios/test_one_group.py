@@ -1,4 +1,4 @@
-"""One consumer group with a member of each kind, each killed once, and the node too: nothing is lost, or handled twice."""
+"""One consumer group with a member of each kind; each member and the node are killed once: no message is lost or repeated."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 TOPIC = "machines"
 GROUP = "workers"
 KINDS = {"mqtt": "mqtt", "http": "http", "grpc": "grpc", "pop": "remoting", "push": "remoting"}
-"""Kind of member -> listener that it connects to. The last two are Java clients: one leases, one pulls."""
+"""Kind of member -> listener that it connects to. The last two are Java clients: the first leases, the second pulls."""
 COUNT = 900
 READY_S = 180
-"""Two virtual machines and an SDK, started together, on a machine that may be busy."""
+"""Time to start two JVMs and an SDK together on a machine that may be busy."""
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A virtual machine that lives for seconds: started soon is better than running fast."""
+"""Options of a JVM that lives for seconds: a fast start matters more than fast code."""
 SETTLING_S = {"mqtt": 2.0, "pop": 2.0, "push": 6.0}
-"""What a member has done within this before its end may not have reached the server: its acknowledgements are not answered.
+"""Acknowledgements that a member sent within this time before it was killed may not have reached the server.
 
-A puller tells how far it is by its first message that is not done: what is done behind that in a queue is told later.
+A puller commits the offset of its first unprocessed message: messages processed behind that one are committed later.
 """
 
 
 class Member:
-    """One life of one member."""
+    """One process of one member."""
 
     def __init__(self, node: Node, kind: str, folder: Path, life: int, java: JavaClient) -> None:
         self.kind = kind
@@ -53,17 +53,17 @@ class Member:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors)
 
     def said(self, word: str) -> list[tuple[str, float]]:
-        """(body, when) of what it has got, or done."""
+        """(body, time) of the messages that it has got or done."""
         lines = [line.split(" ") for line in self.log.read_text().split("\n")[:-1]]
         return [(body, float(when)) for what, body, when in lines if what == word]
 
     def ready(self) -> bool:
-        """It takes part; AssertionError with its words when it has ended by itself."""
+        """Whether it takes part in the group. Raises AssertionError with its output when it has ended by itself."""
         assert self.process.poll() is None, f"{self.kind} has ended: {self.errors.read_text()[-2000:]}"
         return bool(self.said("ready"))
 
     def kill(self) -> None:
-        """SIGKILL, in the middle of its work."""
+        """Send SIGKILL while it processes messages."""
         self.process.kill()
         self.process.wait()
         self.killed_at = time.time()
@@ -81,7 +81,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
 
 
 class Sender:
-    """Sends numbers until they are acknowledged, whatever happens to the node meanwhile."""
+    """Sends messages and repeats each until it is acknowledged, also while the node is killed."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -93,7 +93,7 @@ class Sender:
         self._client.loop_start()
 
     def again(self) -> None:
-        """The node is a new one."""
+        """Connect to the restarted node."""
         self.close()
         self._connect()
 
@@ -157,12 +157,12 @@ def test_a_member_of_each_kind_each_killed_once_and_the_node_too(node: Node, tmp
 
 
 def lost(everyone: list[Member]) -> set[str]:
-    """What was acknowledged by a member that was killed before it could say so."""
+    """Bodies acknowledged by a member that was killed before it could print that."""
     return {body for member in everyone if member.killed_at for body, _ in member.said("got")[-1:]}
 
 
 def check(everyone: list[Member], wanted: set[str]) -> None:
-    """Everything was handled; what was handled again was left behind by a member that was killed, and its lease was over."""
+    """Check that every message was processed, and again only after a killed member left it and its lease had ended."""
     handled: dict[str, list[tuple[float, Member]]] = defaultdict(list)
     for member in everyone:
         for body, when in member.said("got"):
@@ -177,7 +177,7 @@ def check(everyone: list[Member], wanted: set[str]) -> None:
             late = holder.killed_at - said.get(body, 0.0) < SETTLING_S.get(holder.kind, 0.0)
             assert body not in said or late, f"{body} came again after its acknowledgement by {holder.kind}"
             if holder.kind in ("mqtt", "push"):
-                # Given back when the connection broke, which the server may have seen before we noted the time.
+                # Released when the connection broke, which the server may have seen before the test noted the time.
                 assert after > before
             else:
                 assert after >= before + LEASE_MS / 1000 - 1.5, f"{body} came again within its lease from {holder.kind}"

@@ -1,4 +1,4 @@
-"""`./up` serves at once and compiles beside the server; whoever has to wait for the compilation can."""
+"""`./up` serves at once and compiles beside the server; tests and `make compile` wait for the compilation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPILE = "setup.py -q compile"
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
-    """A tree of stand-ins; no compilation outlives the test."""
+    """A tree with stand-ins. Compilations end with the test."""
     monkeypatch.delenv("HEADGATE_PURE", raising=False)
     tree = Tree(tmp_path)
     yield tree
@@ -28,7 +28,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
 
 
 def compiled(tree: Tree) -> bool:
-    """Whether a compilation has ended and has left what the next start looks for."""
+    """Whether a compilation has ended and written the files that the next start checks."""
     return not under_way(tree.root) and (tree.root / ".compiled" / "tools").exists()
 
 

@@ -1,4 +1,4 @@
-"""A working tree in which the scripts are real, and Python, the compilation and the server are stand-ins."""
+"""A working tree with the real scripts and stand-ins for Python, the compilation and the server."""
 
 from __future__ import annotations
 
@@ -61,23 +61,23 @@ class Tree:
         (root / ".venv" / "installed-up.sha256").write_text("".join(sums))
 
     def program(self, name: str, text: str) -> None:
-        """Put a program into the venv."""
+        """Write a program into the venv."""
         file = self.root / ".venv" / "bin" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o755)
 
     def go(self) -> None:
-        """Let compilations go on; until now they wait."""
+        """Let compilations continue; before this call they wait."""
         (self.root / "go").touch()
 
     def calls(self) -> list[str]:
-        """How the stand-in for Python was called, so far."""
+        """Calls of the stand-in for Python so far."""
         file = self.root / "calls"
         return file.read_text().splitlines() if file.exists() else []
 
     def start(self, *command: str, **environment: str) -> subprocess.Popen[str]:
-        """Start `command` in the tree, as the leader of a group of processes, as a terminal would."""
+        """Start `command` in the tree, in a process group of its own, as a terminal does."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
         process = subprocess.Popen(
             command,
@@ -92,13 +92,13 @@ class Tree:
         return process
 
     def run(self, *command: str, **environment: str) -> tuple[int, str, str]:
-        """Run `command` to its end, which is when its output ends too; exit status, stdout, stderr."""
+        """Run `command` until it and its output have ended. Returns exit status, stdout, stderr."""
         process = self.start(*command, **environment)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
     def end(self) -> None:
-        """End what was started, and let what compiles come to its end."""
+        """End the started processes and wait for compilations to end."""
         self.go()
         for process in self.started:
             if process.poll() is None:

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 client that asks and waits: one connection, one request after the other."""
+"""A blocking HTTP/1.1 client: one connection, one request after the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.simulation.world import World
 
 
 class Asker:
-    """It connects again with its next request when the connection was lost."""
+    """An HTTP client. After its connection is lost it connects again with the next request."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -27,7 +27,7 @@ class Asker:
         self._data += data
 
     def ask(self, method: str, target: str, body: bytes = b"", accept: str = "*/*") -> tuple[int, dict[str, str], bytes]:
-        """(status, fields with names in lower case, content)."""
+        """Send a request and wait for the answer. Returns (status, header fields with names in lower case, content)."""
         if self.link is None:
             self.world.dial("http", self)
             self.world.clock.run_until(lambda: self.link is not None)
@@ -49,7 +49,7 @@ class Asker:
         return len(content) >= (int(sizes[0]) if sizes else 0)
 
     def receive(self, group: str, topic: str, most: int = 32) -> list[dict[str, Any]]:
-        """Messages on lease, as documents."""
+        """Receive up to `most` messages. Returns their JSON documents."""
         status, _, content = self.ask("POST", f"/v1/groups/{group}/topics/{topic}:receive?max={most}")
         assert status in (200, 204), content
         found: list[dict[str, Any]] = json.loads(content)["messages"] if content else []

@@ -1,4 +1,4 @@
-"""A client that asks and waits: one connection, virtual time running until the answer is there."""
+"""A blocking remoting client: virtual time runs until the answer has arrived."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TRIES = 3
 
 
 class Caller(RemotingClient):
-    """Speaks remoting; it connects again by itself, at the latest with its next `call`.
+    """A remoting client that connects again by itself, at the latest with its next `call`.
 
-    heard   what the node has asked or told it, oldest first
+    heard   requests that the node has sent to the client, oldest first
     """
 
     def __init__(self, world: World, name: str, port: str = "remoting") -> None:
@@ -36,7 +36,7 @@ class Caller(RemotingClient):
         self.said_hello()
 
     def said_hello(self) -> None:
-        """Connected, for the first time or again: heartbeats go here."""
+        """Called after each connect. Subclasses send heartbeats here."""
 
     def received(self, data: bytes) -> None:
         for each in self._decoder.feed(data):
@@ -51,7 +51,7 @@ class Caller(RemotingClient):
     def post(
         self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", oneway: bool = False, flag: int = 0
     ) -> int:
-        """Send a request, in either encoding -> its opaque."""
+        """Send a request in one of the two header encodings. Returns its opaque."""
         self.world.clock.run_until(lambda: self.link is not None, ANSWER_MS)
         assert self.link is not None
         self._opaque += 1
@@ -61,11 +61,11 @@ class Caller(RemotingClient):
         return self._opaque
 
     def answer(self, opaque: int) -> frame.Frame | None:
-        """What came for a request, once."""
+        """The answer to a request if it has arrived. The answer is returned only once."""
         return self._answers.pop(opaque, None)
 
     def call(self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"") -> frame.Frame:
-        """Ask, and let time pass until the answer is there; again where the connection broke before, as SDKs do."""
+        """Send a request and wait for its answer. Sends it again when the connection breaks before, as SDKs do."""
         for _ in range(TRIES):
             opaque = self.post(code, fields, body)
             life = self._life
@@ -75,14 +75,14 @@ class Caller(RemotingClient):
         return self._answers.pop(opaque)
 
     def done(self, code: int, fields: Mapping[str, str] | None = None, body: object = b"") -> dict[str, str]:
-        """Ask for what must succeed -> the answer's fields. `body` may be anything JSON."""
+        """Send a request that must succeed. Returns the answer's fields. `body`: bytes, or a value that is sent as JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         found = self.call(code, fields, data)
         assert found.code == 0, (code, found.code, found.remark)
         return found.fields() or {}
 
     def every(self, seconds: float, action: str) -> None:
-        """Call the method `action` now and again, as long as this connection lasts."""
+        """Call the method `action` every `seconds` until this connection ends."""
         life = self._life
 
         def turn() -> None:
@@ -93,7 +93,7 @@ class Caller(RemotingClient):
         turn()
 
     def hang_up(self) -> None:
-        """Break the connection; it stays away until `start`."""
+        """Break the connection; the client connects again only after `start`."""
         link, self.link = self.link, None
         self._life += 1
         self._dial = lambda _: None
@@ -112,5 +112,5 @@ def records(body: bytes) -> list[Record]:
 
 
 def bodies(found: Sequence[Record]) -> list[str]:
-    """What the messages say."""
+    """The bodies of the messages, as text."""
     return [record.body.decode() for record in found]

@@ -23,9 +23,10 @@ Answer = TypeVar("Answer", bound=Proto)
 
 
 class Channel:
-    """One client id over one connection, which is opened again when it is lost; Telemetry is opened with it.
+    """One client id on one connection, which is opened again when it is lost. Each connection has a Telemetry stream.
 
-    user, password   calls are signed by these where there is a user
+    user       user that signs the calls; "": calls are not signed
+    password   password of the user
     """
 
     user = ""
@@ -63,7 +64,7 @@ class Channel:
         clock.call_at(clock.monotonic_ns() + self.chance.randrange(1, 200) * MILLISECOND_NS, self._start)
 
     def hang_up(self) -> None:
-        """Break the connection, for good."""
+        """Break the connection; the client does not connect again."""
         self._away = True
         if self.link is not None:
             self.link.reset()
@@ -86,7 +87,7 @@ class Channel:
         self._flush()
 
     def _take(self, stream: int) -> list[bytes]:
-        """Whole messages of a stream."""
+        """Complete messages that have arrived on a stream."""
         data, out = self._data.get(stream, b""), []
         while len(data) >= 5 and len(data) >= 5 + int.from_bytes(data[1:5], "big"):
             size = int.from_bytes(data[1:5], "big")
@@ -123,7 +124,7 @@ class Channel:
         self._owed[stream] = (before + b"\x00" + len(body).to_bytes(4, "big") + body, end)
 
     def _pay(self, stream: int) -> None:
-        """Send of a stream's data what the peer has room for; less the streams that it has ended already."""
+        """Send as much of a stream's data as flow control allows. Streams that the peer has ended are dropped."""
         data, end = self._owed.pop(stream)
         while data and stream not in self._ended:
             room = min(self._http.local_flow_control_window(stream), self._http.max_outbound_frame_size)
@@ -134,12 +135,12 @@ class Channel:
             data = data[room:]
 
     def tell(self, command: pb.TelemetryCommand) -> None:
-        """Say something on the Telemetry stream."""
+        """Send a command on the Telemetry stream."""
         self._put(self._telemetry, command, end=False)
         self._flush()
 
     def begin(self, name: str, request: Proto) -> int:
-        """A call without waiting -> its stream."""
+        """Begin a call without waiting. Returns its stream id."""
         self.world.clock.run_until(lambda: self.link is not None)
         stream = self._open(name)
         self._put(stream, request, end=True)
@@ -147,13 +148,13 @@ class Channel:
         return stream
 
     def stream(self, name: str, request: Proto, kind: type[Answer], most_ms: float = 60_000) -> list[Answer]:
-        """A call, and all messages of its answer; gRPC's own status must be OK."""
+        """Call, and return all messages of the answer. The gRPC status must be OK."""
         stream = self.begin(name, request)
         self.world.clock.run_until(lambda: stream in self._ended or self.link is None, most_ms)
         assert self._status.get(stream) == 0, (name, self._status.get(stream))
         return [kind.FromString(piece) for piece in self._take(stream)]
 
     def call(self, name: str, request: Proto, kind: type[Answer]) -> Answer:
-        """A unary call."""
+        """Make a unary call. Returns its answer."""
         (found,) = self.stream(name, request, kind)
         return found

@@ -1,4 +1,4 @@
-"""An MQTT 5 client that does what it is told to; it connects only when asked."""
+"""A blocking MQTT 5 client; it connects only when it is told to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEVER_S = 0xFFFFFFFF
 
 
 def numbers(**values: int) -> Properties:
-    """Properties by the names of protocols.mqtt.property, in lower case."""
+    """MQTT properties by the names of `protocols.mqtt.property` in lower case."""
     found = Properties()
     for name, value in values.items():
         found.numbers[getattr(props, name.upper())] = value
@@ -26,7 +26,11 @@ def numbers(**values: int) -> Properties:
 
 
 class MqttClient:
-    """One client id. `taken`: what was published to it, acknowledged as it came. It has credentials where `user` is set."""
+    """One client id.
+
+    taken      messages that were published to the client; each was acknowledged on arrival
+    user       user name of CONNECT; "": no credentials
+    """
 
     user: str | None = None
     password: bytes | None = None
@@ -66,7 +70,7 @@ class MqttClient:
         return found
 
     def connect(self, clean: bool = False, expiry_s: int = NEVER_S, will: Will | None = None) -> bool:
-        """Connect -> there was a session."""
+        """Connect. Returns whether the node has resumed a session."""
         self.world.dial("mqtt", self)
         assert self.link is not None
         self.put(Connect(V5, self.name, clean, 0, will, self.user, self.password, numbers(session_expiry=expiry_s)))
@@ -91,7 +95,7 @@ class MqttClient:
         self._until(Ack)
 
     def leave(self, expiry_s: int | None = None) -> None:
-        """DISCONNECT; the session may get another end."""
+        """Send DISCONNECT, with a new session expiry if one is given."""
         self.put(Disconnect(0, Properties() if expiry_s is None else numbers(session_expiry=expiry_s)))
         self.world.clock.run_for(50)
         self.drop()
@@ -102,7 +106,7 @@ class MqttClient:
             self.link.reset()
 
     def take(self) -> list[bytes]:
-        """Bodies that came since the last call, after a while."""
+        """Wait a moment. Returns the bodies that have arrived since the last call."""
         self.world.clock.run_for(200)
         taken, self.taken = self.taken, []
         return [packet.body for packet in taken]

@@ -1,4 +1,4 @@
-"""A run that fails tells its seed, how far it was, and how to have it again."""
+"""Adds the seed, the last events and the command that repeats the run to the report of a failed run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer that does what it is told to: pulls, receives by POP, settles, gives back, locks queues, reports positions."""
+"""A blocking remoting consumer: pulls, receives by POP, settles, sends back, locks queues, commits positions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SUSPEND = 2
 
 @dataclass(slots=True)
 class Popped:
-    """One message received by POP, and the receipt to settle it by."""
+    """One message received by POP, with the receipt that settles it."""
 
     record: Record
     receipt: str
 
     @property
     def body(self) -> str:
-        """What it says."""
+        """The body as text."""
         return self.record.body.decode()
 
 
 class Consumer(Caller):
-    """One member of `group` on `topic`, which it says every 30 s; not while it is `mute`, and never where `joins` is off."""
+    """A member of `group` on `topic`. It sends a heartbeat every 30 s, except while `mute` is set or when `joins` is false."""
 
     def __init__(
         self, world: World, name: str, group: str, topic: str, joins: bool = True, expression: str = "*",
@@ -46,7 +46,7 @@ class Consumer(Caller):
             self.every(30, "beat")
 
     def beat(self) -> None:
-        """A heartbeat, or what keeps a connection that says nothing of its group."""
+        """Send a heartbeat; without `joins`, one that names no group and only keeps the connection."""
         if self.mute:
             self.post(codes.GET_ALL_GROUPS)
             return
@@ -61,7 +61,7 @@ class Consumer(Caller):
         self.post(codes.HEARTBEAT, {}, json.dumps(body).encode())
 
     def pull(self, queue: int, offset: int, topic: str = "", wait_ms: int = 0, most: int = 32) -> frame.Frame:
-        """One pull."""
+        """Pull once."""
         fields = {
             "consumerGroup": self.group, "topic": topic or self.topic, "queueId": str(queue), "queueOffset": str(offset),
             "maxMsgNums": str(most), "sysFlag": str(SUBSCRIPTION | (SUSPEND if wait_ms else 0)), "commitOffset": "0",
@@ -71,7 +71,7 @@ class Consumer(Caller):
         return self.call(codes.PULL, fields)
 
     def drain(self, queue: int, offset: int = 0, topic: str = "") -> list[Record]:
-        """Everything from `offset` on, pull by pull."""
+        """Pull until the end of the queue. Returns the records from `offset` on."""
         out: list[Record] = []
         while True:
             found = self.pull(queue, offset, topic)
@@ -84,7 +84,7 @@ class Consumer(Caller):
         self, wait_ms: int = 0, invisible_ms: int = 10_000, most: int = 32, order: bool = False, attempt: str = "",
         queue: int = -1, first: bool = True,
     ) -> list[Popped]:  # fmt: skip
-        """Receive."""
+        """Receive by POP."""
         fields = {
             "consumerGroup": self.group, "topic": self.topic, "queueId": str(queue), "maxMsgNums": str(most),
             "invisibleTime": str(invisible_ms), "pollTime": str(wait_ms), "bornTime": str(self.clock.wall_ms()),
@@ -101,11 +101,11 @@ class Consumer(Caller):
         }  # fmt: skip
 
     def ack(self, one: Popped) -> int:
-        """Settle -> the code of the answer."""
+        """Settle. Returns the code of the answer."""
         return self.call(codes.ACK, self._about(one)).code
 
     def change(self, one: Popped, invisible_ms: int) -> int:
-        """Move the end of the lease, 0 gives it back -> the code. The receipt is the new one then."""
+        """Change the end of the lease; 0 ends it now. Returns the code of the answer and stores the new receipt in `one`."""
         answer = self.call(codes.CHANGE_INVISIBLE, {**self._about(one), "invisibleTime": str(invisible_ms)})
         told = answer.fields() or {}
         if answer.code == 0:
@@ -115,7 +115,7 @@ class Consumer(Caller):
         return answer.code
 
     def give_back(self, record: Record, level: int = 0, most: int = -1) -> int:
-        """Send back -> the code."""
+        """Send the message back. Returns the code of the answer."""
         fields = {
             "group": self.group, "offset": str(record.physical_offset), "delayLevel": str(level),
             "originMsgId": properties.text(record.properties, "UNIQ_KEY"), "originTopic": record.topic, "unitMode": "false",
@@ -124,12 +124,12 @@ class Consumer(Caller):
         return self.call(codes.SEND_BACK, fields).code
 
     def commit(self, queue: int, offset: int, topic: str = "") -> None:
-        """Report a position, and wait until it is kept."""
+        """Commit a position and wait for the answer."""
         fields = {"consumerGroup": self.group, "topic": topic or self.topic, "queueId": str(queue), "commitOffset": str(offset)}
         self.done(codes.UPDATE_OFFSET, fields)
 
     def position(self, queue: int) -> int:
-        """The group's position, -1 without one."""
+        """The group's position; -1: it has none."""
         fields = {
             "consumerGroup": self.group, "topic": self.topic, "queueId": str(queue), "setZeroIfNotFound": "false",
         }  # fmt: skip
@@ -137,12 +137,12 @@ class Consumer(Caller):
         return int((answer.fields() or {})["offset"]) if answer.code == 0 else -1
 
     def lock(self, queues: Sequence[int]) -> list[int]:
-        """Lock queues, or lock them anew -> those that it has."""
+        """Lock queues or renew their locks. Returns the queues that are locked for this consumer."""
         answer = self.call(codes.LOCK_QUEUES, {}, json.dumps(self._queues(queues)).encode())
         return sorted(each["queueId"] for each in json.loads(answer.body)["lockOKMQSet"])
 
     def unlock(self, queues: Sequence[int]) -> None:
-        """Give locks back."""
+        """Unlock queues."""
         self.done(codes.UNLOCK_QUEUES, {}, self._queues(queues))
 
     def _queues(self, queues: Sequence[int]) -> dict[str, object]:
@@ -155,7 +155,7 @@ class Consumer(Caller):
         return sorted(json.loads(answer.body)["consumerIdList"]) if answer.code == 0 else []
 
     def notices(self) -> int:
-        """How often it was told since the last call that the members have changed."""
+        """Number of notices since the last call that the group's members have changed."""
         count = sum(each.code == codes.MEMBERS_CHANGED for each in self.heard)
         self.heard = [each for each in self.heard if each.code != codes.MEMBERS_CHANGED]
         return count

@@ -1,4 +1,4 @@
-"""MQTT 3.1.1 devices with persistent sessions: publishers that keep what is in flight, subscribers that keep what they have."""
+"""MQTT 3.1.1 clients with persistent sessions: publishers and subscribers that keep their state in flight over reconnects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Device:
         self.link: Link | None = None
 
     def start(self) -> None:
-        """Connect, now or when the node is there again."""
+        """Connect now, or as soon as the node is up."""
         self._dial(self)
 
     def connected(self, link: Link) -> None:
@@ -72,7 +72,7 @@ class Device:
 
 @dataclass(slots=True)
 class Flight:
-    """One message in flight; `released`: its PUBREC has come, so only PUBREL may be sent (MQTT 3.1.1, 4.3.3)."""
+    """One message in flight. `released`: PUBREC has arrived, so only PUBREL may be sent (MQTT 3.1.1, 4.3.3)."""
 
     packet_id: int
     body: str
@@ -81,7 +81,7 @@ class Flight:
 
 
 class Sensor(Device):
-    """Publishes `count` messages at QoS 1 or 2, in order, each until it has been acknowledged."""
+    """Publishes `count` messages at QoS 1 or 2 in order, and repeats each until it is acknowledged."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, qos: int, count: int
@@ -94,7 +94,7 @@ class Sensor(Device):
 
     @property
     def done(self) -> bool:
-        """Everything was acknowledged."""
+        """All messages are acknowledged."""
         return not self._left and not self._flying
 
     def resumed(self) -> None:
@@ -133,7 +133,7 @@ class Sensor(Device):
 
 
 class Listener(Device):
-    """Subscribes to `dev/#` at QoS 2 and counts what it takes: at QoS 2 once a packet identifier until it is released."""
+    """Subscribes to `dev/#` at QoS 2 and counts messages; at QoS 2 each packet identifier once until its PUBREL."""
 
     def __init__(self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger) -> None:
         super().__init__(name, clock, chance, dial, ledger)

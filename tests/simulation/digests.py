@@ -1,4 +1,4 @@
-"""Digests of runs, one a line: `python -m tests.simulation.digests 0 10`. What is compiled is decided by the environment."""
+"""Prints digests of runs, one a line: `python -m tests.simulation.digests 0 10`. The environment decides what is compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.runtime.compiled import activate
 
 
 def main(first: int, last: int) -> None:
-    """Run seeds `first` to `last` - 1 of both scenarios."""
+    """Run the seeds from `first` to `last` - 1 of both scenarios."""
     print(f"# {activate()}")
     from tests.simulation import test_devices, test_seeds  # imported once it is decided what runs
 

@@ -1,4 +1,4 @@
-"""What the clients of a run know: who was promised what, and who got what when. The invariants are checked on it."""
+"""Records what the node has acknowledged to the clients of a run and delivered to them; the invariants are checked on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Lease:
-    """One delivery to a group member: until when it was promised to be alone with the message."""
+    """One delivery to a group member, with the end of its lease."""
 
     member: str
     until_ms: int
@@ -17,7 +17,7 @@ class Lease:
 
 @dataclass(slots=True)
 class Ledger:
-    """Promises to producers by message name (its body); deliveries by place (queue/offset), since a send may be repeated."""
+    """Acknowledged sends by body; deliveries by queue and offset, because a message may be sent twice."""
 
     sent: dict[str, int] = field(default_factory=dict)
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -28,15 +28,15 @@ class Ledger:
     trace: list[str] = field(default_factory=list)
 
     def note(self, line: str) -> None:
-        """One line of the run's trace."""
+        """Add a line to the run's trace."""
         self.trace.append(line)
 
     def digest(self) -> str:
-        """Equal for two runs that did the same."""
+        """Digest of the trace: equal for runs with equal traces."""
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     def delivered(self, name: str, member: str, now_ms: int, until_ms: int, leases_survive: bool) -> None:
-        """A member got a message; nobody else may hold it, and nobody may have settled it before."""
+        """Record a delivery. Fails when another member has a lease of the message, or when the message was settled before."""
         if name in self.settled:
             self.faults.append(f"{name} was delivered to {member} at {now_ms} though settled at {self.settled[name]}")
         for lease in self.leases.get(name, ()):

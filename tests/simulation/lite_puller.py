@@ -1,4 +1,4 @@
-"""A lite pull consumer as the wire sees it: no retry topic, one answer after the other, the lowest offset in hand reported."""
+"""A lite pull consumer on the wire: no retry topic, one pull at a time, the lowest unprocessed offset committed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.simulation.sdk import Dial
 
 
 class LitePuller(Puller):
-    """What it has in hand is ordered by offset, as in a ProcessQueue: what comes late makes its reports go back.
+    """Keeps unprocessed messages in the order of offsets, as a ProcessQueue does: a late message moves its commits back.
 
-    forward   its reports never go back: the Go client's
-    memory    it outlives its connection, with what it has in hand; else it is as if it was killed with it
+    forward   true: its commits never move back, as the Go client's
+    memory    true: it keeps its unprocessed messages when the connection breaks; false: it is as if killed with the connection
     """
 
     def __init__(

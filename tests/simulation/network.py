@@ -1,4 +1,4 @@
-"""The simulated network: byte streams with delays, any fragmentation, and resets, all drawn from one seed."""
+"""The simulated network: byte streams with random delays, fragmentation and resets from one seed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Party(Protocol):
     """The client's end of a link."""
 
     def connected(self, link: Link) -> None:
-        """The link is there."""
+        """The link is open."""
 
     def received(self, data: bytes) -> None:
-        """Bytes from the node, in order, cut anywhere."""
+        """Bytes from the node have arrived, in order, split anywhere."""
 
     def lost(self) -> None:
-        """The link is gone."""
+        """The link is closed."""
 
 
 class Link:
-    """One stream connection. To the node's pump it is the transport; the client sends by `send`."""
+    """One stream connection: the transport of the node's pump, and `send` for the client."""
 
     def __init__(self, clock: Clock, chance: random.Random, pump: Pump, party: Party, port: int) -> None:
         self._clock = clock
@@ -42,26 +42,26 @@ class Link:
         self.open = True
 
     def start(self) -> None:
-        """Both ends learn of the connection."""
+        """Tell both ends that the connection is open."""
         self._pump.connection_made(self)
         if self.open:
             self._party.connected(self)
 
     def send(self, data: bytes) -> None:
-        """Bytes from the client, cut and delayed."""
+        """Send bytes from the client, split and delayed."""
         for piece in self._pieces(data):
             self._to_node_ns = self._later(self._to_node_ns)
             self._clock.call_at(self._to_node_ns, partial(self._arrive, piece))
 
     def reset(self) -> None:
-        """The connection breaks: what is under way is lost, both ends learn of it."""
+        """Break the connection: bytes in flight are lost, both ends are told."""
         if self.open:
             self.open = False
             self._pump.connection_lost(ConnectionResetError("simulated"))
             self._party.lost()
 
     def vanish(self) -> None:
-        """The node has died: only the client learns of it."""
+        """End the connection because the node has died: only the client is told."""
         if self.open:
             self.open = False
             self._party.lost()
@@ -97,16 +97,16 @@ class Link:
         self.write(b"".join(list_of_data))
 
     def pause_reading(self) -> None:
-        """The simulation sends on: a pump must bear what was on its way."""
+        """Do nothing: bytes in flight still arrive, which a pump must accept."""
 
     def resume_reading(self) -> None:
-        """As for `pause_reading`."""
+        """Do nothing, as `pause_reading`."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """The simulation takes whatever the node writes."""
+        """Do nothing: the simulation accepts all bytes that the node writes."""
 
     def close(self) -> None:
-        """The node closes: what it has written arrives first."""
+        """Close by the node, after the bytes that it has written have arrived."""
         self._to_party_ns = self._later(self._to_party_ns)
         self._clock.call_at(self._to_party_ns, self.reset)
 

@@ -1,4 +1,4 @@
-"""A push consumer of RocketMQ as the wire sees it: it pulls queues, works on what it got, and reports how far it is."""
+"""A push consumer of RocketMQ on the wire: it pulls queues, processes messages, and commits positions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.simulation.sdk import Dial, RemotingClient
 PULL, QUERY_OFFSET, REPORT, HEARTBEAT = 11, 14, 15, 34
 SUSPEND_WITH_SUBSCRIPTION = 6
 HELD_MS = 110_000
-"""A bit less than the node believes in a puller that is silent."""
+"""A little less than the time after which the node gives up a silent puller."""
 
 
 class Puller(RemotingClient):
-    """Pulls `queues`. With its connection goes all that it had in hand, as if it was killed: the next time it asks anew."""
+    """Pulls `queues`. With its connection it loses unprocessed messages, as if killed; it begins at the stored position."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, topic: str, group: str,
@@ -38,7 +38,7 @@ class Puller(RemotingClient):
         self.got = 0
 
     def subscribed(self) -> list[str]:
-        """Topics, the group's retry topic among them."""
+        """The subscribed topics, including the group's retry topic."""
         return [self._topic, f"%RETRY%{self._group}"]
 
     def ready(self) -> None:

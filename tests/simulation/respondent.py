@@ -1,4 +1,4 @@
-"""Members that tools ask how they are, and what they would make of a message: they answer, late or never, or leave instead."""
+"""Group members that answer requests of tools (running info, consume one message): at once, late, never, or by leaving."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ ASKED = (codes.GET_RUNNING_INFO, codes.CONSUME_DIRECTLY, codes.GET_CLIENT_STATUS
 
 
 class Respondent(Consumer):
-    """A remoting member. `after_ms`: how long it takes to answer, or NEVER, or LEAVES. `asked`: the questions, oldest first."""
+    """A remoting member.
+
+    after_ms   delay of its answers in ms; NEVER: it does not answer; LEAVES: it closes the connection instead
+    asked      requests that have arrived, oldest first
+    """
 
     def __init__(self, world: World, name: str, group: str, topic: str, after_ms: int = 0) -> None:
         self.after_ms = after_ms
@@ -52,7 +56,7 @@ class Respondent(Consumer):
 
 
 class GrpcRespondent(Receiver):
-    """A member over gRPC, alike."""
+    """A member over gRPC, with the same attributes."""
 
     def __init__(self, world: World, name: str, group: str, topic: str, after_ms: int = 0) -> None:
         self.after_ms = after_ms
@@ -66,7 +70,7 @@ class GrpcRespondent(Receiver):
         clock.call_at(clock.monotonic_ns() + 20 * MILLISECOND_NS, self.hello)
 
     def hello(self) -> None:
-        """A heartbeat that nobody waits for."""
+        """Send a heartbeat without waiting for its answer."""
         if self.link is not None:
             request = pb.HeartbeatRequest(client_type=pb.SIMPLE_CONSUMER)
             request.group.name = self.group
@@ -95,7 +99,7 @@ class GrpcRespondent(Receiver):
 def _later(
     member: Respondent | GrpcRespondent, after_ms: int, leave: Callable[[], None], answer: Callable[[Link], None]
 ) -> None:
-    """Answer on the connection on which it was asked, if that is still there."""
+    """Answer on the connection of the request, if it is still open."""
     link, clock = member.link, member.world.clock
     if after_ms == NEVER:
         return

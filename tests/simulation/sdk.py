@@ -1,4 +1,4 @@
-"""Clients that speak RocketMQ remoting: a producer that insists, and a POP consumer."""
+"""Remoting clients: a producer that repeats sends until they are acknowledged, and a POP consumer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Dial = Callable[["RemotingClient"], None]
 
 
 class RemotingClient:
-    """A connection that is opened again whenever it is lost; subclasses go on in `ready` and `answered`."""
+    """A client whose connection is opened again whenever it is lost. Subclasses override `ready` and `answered`."""
 
     def __init__(self, name: str, clock: Clock, chance: random.Random, dial: Dial) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class RemotingClient:
         self.link: Link | None = None
 
     def start(self) -> None:
-        """Connect, now or when the node is there again."""
+        """Connect now, or as soon as the node is up."""
         self._dial(self)
 
     def connected(self, link: Link) -> None:
@@ -54,7 +54,7 @@ class RemotingClient:
                 self.answered(asked, answer)
 
     def ask(self, about: object, code: int, fields: dict[str, str], body: bytes = b"") -> None:
-        """Send one request; `answered` gets `about` back."""
+        """Send one request; `answered` is called with `about` and the answer."""
         if self.link is not None:
             self._opaque += 1
             self._asked[self._opaque] = about
@@ -69,7 +69,7 @@ class RemotingClient:
 
 
 class Producer(RemotingClient):
-    """Sends `count` messages, some at a time, each until it has been acknowledged."""
+    """Sends `count` messages, several at a time, and repeats each until it is acknowledged."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, topic: str,
@@ -83,7 +83,7 @@ class Producer(RemotingClient):
 
     @property
     def done(self) -> bool:
-        """Everything was acknowledged."""
+        """All messages are acknowledged."""
         return not self._open
 
     def ready(self) -> None:
@@ -114,7 +114,7 @@ class Producer(RemotingClient):
 
 
 class Member(RemotingClient):
-    """A POP consumer: receives, sometimes forgets to acknowledge, never acknowledges after the invisible time."""
+    """A POP consumer: receives, omits some acknowledgements at random, never acknowledges after the invisible time."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, topic: str,
@@ -185,4 +185,4 @@ class Member(RemotingClient):
 
 
 SETTLE_NS = 120 * SECOND_NS
-"""How long the end of a run may take until everything has been consumed."""
+"""Time at the end of a run within which all messages must be consumed."""

@@ -1,4 +1,4 @@
-"""A producer that sends what it is told to: messages, batches, halves of transactions, requests; and recalls."""
+"""A blocking producer: sends messages, batches, half messages and requests, and recalls timers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
 
 
 class Sender(Caller):
-    """One producer of `group`; it says so every 30 s."""
+    """One producer of `group`. It sends a heartbeat every 30 s."""
 
     def __init__(self, world: World, name: str, group: str = "sim-producers") -> None:
         self.group = group
@@ -26,7 +26,7 @@ class Sender(Caller):
         self.every(30, "beat")
 
     def beat(self) -> None:
-        """A heartbeat."""
+        """Send a heartbeat."""
         body = {"clientID": self.name, "producerDataSet": [{"groupName": self.group}], "consumerDataSet": []}
         self.post(codes.HEARTBEAT, {}, json.dumps(body).encode())
 
@@ -35,7 +35,7 @@ class Sender(Caller):
         super().received(data)
         for each in self.heard[known:]:
             if each.code == codes.PUSH_REPLY and self.link is not None:
-                # The broker waits for this before it answers whoever replied.
+                # The broker waits for this answer before it answers the client that sent the reply.
                 self.link.send(frame.encode(0, each.opaque, flag=FLAG_RESPONSE))
 
     def _fields(self, topic: str, queue: int, sys_flag: int, pairs: dict[str, str]) -> dict[str, str]:
@@ -46,20 +46,20 @@ class Sender(Caller):
         }  # fmt: skip
 
     def begin(self, topic: str, body: bytes, queue: int = -1, sys_flag: int = 0, **pairs: str) -> int:
-        """Send without waiting -> the opaque. Without UNIQ_KEY among `pairs` the message gets one."""
+        """Send without waiting. Returns the opaque. A message without UNIQ_KEY in `pairs` gets one."""
         self._number += 1
         pairs.setdefault("UNIQ_KEY", f"{self.name}{self._number:08}")
         return self.post(codes.SEND_V2, self._fields(topic, queue, sys_flag, pairs), body)
 
     def send(self, topic: str, body: bytes, queue: int = -1, sys_flag: int = 0, **pairs: str) -> dict[str, str]:
-        """Send, and wait for the success -> msgId, queueId, queueOffset, recallHandle…"""
+        """Send, which must succeed. Returns the answer's fields: msgId, queueId, queueOffset, recallHandle…"""
         opaque = self.begin(topic, body, queue, sys_flag, **pairs)
         found = self._wait(opaque)
         assert found.code == 0, (found.code, found.remark)
         return found.fields() or {}
 
     def refused(self, topic: str, body: bytes, **pairs: str) -> int:
-        """Send what must not succeed -> the code."""
+        """Send a message that must be refused. Returns the code of the answer."""
         found = self._wait(self.begin(topic, body, -1, 0, **pairs))
         assert found.code != 0
         return found.code
@@ -69,7 +69,7 @@ class Sender(Caller):
         return self._answers.pop(opaque)
 
     def batch(self, topic: str, bodies: list[bytes], queue: int = 0) -> int:
-        """Send a batch without waiting -> the opaque."""
+        """Send a batch without waiting. Returns the opaque."""
         packed = b""
         for body in bodies:
             self._number += 1
@@ -84,7 +84,7 @@ class Sender(Caller):
         return self.send(topic, name.encode(), -1, 4, UNIQ_KEY=name, TRAN_MSG="true", PGROUP=self.group, **pairs)
 
     def decide(self, name: str, offset: str, position: str, what: int) -> int:
-        """End a transaction -> the code of the answer."""
+        """End a transaction. Returns the code of the answer."""
         fields = {
             "producerGroup": self.group, "tranStateTableOffset": offset, "commitLogOffset": position, "msgId": name,
             "transactionId": name, "commitOrRollback": str(what),
@@ -92,7 +92,7 @@ class Sender(Caller):
         return self.call(codes.END_TRANSACTION, fields).code
 
     def end(self, half: dict[str, str], what: int) -> int:
-        """`decide` by what the send of the half message was answered."""
+        """End a transaction by the answer to the send of its half message. Returns the code of the answer."""
         return self.decide(half["transactionId"], half["queueOffset"], str(int(half["msgId"][-16:], 16)), what)
 
     def questions(self) -> list[frame.Frame]:
@@ -102,6 +102,6 @@ class Sender(Caller):
         return asked
 
     def recall(self, topic: str, handle: str) -> int:
-        """Take a timer back -> the code of the answer."""
+        """Recall a timer. Returns the code of the answer."""
         fields = {"producerGroup": self.group, "topic": topic, "recallHandle": handle}
         return self.call(codes.RECALL, fields).code

@@ -1,4 +1,4 @@
-"""An MQTT device that is a member of a consumer group: what it holds is its own for as long as its connection lives."""
+"""An MQTT client that is a member of a consumer group: its messages in flight are leased to it while it is connected."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.simulation.world import World
 
 ALWAYS_MS = 1 << 60
 HEARD_NS = 2 * SECOND_NS
-"""An acknowledgement that was sent so long ago over a connection that is still there has been heard, and acted upon."""
+"""An acknowledgement that was sent this long ago on a connection that is still open has been processed by the node."""
 
 
 class Places:
-    """Where in the log a message stands, by its body, which no other has."""
+    """Queue and offset of each message, by its body, which is unique."""
 
     def __init__(self, world: World, topic: str, queues: int) -> None:
         self._world = world
@@ -29,7 +29,7 @@ class Places:
         self._known: dict[str, str] = {}
 
     def of(self, body: str) -> str:
-        """queue/offset. What a power failure has taken is forgotten with it."""
+        """`queue/offset` of the message. Messages that were lost in a power failure are removed."""
         if self._kills != self._world.kills or body not in self._known:
             self._kills = self._world.kills
             self._known = {
@@ -41,7 +41,7 @@ class Places:
 
 
 class Sharer(Device):
-    """Subscribes to `$share/<group>/<topic>/#` at `qos`, 1 or 2, with a session that is kept."""
+    """Subscribes to `$share/<group>/<topic>/#` at `qos`, 1 or 2, with a persistent session."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, ledger: Ledger, topic: str, group: str, qos: int,
@@ -104,7 +104,7 @@ class Sharer(Device):
             self.clock.call_at(after, acknowledge)
 
     def _exactly_once(self, packet: Publish) -> None:
-        """Whoever has it once has it alone, whatever happens after."""
+        """QoS 2: a message that was delivered once must not be delivered again to any member."""
         name = self._take(packet)
         self.ledger.settled.setdefault(name, self.clock.wall_ms())
 

@@ -1,4 +1,4 @@
-"""RocketMQ's v2 clients, producer and consumers, as calls: send, receive, settle, by a channel."""
+"""Blocking gRPC clients: a producer and a consumer whose calls go over a `Channel`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.simulation.world import World
 
 
 class Publisher(Channel):
-    """A producer over gRPC, in the namespace `space` where it has one."""
+    """A producer over gRPC. `space`: its namespace; "": none."""
 
     def __init__(self, world: World, name: str, topic: str, space: str = "") -> None:
         self.topic, self.space = topic, space
@@ -21,7 +21,7 @@ class Publisher(Channel):
     def send(
         self, body: str, kind: int = pb.NORMAL, group: str = "", tag: str = "", key: str = "", **pairs: str
     ) -> pb.SendResultEntry:
-        """Send one message -> its entry of the answer."""
+        """Send one message. Returns its entry of the answer."""
         self._number += 1
         message = pb.Message(body=body.encode())
         message.topic.name, message.topic.resource_namespace = self.topic, self.space
@@ -44,7 +44,7 @@ class Publisher(Channel):
         return entry
 
     def end(self, message_id: str, transaction_id: str, commit: bool) -> int:
-        """Decide a transaction -> the code."""
+        """End a transaction. Returns the code of the answer."""
         request = pb.EndTransactionRequest(message_id=message_id, transaction_id=transaction_id)
         request.topic.name = self.topic
         request.resolution = pb.COMMIT if commit else pb.ROLLBACK
@@ -59,7 +59,7 @@ class Publisher(Channel):
 
 
 class Receiver(Channel):
-    """A consumer over gRPC of any kind: it receives when it is told to."""
+    """A consumer over gRPC of any client type."""
 
     def __init__(
         self, world: World, name: str, group: str, topic: str, kind: int = pb.SIMPLE_CONSUMER, expression: str = "*",
@@ -79,7 +79,7 @@ class Receiver(Channel):
         return pb.Resource(name=name, resource_namespace=self.space)
 
     def beat(self) -> None:
-        """A heartbeat."""
+        """Send a heartbeat."""
         request = pb.HeartbeatRequest(client_type=pb.PUSH_CONSUMER if self.renewed else pb.SIMPLE_CONSUMER)
         request.group.CopyFrom(self._named(self.group))
         self.call("Heartbeat", request, pb.HeartbeatResponse)
@@ -87,7 +87,7 @@ class Receiver(Channel):
     def receive(
         self, wait_ms: int = 5_000, invisible_ms: int = 60_000, most: int = 32, attempt: str = "", queue: int = -1
     ) -> list[pb.Message]:
-        """Receive. The server waits 5 s at least; where leases are renewed it decides how long they are, else 10 s at least."""
+        """Receive. The server waits at least 5 s. A lease lasts at least 10 s; the server decides if it renews it."""
         request = pb.ReceiveMessageRequest(batch_size=most, auto_renew=self.renewed)
         request.group.CopyFrom(self._named(self.group))
         request.message_queue.topic.CopyFrom(self._named(self.topic))
@@ -105,7 +105,7 @@ class Receiver(Channel):
         return [each.message for each in found if each.HasField("message")]
 
     def ack(self, message: pb.Message) -> int:
-        """Settle -> the code of the entry."""
+        """Settle. Returns the code of the entry."""
         request = pb.AckMessageRequest(group=self._named(self.group), topic=self._named(self.topic))
         request.entries.add(
             message_id=message.system_properties.message_id, receipt_handle=message.system_properties.receipt_handle
@@ -113,7 +113,7 @@ class Receiver(Channel):
         return int(self.call("AckMessage", request, pb.AckMessageResponse).entries[0].status.code)
 
     def change(self, message: pb.Message, invisible_ms: int) -> int:
-        """Move the end of the lease -> the code; the message's handle is the new one then."""
+        """Change the end of the lease. Returns the code and stores the new handle in the message."""
         request = pb.ChangeInvisibleDurationRequest(
             receipt_handle=message.system_properties.receipt_handle, message_id=message.system_properties.message_id
         )
@@ -127,5 +127,5 @@ class Receiver(Channel):
 
 
 def said(messages: list[pb.Message]) -> list[str]:
-    """Their bodies."""
+    """The bodies of the messages, as text."""
     return [message.body.decode() for message in messages]

@@ -1,4 +1,4 @@
-"""MQTT clients that are away, on a whole node: sessions, wills and messages end at their second, retained values stay."""
+"""Disconnected MQTT clients of a whole node: sessions, wills and messages expire at their second, retained values stay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def up(seed: int) -> World:
 
 
 def disturb(world: World, faults: str) -> None:
-    """The node dies, or not."""
+    """Kill the node, cut its power, or do nothing, as `faults` says."""
     if faults != "none":
         world.again(power=faults == "power")
 
@@ -42,7 +42,7 @@ def test_a_session_ends_at_its_second(faults: str, expiry_s: int) -> None:
         disturb(world, faults)
         away_ms = wait_ms - (world.clock.wall_ms() - left_ms)
         if away_ms > 120_000:
-            # Away for a month: the clock jumps, and the node is up for the last minute of it.
+            # A month without a connection: the clock jumps, and the node is up for the last minute.
             world.kill(power=False)
             world.clock.step_wall(away_ms - 60_000)
             away_ms = 60_000
@@ -116,7 +116,7 @@ def test_retained_values_are_there_for_who_comes_later(faults: str) -> None:
 
 @FAULTS
 def test_messages_expire_for_sessions_and_for_groups(faults: str) -> None:
-    """Whoever comes in time has them with the rest of their time; nobody has them afterwards."""
+    """Messages are delivered with their remaining lifetime until they expire, and not afterwards."""
     world = up(125)
     session, writer = MqttClient(world, "s"), MqttClient(world, "w")
     session.connect()

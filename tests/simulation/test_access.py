@@ -1,4 +1,4 @@
-"""Access on a whole node: what is granted and taken away counts with the next request, and is still so after a kill."""
+"""Access control on a whole node: a grant or revocation applies to the next request, also after the node was killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOPIC = "sim"
 
 
 def controlled(seed: int) -> tuple[World, Tool, Tool]:
-    """A node with access control, its administrator, and a user who may do nothing yet."""
+    """A node with access control, its administrator, and a user without rights."""
     world = World(seed, Config(admin="root:wonderland"))
     world.start()
     root = Tool(world, "root", "root", "wonderland")
@@ -24,14 +24,14 @@ def controlled(seed: int) -> tuple[World, Tool, Tool]:
 
 
 def grant(root: Tool, *actions: str) -> None:
-    """alice may do this with the topic."""
+    """Grant alice the actions on the topic."""
     entry = {"resource": [f"Topic:{TOPIC}"], "actions": list(actions), "sourceIps": [], "decision": "Allow"}
     body = {"subject": "User:alice", "policies": [{"policyType": "Custom", "entries": [entry]}]}
     root.done(codes.CREATE_ACL, {"subject": "User:alice"}, body)
 
 
 def send(client: Tool) -> int:
-    """Send one message -> the code."""
+    """Send one message. Returns the code of the answer."""
     fields = {
         "a": "producers", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0",
         "i": properties.encode([("UNIQ_KEY", "x")]).decode(), "j": "0", "k": "false", "m": "false",

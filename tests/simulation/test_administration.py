@@ -1,4 +1,4 @@
-"""What administrators set on a whole node: topics, groups and settings are as they were answered, under seeds and faults."""
+"""Administration of a whole node: acknowledged changes of topics, groups and settings are in force, under seeds and faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POWER = pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 
 
 class Books:
-    """What the administrator was told is in force, and what the node says."""
+    """The acknowledged configuration, compared with the configuration that the node reports."""
 
     def __init__(self, world: World) -> None:
         self.world, self.tool = world, Tool(world, "tool")
@@ -27,11 +27,11 @@ class Books:
         self.settings: dict[str, str] = {}
 
     def change(self, name: str) -> None:
-        """One change, of a kind by chance."""
+        """Make one change of a random kind."""
         chance, tool = self.world.chance, self.tool
         what = chance.choice(("topic", "group", "setting", "no topic", "no group", "no setting"))
         if what == "topic":
-            # Queues are only ever added: what is in them has to be read.
+            # Queues are only added, never removed: their messages have to be read.
             queues = max(self.topics.get(name, 1), chance.randrange(1, 9))
             tool.topic(name, queues)
             self.topics[name] = queues
@@ -52,7 +52,7 @@ class Books:
             tool.call(codes.DELETE_KV, {"namespace": "sim", "key": name})
 
     def check(self) -> None:
-        """The node says the same, by every list that it has."""
+        """Compare with every list that the node answers with."""
         topics = json.loads(self.tool.call(codes.GET_ALL_TOPICS).body)["topicConfigTable"]
         mine = {name: each["writeQueueNums"] for name, each in topics.items() if name.startswith("sim")}
         assert mine == self.topics
@@ -85,7 +85,7 @@ def test_what_was_set_and_answered_is_in_force_and_nothing_else(seed: int, power
 
 @POWER
 def test_a_topic_that_was_deleted_takes_everything_along(power: bool) -> None:
-    """Made again it is empty: neither messages nor positions of before are there, nor found by key, also after a kill."""
+    """A topic that is created again is empty: no old messages or positions, and none found by key, also after a kill."""
     world = World(291)
     world.start()
     tool, sender = Tool(world, "tool"), Sender(world, "p")

@@ -1,6 +1,6 @@
-"""Queues shared out by the node (code 400) while members come and go: every queue has a member, and modes are kept.
+"""Queue assignment by the node (code 400) while members come and go: every queue has a member, and modes are durable.
 
-Where a topic lives on several nodes that are registered with each other, every one of them says the same.
+When a topic is on several nodes that are registered with each other, all of them give the same assignment.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ POWER = pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 
 
 def assigned(member: Consumer, strategy: str = "AVG") -> tuple[str, list[int]]:
-    """What one member is given: the mode, and queues, -1 for any."""
+    """The assignment of one member: the mode, and queues, -1 for any."""
     mode, found = everywhere(member, strategy)
     return mode, [queue for _, queue in found]
 
 
 def everywhere(member: Consumer, strategy: str = "AVG") -> tuple[str, list[tuple[str, int]]]:
-    """The same with the brokers of the queues."""
+    """The assignment of one member: the mode, and (broker, queue) pairs."""
     asked = {
         "topic": TOPIC, "consumerGroup": GROUP, "clientId": member.name, "messageModel": member.model, "strategyName": strategy,
     }  # fmt: skip
@@ -99,7 +99,7 @@ def test_the_mode_of_a_group_is_kept_and_pop_members_share_neighbours(power: boo
 
 
 def test_members_that_take_what_they_are_given_have_everything_once() -> None:
-    """Message by message: POP members of one group on any queue, one of them gone in between."""
+    """POP members of one group on any queue, one of which leaves, receive every message once."""
     world, tool = up(302)
     sender = Sender(world, "p")
     tool.done(codes.SET_REQUEST_MODE, {}, {"topic": TOPIC, "consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 0})
@@ -145,7 +145,7 @@ class Cluster:
         self.register()
 
     def register(self) -> None:
-        """What is known of other brokers is gone with the node, until they say so again."""
+        """Register the brokers at each other's name servers: a restarted node has lost these registrations."""
         for tool, (broker, queues) in zip(self.tools, reversed(SIZES), strict=True):
             config = {"perm": 6, "readQueueNums": queues, "writeQueueNums": queues, "topicName": TOPIC, "topicSysFlag": 0}
             version = {"counter": 1, "stateVersion": 1, "timestamp": 1_700_000_000_000}
@@ -157,7 +157,7 @@ class Cluster:
             tool.done(codes.REGISTER_BROKER, fields, {"filterServerList": [], "topicConfigSerializeWrapper": wrapper})
 
     def join(self, name: str) -> None:
-        """A member says so to every broker of its topics."""
+        """Add a member, which sends heartbeats to every broker of its topics."""
         self.members[name] = [Consumer(node, name, GROUP, TOPIC) for node in self.nodes]
 
     def leave(self, name: str) -> None:
@@ -169,14 +169,14 @@ class Cluster:
             node.clock.run_for(ms)
 
     def mode(self, mode: str, shared: int = 0) -> None:
-        """As mqadmin has it: every broker is told."""
+        """Set the mode on every broker, as mqadmin does."""
         for tool in self.tools:
             tool.done(
                 codes.SET_REQUEST_MODE, {}, {"topic": TOPIC, "consumerGroup": GROUP, "mode": mode, "popShareQueueNum": shared}
             )
 
     def shares(self, strategy: str = "AVG") -> list[list[tuple[str, int]]]:
-        """What every member is given, whichever node it asks."""
+        """The assignments of all members. Fails when the nodes give different ones."""
         out = []
         for asked in self.members.values():
             first, *others = (everywhere(member, strategy) for member in asked)

@@ -1,4 +1,4 @@
-"""Bodies that a producer compressed, on a whole node: untouched where the protocol knows of it, plain everywhere else."""
+"""Bodies compressed by producers, on a whole node: unchanged for protocols that know compression, plain for all others."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_every_protocol_has_the_body_that_was_meant(kind: str, faults: str) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_compressed_bodies_on_all_the_ways_that_a_message_may_go(kind: str) -> None:
-    """Late by a level and by a timer, out of a transaction, sent back, given up: the flag is never lost."""
+    """A delay level, a timer, a transaction, a send-back and a dead letter keep the compression flag."""
     world, tool, sender = up(242)
     flag, body = KINDS[kind]
     tool.group(GROUP, retryMaxTimes=0)
@@ -123,7 +123,7 @@ def test_direct_consumption_and_replies(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_body_that_cannot_be_made_plain_harms_nobody(kind: str) -> None:
-    """It stays what it is for who can say so, is left out for devices, and what comes behind it comes."""
+    """RocketMQ clients get the body unchanged; MQTT clients do not get the message, but all later ones."""
     world, tool, sender = up(244)
     flag, body = BROKEN[kind]
     device = MqttClient(world, "d")
@@ -145,7 +145,7 @@ def test_a_body_that_cannot_be_made_plain_harms_nobody(kind: str) -> None:
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_gzip_over_grpc_is_zlib_or_plain_for_the_others(power: bool) -> None:
-    """The flag of the log knows zlib: a gzip body is stored as it was meant, a zlib body as it came."""
+    """The flag in the log means zlib: a gzip body is stored decompressed, a zlib body is stored as it was sent."""
     world, _, _ = up(245)
     publisher = Publisher(world, "g", TOPIC)
     gzip = zlib.compressobj(wbits=31)

@@ -1,4 +1,4 @@
-"""The compiled build does what the sources do: equal digests for the same twenty runs."""
+"""The compiled modules behave as the sources: twenty runs have equal digests with both."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Dead letters that cannot be written, on a whole node: the volume is full when a message has used up its attempts.
 
-Whoever asked, by whichever way, it must not be lost and is not handed out once more: it is a dead letter when there is room.
+The message must not be lost and must not be delivered again, by any protocol. It becomes a dead letter when there is space.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FULL, ROOM = 0.01, 0.5
 
 
 def worn(seed: int, ordered: bool) -> tuple[World, Sender]:
-    """A node whose queue 0 has "first", "poison", which has used up its two attempts, and "next"; and no space left."""
+    """A node with a full volume, whose queue 0 contains "first", "poison" (its two attempts are used up) and "next"."""
     world = World(seed)
     world.start()
     tool, sender = Tool(world, "tool"), Sender(world, "p")
@@ -45,13 +45,13 @@ def worn(seed: int, ordered: bool) -> tuple[World, Sender]:
 
 
 def fill(world: World, free: float) -> None:
-    """Space on the volume; the store looks at it now and again."""
+    """Set the free share of the volume and wait until the store has noticed."""
     world.disk.free = free
     world.clock.run_for(3_000)
 
 
 class Puller:
-    """A push consumer, as its SDK pulls: it goes on from where it was told, and reports what it has handled."""
+    """A push consumer that pulls as its SDK does: from the offset of the last answer on, and commits what it has processed."""
 
     def __init__(self, world: World, name: str) -> None:
         self.consumer = Consumer(world, name, GROUP, TOPIC)
@@ -60,7 +60,7 @@ class Puller:
         world.clock.run_for(100)
 
     def turn(self) -> None:
-        """Pull once, handle it at once, report."""
+        """Pull once, process the messages, commit the position."""
         found = self.consumer.pull(0, self.offset, wait_ms=1_000)
         self.offset = int((found.fields() or {})["nextBeginOffset"])
         self.got += bodies(records(found.body))
@@ -145,7 +145,7 @@ def test_a_lite_topic_stands_still_until_its_dead_letter_is_written(faults: str)
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_giving_up_by_hand_is_refused_until_there_is_room(faults: str) -> None:
-    """Sent back with no attempts left, and forwarded over gRPC: whoever asks hears of it, and asks again."""
+    """A send-back with no attempts left, and a forward over gRPC: the client is refused and tries again."""
     world = World(254)
     world.start()
     Tool(world, "tool").topic(TOPIC, 1)
@@ -170,7 +170,7 @@ def test_giving_up_by_hand_is_refused_until_there_is_room(faults: str) -> None:
 
 
 def forward(receiver: Receiver, message: pb.Message) -> int:
-    """ForwardMessageToDeadLetterQueue -> the code."""
+    """Call ForwardMessageToDeadLetterQueue. Returns the code of the answer."""
     system = message.system_properties
     request = pb.ForwardMessageToDeadLetterQueueRequest(
         receipt_handle=system.receipt_handle, message_id=system.message_id, delivery_attempt=1, max_delivery_attempts=1

@@ -1,4 +1,4 @@
-"""Check-backs on a whole node: when producers are asked, who is, and what becomes of a transaction that nobody decides."""
+"""Check-backs on a whole node: their times, the producers that are asked, and transactions that are never decided."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_times_of_questions_and_the_end_after_the_fifteenth() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_given_up_after_fifteen_questions_however_often_the_node_starts(seed: int, power: bool) -> None:
-    """Questions are counted over restarts: some may be asked once more, none of them less."""
+    """Check-backs are counted over restarts: some may be sent once more, none is omitted."""
     world = World(seed)
     world.start()
     sender = Sender(world, "p")
@@ -116,7 +116,7 @@ def test_a_producer_that_has_gone_and_another_of_its_group_that_answers() -> Non
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_who_comes_after_the_question_is_asked_at_once_and_once(faults: str) -> None:
-    """Nobody waits for the next turn of the questions because a producer was away at the last one."""
+    """A producer that connects after a check-back was due is asked at once, not at the next interval."""
     world = World(36)
     world.start()
     first = Sender(world, "first", group="late")
@@ -140,7 +140,7 @@ def test_who_comes_after_the_question_is_asked_at_once_and_once(faults: str) -> 
 
 
 def test_without_anybody_to_ask_it_is_over_too() -> None:
-    """Questions count when no producer of the group is there."""
+    """Check-backs are counted also while no producer of the group is connected."""
     world = World(34)
     world.start()
     sender = Sender(world, "p")
@@ -156,7 +156,7 @@ def test_without_anybody_to_ask_it_is_over_too() -> None:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_transactions_over_grpc_are_decided_and_asked_about(faults: str) -> None:
-    """A producer that dies before it decides; another client of the same topic is asked, and decides."""
+    """A producer disconnects before it decides; another client of the same topic is asked, and decides."""
     world = World(35)
     world.start()
     first = Publisher(world, "first", TOPIC)

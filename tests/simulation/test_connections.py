@@ -1,4 +1,4 @@
-"""Who is connected, as tools are told on a whole node, beside who really is: clients come, go, fall silent, and links break."""
+"""Connections that the node reports to tools, compared with the real ones: clients come, go, fall silent, and links break."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SILENT_S = 120
 
 
 def consumers(tool: Tool) -> list[str]:
-    """203, which 38 has to agree with."""
+    """Client ids of the consumers by code 203, which code 38 has to agree with."""
     answer = tool.call(codes.GET_CONSUMER_CONNECTIONS, {"consumerGroup": GROUP})
     names = [each["clientId"] for each in json.loads(answer.body)["connectionSet"]] if answer.code == 0 else []
     assert answer.code == (0 if names else codes.CONSUMER_NOT_ONLINE)
@@ -31,7 +31,7 @@ def consumers(tool: Tool) -> list[str]:
 
 
 def producers(tool: Tool) -> list[str]:
-    """204, which 328 has to agree with."""
+    """Client ids of the producers by code 204, which code 328 has to agree with."""
     answer = tool.call(codes.GET_PRODUCER_CONNECTIONS, {"producerGroup": PRODUCERS, "topic": TOPIC})
     names = [each["clientId"] for each in json.loads(answer.body)["connectionSet"]] if answer.code == 0 else []
     every = json.loads(tool.call(codes.GET_PRODUCERS).body)["data"]
@@ -40,7 +40,7 @@ def producers(tool: Tool) -> list[str]:
 
 
 def goodbye(client: Consumer | Sender) -> None:
-    """35: it says that it goes."""
+    """Unregister the client (code 35)."""
     side = "consumerGroup" if isinstance(client, Consumer) else "producerGroup"
     client.done(codes.UNREGISTER_CLIENT, {"clientID": client.name, side: client.group})
 
@@ -76,7 +76,7 @@ def test_tools_are_told_who_is_connected_and_nobody_else(seed: int, power: bool)
             world.reset_some()
         elif turn % 3 == 0:
             world.again(power)
-        # Clients look for the node again within 200 ms, and then say who they are.
+        # Clients connect to the node again within 200 ms and then send heartbeats.
         world.clock.run_for(400)
         assert consumers(tool) == sorted([*pulling, *calling])
         assert producers(tool) == sorted(sending)

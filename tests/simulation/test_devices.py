@@ -1,7 +1,7 @@
 """MQTT under a seed: persistent sessions while the node is killed, or loses power, and links break.
 
-What must hold: a session once acknowledged is never gone; what a publisher was acknowledged reaches the subscriber; at QoS 2
-exactly once; and first deliveries of one publisher come in its order.
+Invariants: an acknowledged session is never lost; an acknowledged message reaches the subscriber, at QoS 2 exactly once; first
+deliveries of one publisher's messages are in the order in which they were published.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COUNT = 50
 
 
 def run(seed: int, power: bool) -> tuple[World, Listener]:
-    """Two publishers at QoS 1 and two at QoS 2, one subscriber, faults, then peace."""
+    """Run two publishers at QoS 1, two at QoS 2 and one subscriber, first with faults, then without."""
     world = World(seed)
     world.start()
     dial = lambda device: world.dial("mqtt", device)  # noqa: E731 - one device after another gets it
@@ -44,7 +44,7 @@ def run(seed: int, power: bool) -> tuple[World, Listener]:
 
 
 def check(world: World, listener: Listener) -> None:
-    """The invariants."""
+    """Check the invariants."""
     assert world.ledger.faults == []
     bodies = [body for body, _ in listener.taken]
     for number in range(4):

@@ -19,7 +19,7 @@ MESSAGES: dict[str, dict[str, str]] = {
     "green": {"TAGS": "green", "colour": "green", "size": "10", "rush": "TRUE"},
     "blue": {"TAGS": "blue", "colour": "blue", "size": "15.5"},
     "text": {"TAGS": "text", "colour": "dark red", "size": "big"},
-    # Java's String.hashCode is the same for both: only the text tells them apart.
+    # Java's String.hashCode is the same for both tags: only the text differs.
     "AaAa": {"TAGS": "AaAa"},
     "BBBB": {"TAGS": "BBBB"},
 }
@@ -56,7 +56,7 @@ CASES = [("TAG", each, want) for each, want in TAGS.items()] + [("SQL92", each, 
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """A node that has the messages, killed once since."""
+    """A node with the messages that was killed once after they were sent."""
     made = World(71)
     made.start()
     Tool(made, "tool").topic(TOPIC, QUEUES)
@@ -72,7 +72,7 @@ def test_all_ways_select_the_same(world: World, kind: str, expression: str, want
     number = CASES.index((kind, expression, wanted))
     puller = Consumer(world, f"pull{number}", f"pull{number}", TOPIC, expression=expression, kind=kind)
     found = [text for queue in range(QUEUES) for text in bodies(puller.drain(queue))]
-    # By tag a broker compares hash codes, and clients compare the text; here there is nothing left for them to do.
+    # A RocketMQ broker compares the hash codes of tags and clients compare the text; Headgate compares the text too.
     assert sorted(found) == sorted(wanted)
     popper = Consumer(world, f"pop{number}", f"pop{number}", TOPIC, expression=expression, kind=kind)
     popped: list[str] = []

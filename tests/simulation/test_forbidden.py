@@ -1,4 +1,4 @@
-"""Every request of remoting, from those who have no right to it: refused with the client's own code, and nothing is changed."""
+"""Every remoting request from users without the right to it: refused with the protocol's code, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -164,8 +164,8 @@ REQUESTS: dict[int, tuple[dict[str, str], object]] = {
     codes.LIST_ACL: ({"subjectFilter": "", "resourceFilter": ""}, b""),
 }
 OPEN = {codes.CHECK_CLIENT, codes.END_TRANSACTION}
-"""Nobody's: whether a filter can be read. And what is decided of a transaction is asked of the half message's own topic, when
-there is one (`tests/gateway/access/test_transaction.py`)."""
+"""Requests that need no right: a check of a filter's syntax. The end of a transaction needs a right to the half message's
+topic, if there is a half message (`tests/gateway/access/test_transaction.py`)."""
 STATE = (
     codes.GET_ALL_TOPICS, codes.GET_ALL_GROUPS, codes.GET_ALL_OFFSETS, codes.GET_ALL_MODES, codes.GET_BROKER_CONFIG,
     codes.GET_NAMESRV_CONFIG, codes.GET_CLUSTER, codes.LIST_USER, codes.LIST_ACL,
@@ -173,7 +173,7 @@ STATE = (
 
 
 class Scene:
-    """A controlled node; alice may do nothing, bert everything elsewhere, carol everything from another address."""
+    """A node with access control. alice has no rights, bert has rights to other resources, carol from another address."""
 
     def __init__(self) -> None:
         self.world = World(171, Config(admin="root:wonderland"))
@@ -207,7 +207,7 @@ class Scene:
         }
 
     def state(self) -> list[object]:
-        """What tools see of the node, and the end of its log."""
+        """The node's state as tools see it, and the end of its log."""
         told = [self.root.call(code, REQUESTS[code][0]).body for code in STATE]
         return [*told, self.world.end(TOPIC, 0), self.root.route(TOPIC)]
 
@@ -251,7 +251,7 @@ def test_oneway_requests_of_those_without_rights_change_nothing_either(scene: Sc
 
 
 def test_the_administrator_is_refused_none_of_them() -> None:
-    """Else the refusals above could be of requests that nobody may make."""
+    """Shows that the requests above are refused for lack of rights and not for another reason."""
     scene = Scene()
     last = (codes.DELETE_TOPIC, codes.DELETE_GROUP, codes.DELETE_USER)
     changing = (codes.SET_READABLE, codes.UPDATE_BROKER_CONFIG)

@@ -1,4 +1,4 @@
-"""Every call of gRPC, from those who have no right to it: UNAUTHORIZED in the answer's own status, and nothing is changed."""
+"""Every gRPC call from users without the right to it: UNAUTHORIZED in the answer's status, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.channel import Channel
 from tests.simulation.test_forbidden import GROUP, RECEIPT, TOPIC, Scene
 
 NOT_OURS = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset"}
-"""Not served: UNIMPLEMENTED for everybody."""
+"""Calls that are not implemented: UNIMPLEMENTED for all users."""
 STREAMED = {"ReceiveMessage", "Telemetry"}
 HANDLE = f"{RECEIPT} 0"
 
@@ -76,9 +76,9 @@ CALLS: dict[str, Callable[[], Proto]] = {
     ),
 }
 OPEN = {"EndTransaction"}
-"""Asked of the half message's own topic, where there is one (`tests/gateway/access/test_transaction.py`)."""
+"""Calls that need a right to the topic of the half message, if there is one (`tests/gateway/access/test_transaction.py`)."""
 AFTER_SETTINGS = {"Heartbeat", "NotifyClientTermination"}
-"""What a client says that is known by its settings. Without them there is nothing that could be done, whoever asks."""
+"""Calls of a client that is known by its settings. Without settings they do nothing for any user."""
 USERS = {
     "nobody": ("", ""),
     "a stranger": ("mallory", "mallory"),
@@ -99,7 +99,7 @@ def channel(scene: Scene, name: str, user: tuple[str, str], settings: pb.Setting
 
 
 def statuses(there: Channel, name: str) -> set[int]:
-    """The codes that a call is answered by. A Telemetry stream is told its own."""
+    """The codes of the answers to a call. A Telemetry stream gets its code as a message."""
     if name == "Telemetry":
         there.world.clock.run_for(2_000)
         return {each.status.code for each in there.told}
@@ -138,7 +138,7 @@ def test_a_client_whose_settings_were_refused_stays_outside(name: str) -> None:
 
 
 def test_settings_that_were_refused_do_not_take_the_place_of_another_client() -> None:
-    """Of the same client id, which is no secret."""
+    """Another user sends settings with the same client id, which is not secret."""
     scene = Scene()
     there = channel(scene, "client", ("root", "wonderland"), consumer().settings)
     scene.world.clock.run_for(2_000)

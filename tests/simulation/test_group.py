@@ -1,7 +1,7 @@
 """One group under a seed: members that receive and members that pull, while the node is killed and links break.
 
-What must hold in every run: each acknowledged message is handled; nothing that was settled or reported is delivered again;
-no message is given to two members before the first one's lease ends, or it disappears.
+Invariants of every run: each acknowledged message is processed; no message is delivered again after it was settled or its
+offset committed; no message is delivered to a second member before the lease of the first ends or the first disappears.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAULTS_S = 25.0
 
 
 def run(seed: int, power: bool) -> tuple[World, list[Puller]]:
-    """One whole run; one of the receivers joins late, so that pullers come first."""
+    """Run once. One of the receivers joins late, so that pullers are members before it."""
     world = World(seed)
     world.start()
     dial = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
@@ -58,7 +58,7 @@ def run(seed: int, power: bool) -> tuple[World, list[Puller]]:
 
 
 def check(world: World, pullers: list[Puller]) -> None:
-    """The invariants."""
+    """Check the invariants."""
     assert world.ledger.faults == []
     names = {f"{record.queue_id}/{record.queue_offset}" for queue in world.stored(TOPIC, QUEUES) for record in queue}
     assert names <= set(world.ledger.leases), "given to somebody, each of them"

@@ -1,4 +1,4 @@
-"""What tools ask members on a whole node: running info, one message to consume, positions; who answers, and who does not."""
+"""Requests of tools that a whole node relays to members: running info, consume one message, positions; answered or not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOPIC, GROUP = "sim", "workers"
 KINDS: dict[str, type[Respondent | GrpcRespondent]] = {"remoting": Respondent, "grpc": GrpcRespondent}
 WAIT_MS, POSITIONS_MS = 10_000, 5_000
 SLACK_MS = 100
-"""What links and turns may add to a wait."""
+"""Time in ms that links and event loop turns may add to a wait."""
 
 Member = Respondent | GrpcRespondent
 
@@ -34,36 +34,36 @@ def up(seed: int) -> tuple[World, Tool, str]:
 
 
 def join(world: World, kind: str, name: str, after_ms: int = 0) -> Member:
-    """A member that the node has heard of."""
+    """Connect a member and wait until the node knows it."""
     member = KINDS[kind](world, name, GROUP, TOPIC, after_ms)
     world.clock.run_for(100)
     return member
 
 
 def running_info(tool: Tool, name: str, stacks: bool = True) -> frame.Frame:
-    """307."""
+    """Ask for a member's running info (code 307)."""
     fields = {"consumerGroup": GROUP, "clientId": name, "jstackEnable": "true" if stacks else "false"}
     return tool.call(codes.GET_RUNNING_INFO, fields)
 
 
 def consume(tool: Tool, name: str, message_id: str) -> frame.Frame:
-    """309."""
+    """Ask a member to consume one message (code 309)."""
     return tool.call(codes.CONSUME_DIRECTLY, {"consumerGroup": GROUP, "clientId": name, "msgId": message_id})
 
 
 def status(tool: Tool, name: str = "") -> frame.Frame:
-    """223."""
+    """Ask members for their positions (code 223)."""
     return tool.call(codes.GET_CONSUMER_STATUS, {"topic": TOPIC, "group": GROUP, "clientAddr": name})
 
 
 def timed(world: World, ask: Callable[[], frame.Frame]) -> tuple[frame.Frame, float]:
-    """An answer, and how long it took, in ms."""
+    """The answer, and the time until it arrived in ms."""
     begun = world.clock.monotonic_ns()
     return ask(), (world.clock.monotonic_ns() - begun) / MILLISECOND_NS
 
 
 def offline(answer: frame.Frame) -> bool:
-    """There is no such member (AdminBrokerProcessor.callConsumer: a code of errors, and the reason as text)."""
+    """Whether the answer says that the member is not connected (AdminBrokerProcessor.callConsumer: an error code and text)."""
     return answer.code == codes.SYSTEM_ERROR and "not online" in (answer.remark or "")
 
 
@@ -144,7 +144,7 @@ def test_who_answers_late_never_or_leaves_is_waited_for_ten_seconds_at_most(kind
 
 @pytest.mark.parametrize("seed", range(4))
 def test_many_questions_under_broken_links_all_end(seed: int) -> None:
-    """Whoever asked and is still connected has one answer within the time, and the node keeps no question."""
+    """Each tool that is still connected gets one answer in time, and the node keeps no pending request."""
     world, tool, message_id = up(seed)
     chance = world.chance
     names = [f"m{at}" for at in range(6)]
@@ -161,7 +161,7 @@ def test_many_questions_under_broken_links_all_end(seed: int) -> None:
             asked[tool.post(codes.CONSUME_DIRECTLY, fields)] = name
         world.clock.run_for(chance.uniform(0, 400))
         if turn == 30:
-            # What was asked by a connection that broke is answered to nobody; all have come back before it goes on.
+            # Requests of a broken connection are not answered. All clients have connected again before the run continues.
             asked.clear()
             world.reset_some()
             world.clock.run_for(500)
@@ -177,7 +177,7 @@ def test_many_questions_under_broken_links_all_end(seed: int) -> None:
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 def test_a_node_that_dies_while_it_waits(power: bool) -> None:
-    """The tool asks again by itself; the member that came back answers the question that it was asked last."""
+    """The tool repeats its request by itself; the member that has connected again answers the last request."""
     world, tool, _ = up(205)
     member = join(world, "remoting", "one", 2_000)
     world.clock.call_at(world.clock.monotonic_ns() + 1_000 * MILLISECOND_NS, lambda: world.kill(power))

@@ -1,4 +1,4 @@
-"""Lite topics on a whole node as time goes by: idle ones end, exclusive ones change hands, silent clients lose theirs."""
+"""Lite topics on a whole node over time: idle ones are deleted, exclusive ones change owner, silent clients lose theirs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MINUTE_MS = 60_000
 
 
 class Subscriber:
-    """A client of lite topics, with a connection of its own each time that the node has started."""
+    """A client of lite topics, with a new connection after each start of the node."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.recorder = EventRecorder("grpc")
 
     def ask(self, command: object) -> list[Event]:
-        """One command, and what is recorded within 50 ms."""
+        """Handle one command. Returns the events of the next 50 ms."""
         assert self.world.parts is not None
         self.world.parts.handler.handle(self.recorder.connection, command)  # type: ignore[arg-type]
         self.world.clock.run_for(50)
@@ -39,7 +39,7 @@ class Subscriber:
         action: LiteAction = LiteAction.COMPLETE_ADD,
         start: OffsetOption | None = None,
     ) -> list[Event]:
-        """Say which lite topics it subscribes to -> what it was told besides."""
+        """Subscribe to lite topics. Returns the events other than the answer."""
         recorded = self.ask(SyncSubscription(1, self.name, GROUP, PARENT, action, list(names), start))
         assert any(isinstance(event, Done) for event in recorded), recorded
         return [event for event in recorded if not isinstance(event, Done)]
@@ -50,7 +50,7 @@ class Subscriber:
         assert isinstance(self.ask(Send(1, [Message(PARENT, body.encode(), stored)]))[0], Sent)
 
     def take(self, name: str = "") -> list[str]:
-        """Receive, and settle where `name` says in which lite topic."""
+        """Receive, and settle the messages if `name` gives their lite topic."""
         recorded = self.ask(ReceiveLite(1, self.name, GROUP, PARENT, 8, 10_000))
         (event,) = (event for event in recorded if isinstance(event, Received))
         receipts = [leased.receipt for leased in event.messages]
@@ -70,7 +70,7 @@ def up(seed: int, topic: dict[str, str], group: dict[str, str]) -> World:
 
 
 def names(world: World) -> list[str]:
-    """Lite topics that there are."""
+    """Names of the existing lite topics."""
     assert world.parts is not None
     return sorted(world.parts.store.lite_queues.names(PARENT))
 
@@ -121,7 +121,7 @@ def test_an_exclusive_lite_topic_goes_to_who_asks_last() -> None:
 
 
 def test_a_client_that_is_silent_for_three_minutes_has_nothing_any_more() -> None:
-    """It is the client's word every 30 s that keeps its subscriptions; another one of the group takes what it had on lease."""
+    """A heartbeat every 30 s keeps a client's subscriptions. Without it, another client gets its leased messages."""
     world = up(144, {}, {})
     one, two = Subscriber(world, "one"), Subscriber(world, "two")
     one.has("x")

@@ -1,4 +1,4 @@
-"""Ids, keys, tags and user properties on a whole node: what a sender of one protocol wrote, consumers of all others read."""
+"""Ids, keys, tags and user properties on a whole node: written over one protocol, they are read over all others."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Labels = tuple[str, str, list[str], dict[str, str]]
 
 
 def of_record(record: Record) -> Labels:
-    """As remoting's clients read them."""
+    """The labels of a record, as remoting clients read them."""
     found = properties.decode(record.properties)
     return found["UNIQ_KEY"], found["TAGS"], found["KEYS"].split(), {name: found[name] for name in USER}
 
 
 def of_message(message: pb.Message) -> Labels:
-    """As gRPC's do."""
+    """The labels of a message, as gRPC clients read them."""
     system = message.system_properties
     assert set(message.user_properties) == set(USER), "no other property is a user's"
     return system.message_id, system.tag, list(system.keys), dict(message.user_properties)
@@ -65,7 +65,7 @@ def test_labels_are_the_same_for_every_protocol(by: str, faults: str) -> None:
 
 @FAULTS
 def test_labels_stay_with_a_message_that_comes_again_or_late(faults: str) -> None:
-    """By a retry, by a timer, and as a dead letter: a consumer still knows what it is."""
+    """A retry, a timer and a dead letter keep the labels."""
     world = World(312)
     world.start()
     tool, sender = Tool(world, "tool"), Sender(world, "p")

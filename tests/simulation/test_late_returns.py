@@ -1,7 +1,7 @@
-"""Lite pull consumers and receivers in one group, under a seed: what comes back behind a puller reaches it, or a receiver.
+"""Lite pull consumers and receivers in one group, under a seed: a message that returns behind a puller is delivered.
 
-What must hold in every run: each acknowledged message is handled by somebody, soon after the last receiver has gone, whoever
-was killed in between; and what was handled is settled by what comes after it.
+Invariants of every run: each acknowledged message is processed by a member, soon after the last receiver has left, whichever
+members were killed; and processed messages are settled by later commits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOON_MS = 30_000
 
 
 class Leaver(Member):
-    """A receiver that goes for good one day, with what it holds."""
+    """A receiver that leaves for ever at some time, with its leased messages unsettled."""
 
     handled: set[str]
     gone = False
@@ -31,25 +31,25 @@ class Leaver(Member):
             super().start()
 
     def leave(self) -> None:
-        """It does not come back."""
+        """Leave without connecting again."""
         self.gone = True
         if self.link is not None:
             self.link.reset()
 
     def ask(self, about: object, code: int, fields: dict[str, str], body: bytes = b"") -> None:
         if code == ACK and isinstance(about, tuple) and self.link is not None:
-            self.handled.add(about[0])  # whether or not it hears the answer
+            self.handled.add(about[0])  # the answer may be lost
         super().ask(about, code, fields, body)
 
 
 def handled(world: World, parties: Sequence[LitePuller | Leaver]) -> bool:
-    """Somebody has worked on each message that is stored."""
+    """Whether each stored message was processed by at least one member."""
     stored = {f"{record.queue_id}/{record.queue_offset}" for queue in world.stored(TOPIC, QUEUES) for record in queue}
     return stored <= set().union(*[party.handled for party in parties])
 
 
 def run(seed: int, forward: bool, memory: bool, power: bool) -> tuple[World, list[LitePuller], list[Leaver]]:
-    """Receivers come a bit later than pullers, and go for good when the faults are over, with what they hold."""
+    """Receivers join a little later than pullers, and leave for ever after the faults, with their messages unsettled."""
     world = World(seed)
     world.start()
     dial = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it

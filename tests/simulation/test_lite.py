@@ -1,6 +1,6 @@
 """Lite topics under a seed: a whole node, killed and powered off while messages are sent, received and acknowledged.
 
-What must hold in every run: nothing acknowledged comes again, everything else does, and each lite topic is in its order.
+Invariants of every run: no acknowledged message is delivered again, all others are, and each lite topic keeps its order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEASE_MS = 2_000
 
 
 class Agent:
-    """One client: sends, polls and acknowledges, and says its subscriptions again after each start of the node."""
+    """One client: sends, polls and acknowledges, and subscribes again after each start of the node."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -45,7 +45,7 @@ class Agent:
         return list(self.recorder.take())
 
     def connect(self) -> None:
-        """A new connection, and everything that the client has."""
+        """Make a new connection and subscribe to all lite topics of the client."""
         self.recorder = EventRecorder("grpc")
         self.ask(SyncSubscription(1, "c", GROUP, PARENT, LiteAction.COMPLETE_ADD, NAMES))
 
@@ -60,7 +60,7 @@ class Agent:
             self.unsure[name].add(self.number)
 
     def receive(self, settle: float) -> None:
-        """Take what is there; of each lite topic, acknowledge some from the front."""
+        """Receive all available messages; of each lite topic, acknowledge some of the first ones."""
         for event in self.ask(ReceiveLite(7, "c", GROUP, PARENT, 8, LEASE_MS)):
             if not isinstance(event, Received):
                 continue

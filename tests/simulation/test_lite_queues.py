@@ -1,4 +1,4 @@
-"""Lite queues on a whole node by raw frames: pulling them by name, POP of lite topics, and what their topic keeps of them."""
+"""Lite queues on a whole node by raw frames: pull by name, POP of lite topics, and retention by the parent topic."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def at(group: str = "", **fields: str) -> dict[str, str]:
 
 
 class LiteMember(Consumer):
-    """A member that says which lite topics it has, and receives from them (codes 200071, 200070, 200072)."""
+    """A member that subscribes to lite topics and receives from them (codes 200071, 200070, 200072)."""
 
     def has(self, *names: str) -> None:
-        """All that it has."""
+        """Subscribe to exactly these lite topics."""
         entry = {
             "action": "COMPLETE_ADD", "clientId": self.name, "group": self.group, "topic": PARENT,
             "liteTopicSet": list(names), "version": 1,
@@ -42,7 +42,7 @@ class LiteMember(Consumer):
         self.done(codes.LITE_SUBSCRIPTION, {}, {"subscriptionSet": [entry]})
 
     def receive(self, invisible_ms: int = 10_000) -> list[str]:
-        """POP_LITE, settling nothing."""
+        """Receive by POP_LITE without settling. Returns the bodies."""
         fields = {
             "clientId": self.name, "consumerGroup": self.group, "topic": PARENT, "maxMsgNum": "32",
             "invisibleTime": str(invisible_ms), "pollTime": "0", "bornTime": str(self.clock.wall_ms()),
@@ -52,7 +52,7 @@ class LiteMember(Consumer):
 
 
 def up(seed: int, **topic: object) -> tuple[World, Tool, Sender]:
-    """A node with the parent topic and its group, which looks every second at what is to be kept."""
+    """A node with the parent topic and its group, which applies retention every second."""
     world = World(seed, Config(tables={"store": {"retention_check_ms": 1_000}}))
     world.start()
     tool = Tool(world, "tool")
@@ -66,7 +66,7 @@ def up(seed: int, **topic: object) -> tuple[World, Tool, Sender]:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_a_lite_queue_is_read_by_offset_and_nothing_is_taken_from_its_group(faults: str) -> None:
-    """By its name as Apache's broker does with enableLmq, or by its topic and the field liteTopic (PullMessageProcessor)."""
+    """Pull by queue name, as from Apache's broker with enableLmq, or by topic and field liteTopic (PullMessageProcessor)."""
     world, tool, sender = up(271)
     for number in range(3):
         sender.send(PARENT, b"%d" % number, queue=number % 2, __LITE_TOPIC="a")
@@ -133,7 +133,7 @@ def test_names_of_lite_queues_that_nobody_can_have() -> None:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_what_its_topic_no_longer_keeps_is_not_received(faults: str) -> None:
-    """The bound of bytes of a parent topic: queues and lite queues have lost the same messages, before and after a kill."""
+    """Retention by bytes of a parent topic: queues and lite queues lose the same messages, before and after a kill."""
     world, tool, sender = up(272, retention_bytes=8_000)
     member = LiteMember(world, "m", GROUP, PARENT)
     for number in range(12):

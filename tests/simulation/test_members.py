@@ -1,4 +1,4 @@
-"""Members of a group on a whole node: who is told of whom when, what each gets by its queues, and what broadcasting means."""
+"""Members of a group on a whole node: notices of changed members, allocation of queues, and broadcasting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SILENCE_MS = 120_000
 
 
 def averagely(members: list[str], name: str) -> list[int]:
-    """AllocateMessageQueueAveragely: what `name` consumes of QUEUES."""
+    """The queues of `name` among QUEUES by AllocateMessageQueueAveragely."""
     at, count = members.index(name), len(members)
     share, more = divmod(QUEUES, count)
     start = at * share + min(at, more)
@@ -70,7 +70,7 @@ def test_members_are_those_that_came_back_after_a_kill() -> None:
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 @pytest.mark.parametrize("seed", range(4))
 def test_clustering_shares_queues_out_and_goes_on_where_others_were(seed: int, power: bool) -> None:
-    """Members come, die and report as they go; each message is handled, and what was reported is not handled again."""
+    """Members join, are killed, and commit; each message is processed, and no committed message is processed again."""
     world, sender = ready(seed)
     members = {name: Consumer(world, name, GROUP, TOPIC) for name in ("a0", "a1")}
     handled: list[str] = []
@@ -106,7 +106,7 @@ def test_clustering_shares_queues_out_and_goes_on_where_others_were(seed: int, p
 
 
 def test_broadcasting_gives_everything_to_each_and_keeps_no_position() -> None:
-    """Offsets are the client's own: a member goes on where it was, over a kill, whatever the others do."""
+    """Clients keep their own offsets: a member continues at its offset after a kill, independent of other members."""
     world, sender = ready(63)
     members = [Consumer(world, name, GROUP, TOPIC, model="BROADCASTING") for name in ("a", "b")]
     kept = [dict.fromkeys(range(QUEUES), 0) for _ in members]

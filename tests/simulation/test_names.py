@@ -15,7 +15,7 @@ LEASE_MS = 120_000
 
 
 def register(tool: Tool, broker: str = "b-x", topic: str = "theirs") -> None:
-    """A broker of Apache RocketMQ says that it is there."""
+    """Register a broker of Apache RocketMQ."""
     version = {"counter": 3, "stateVersion": 1, "timestamp": 1_700_000_000_000}
     config = {"perm": 6, "readQueueNums": 8, "writeQueueNums": 4, "topicName": topic, "topicSysFlag": 0}
     wrapper = {"dataVersion": version, "topicConfigTable": {topic: config}}
@@ -27,13 +27,13 @@ def register(tool: Tool, broker: str = "b-x", topic: str = "theirs") -> None:
 
 
 def renew(tool: Tool, broker: str = "b-x") -> None:
-    """It is still there."""
+    """Renew the broker's registration."""
     fields = {"brokerName": broker, "brokerAddr": "10.0.0.7:10911", "clusterName": "DefaultCluster"}
     tool.done(codes.BROKER_HEARTBEAT, fields)
 
 
 def brokers(tool: Tool, topic: str) -> list[str]:
-    """Names of the brokers that a topic's route has."""
+    """Names of the brokers in a topic's route."""
     found: Any = tool.route(topic)
     return [] if found is None else sorted(each["brokerName"] for each in found["brokerDatas"])
 

@@ -1,4 +1,4 @@
-"""Namespaces on a whole node: three ways into them, one stored form, and the same names in two of them, which never meet.
+"""Namespaces on a whole node: three ways to name them, one stored form, and no mixing of equal names in two namespaces.
 
 first     remoting's `setNamespace`: the client writes `space%name` itself
 second    remoting's `setNamespaceV2`: bare names, and the fields `ns` and `nsd` with every request
@@ -26,12 +26,12 @@ KINDS = ["first", "second", "grpc"]
 
 
 def stored(space: str, name: str) -> str:
-    """The one stored form."""
+    """The stored form of a name in a namespace."""
     return f"{space}%{name}" if space else name
 
 
 class Spaced:
-    """Clients that leave their namespace to the server: mixed in before a Caller."""
+    """Mixed in before a Caller: sends its namespace in request fields instead of in names."""
 
     def __init__(self, world: World, space: str, *about: str) -> None:
         self.space = space
@@ -40,21 +40,21 @@ class Spaced:
     def post(
         self, code: int, fields: Mapping[str, str] | None = None, body: bytes = b"", oneway: bool = False, flag: int = 0
     ) -> int:
-        # Without a namespace the SDK has no such hook.
+        # Without a namespace the SDK sends no such fields.
         named = {**(fields or {}), "ns": self.space, "nsd": "true"} if self.space else fields
         return super().post(code, named, body, oneway, flag)  # type: ignore[misc,no-any-return]
 
 
 class SpacedSender(Spaced, Sender):
-    """A producer of that kind."""
+    """A producer that sends its namespace in request fields."""
 
 
 class SpacedConsumer(Spaced, Consumer):
-    """A consumer of that kind."""
+    """A consumer that sends its namespace in request fields."""
 
 
 class Application:
-    """One producer and one consumer in a namespace, by one of the three ways; what they name is always bare."""
+    """One producer and one consumer in a namespace, named in one of the three ways. Arguments are names without namespace."""
 
     def __init__(self, world: World, space: str, kind: str) -> None:
         self.world, self.space, self.kind = world, space, kind
@@ -72,14 +72,14 @@ class Application:
             self.consumer = Consumer(world, f"{name}-c", self.group, self.topic)
 
     def send(self, text: str, key: str = "k") -> None:
-        """One message into queue 0 (over gRPC, any queue)."""
+        """Send one message to queue 0 (over gRPC, to any queue)."""
         if self.kind == "grpc":
             self.publisher.send(text, key=key)
         else:
             self.sender.send(self.topic, text.encode(), queue=0, KEYS=key)
 
     def take(self) -> list[str]:
-        """Receive what is there, and settle it."""
+        """Receive all available messages and settle them. Returns the bodies."""
         if self.kind == "grpc":
             messages = self.receiver.receive()
             assert {message.topic.name for message in messages} <= {TOPIC}

@@ -1,4 +1,4 @@
-"""Order on a whole node: message groups while members die, attempts that are repeated over a kill, locks of queues."""
+"""Order on a whole node: message groups while members are killed, attempts repeated after a kill, locks of queues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ordered(seed: int) -> World:
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 @pytest.mark.parametrize("seed", range(5))
 def test_each_message_group_keeps_its_order_while_members_die(seed: int, power: bool) -> None:
-    """A message is handed out only when all before it of its message group were acknowledged."""
+    """A message is delivered only after all earlier messages of its message group were acknowledged."""
     world = ordered(seed)
     chance = random.Random(seed)
     publisher = Publisher(world, "p", TOPIC)
@@ -106,7 +106,7 @@ def test_orderly_pop_over_a_kill(power: bool) -> None:
 
 
 def test_locks_of_queues_between_two_members() -> None:
-    """A lock lasts 60 s from its last renewal; whoever has it renews each 20 s; after a kill the first to ask has it."""
+    """A lock lasts 60 s from its last renewal, and is renewed every 20 s; after a kill the first client that asks gets it."""
     world = World(43)
     world.start()
     Tool(world, "tool").topic(TOPIC, 4)

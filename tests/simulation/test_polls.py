@@ -1,4 +1,4 @@
-"""Polls by POP on a whole node, and what clients settle at once, give up, or begin with at an instant."""
+"""POP long polls on a whole node, batch acknowledgement, forwarding to dead letters, and groups that begin at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ready(seed: int, queues: int = 1) -> tuple[World, Tool, Sender]:
 
 
 def ask(consumer: Consumer, wait_ms: int) -> dict[str, str]:
-    """A POP as clients ask for it."""
+    """Fields of a POP request, as clients send them."""
     return {
         "consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1", "maxMsgNums": "32", "invisibleTime": str(INVISIBLE_MS),
         "pollTime": str(wait_ms), "bornTime": str(consumer.clock.wall_ms()), "initMode": "0", "expType": "TAG", "exp": "*",
@@ -42,12 +42,12 @@ def ask(consumer: Consumer, wait_ms: int) -> dict[str, str]:
 
 
 def waiting(tool: Tool) -> int:
-    """Code 200055: how many polls wait."""
+    """Number of waiting polls (code 200055)."""
     return int(tool.done(codes.POLLING_INFO, {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1"})["pollingNum"])
 
 
 def test_a_poll_that_finds_nothing_ends_when_its_time_is_up_with_every_number_that_clients_read() -> None:
-    """210; PopMessageResponseHeader: popTime, invisibleTime, reviveQid and restNum are read of this answer too."""
+    """Code 210. Clients read popTime, invisibleTime, reviveQid and restNum of this answer too (PopMessageResponseHeader)."""
     world, tool, sender = ready(131)
     consumer = Consumer(world, "c", GROUP, TOPIC)
     begun = world.clock.wall_ms()
@@ -69,7 +69,7 @@ def test_a_poll_that_finds_nothing_ends_when_its_time_is_up_with_every_number_th
 
 
 def test_so_many_polls_of_a_group_may_wait_and_no_more_and_there_is_room_again_when_some_have_gone() -> None:
-    """209, at once; a client comes back after a while of its own."""
+    """Code 209 is answered at once; the client polls again later."""
     world, tool, sender = ready(132)
     most, late = Consumer(world, "most", GROUP, TOPIC), Consumer(world, "late", GROUP, TOPIC)
     opaques = [most.post(codes.POP, ask(most, 15_000)) for _ in range(LONG_POLLS_PER_KEY_MAX)]
@@ -92,7 +92,7 @@ def test_so_many_polls_of_a_group_may_wait_and_no_more_and_there_is_room_again_w
 
 
 def notice(consumer: Consumer, wait_ms: int, order: bool = False, attempt: str = "") -> dict[str, str]:
-    """Code 200054, as Apache's proxy asks it."""
+    """Fields of a request with code 200054, as Apache's proxy sends it."""
     return {
         "consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1", "pollTime": str(wait_ms),
         "bornTime": str(consumer.clock.wall_ms()), "order": "true" if order else "false", "attemptId": attempt,
@@ -100,7 +100,7 @@ def notice(consumer: Consumer, wait_ms: int, order: bool = False, attempt: str =
 
 
 def there(consumer: Consumer, order: bool = False, attempt: str = "") -> bool:
-    """Whether the group has something to receive now."""
+    """Whether the group has a message to receive now."""
     answer = consumer.call(codes.NOTIFICATION, notice(consumer, 0, order, attempt))
     assert answer.code == 0, answer.remark
     return (answer.fields() or {})["hasMsg"] == "true"
@@ -109,7 +109,7 @@ def there(consumer: Consumer, order: bool = False, attempt: str = "") -> bool:
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_group_is_told_of_messages_exactly_when_a_receive_would_find_some(seed: int, faults: str) -> None:
-    """Through sends, receives, settlements, returns and ends of leases; a node that comes back knows of the leases."""
+    """With sends, receives, settlements, returns and expired leases; a restarted node still has the leases."""
     world, _, sender = ready(seed, queues=2)
     consumer, other = Consumer(world, "c", GROUP, TOPIC), Consumer(world, "o", GROUP, TOPIC)
     held: list[Popped] = []
@@ -183,7 +183,7 @@ def acks(found: Sequence[Popped]) -> bytes:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_many_are_settled_by_one_request_and_exactly_those(faults: str) -> None:
-    """200151."""
+    """Code 200151."""
     world, _, sender = ready(133, queues=3)
     for number in range(60):
         sender.send(TOPIC, b"%d" % number, queue=number % 3)

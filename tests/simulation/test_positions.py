@@ -1,4 +1,4 @@
-"""Positions on a whole node: what is committed stays, where a group begins, resets by time with and without members, clones."""
+"""Positions on a whole node: durability of commits, start of a group, resets by time with and without members, clones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT = 10
 
 
 def hourly(seed: int, **store: object) -> tuple[World, Sender, Tool, list[int]]:
-    """A node with one message an hour in one queue -> their store times too."""
+    """A node with one message an hour in one queue. Returns the messages' store times too."""
     world = World(seed, Config(tables={"store": store}))
     world.start()
     tool, sender = Tool(world, "tool"), Sender(world, "p")
@@ -47,7 +47,7 @@ def test_a_position_that_was_acknowledged_is_never_forgotten(seed: int, power: b
 
 
 def test_a_group_begins_at_the_first_the_last_or_an_instant() -> None:
-    """Remoting clients decide by what they ask: the position, the end of the queue, or the offset at a time."""
+    """Remoting clients decide: they ask for the position, the end of the queue, or the offset at a time."""
     world, sender, tool, times = hourly(82, hot_bytes=1)
     first = Consumer(world, "first", "first", TOPIC)
     assert bodies(first.drain(0, max(0, first.position(0)))) == [str(number) for number in range(COUNT)]
@@ -132,7 +132,7 @@ def test_a_clone_has_the_positions_of_the_other_group(power: bool) -> None:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_a_reset_by_time_gives_receivers_of_every_protocol_everything_anew(faults: str) -> None:
-    """What members hold on lease is theirs no more, and attempts begin anew."""
+    """A reset ends the members' leases, and attempts begin at one."""
     world, _, tool, times = hourly(87)
     popper = Consumer(world, "popper", "g", TOPIC)
     receiver = Receiver(world, "receiver", "g", TOPIC)
@@ -192,7 +192,7 @@ def test_a_receiver_that_waits_gets_what_a_reset_brings_back() -> None:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_a_lite_pull_consumer_that_assigns_and_seeks_is_given_what_it_asks_for(faults: str) -> None:
-    """Code 361 by a client that is no member: back, forward, to the end and beyond it; its position is what it commits."""
+    """Code 361 by a client that is not a member: back, forward, to the end and beyond it; its position is what it commits."""
     world, sender, _, times = hourly(90)
     reader = Consumer(world, "reader", "g", TOPIC, joins=False)
     tool = Tool(world, "seeker")

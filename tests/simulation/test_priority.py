@@ -1,4 +1,4 @@
-"""PRIORITY topics on a whole node: the highest first with each receive, over POP and gRPC, through kills and power failures."""
+"""PRIORITY topics on a whole node: each receive gets the highest first, by POP and gRPC, with kills and power failures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_each_receive_has_the_highest_that_there_is(seed: int, faults: str) -> N
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 @pytest.mark.parametrize(("ascending", "again"), [(True, 0), (True, 100), (False, 0), (False, 100)])
 def test_what_comes_again_has_its_place_over_every_protocol(ascending: bool, again: int, faults: str) -> None:
-    """Behind all that is new, or before it, by priority among itself; settings of the configuration outlast the node."""
+    """Redelivered messages come after all new ones, or before, sorted by priority; configured settings survive a restart."""
     world = World(330, Config(tables={"policy": {
         "priority_order_ascending": ascending, "priority_again_first_percent": again,
     }}))  # fmt: skip

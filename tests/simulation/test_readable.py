@@ -1,4 +1,4 @@
-"""The right to read, taken away and given back by tools (codes 353, 200 and 25), over pull, POP and gRPC and through kills."""
+"""Read permission, removed and restored by tools (codes 353, 200 and 25), for pull, POP and gRPC, with kills."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOPIC, OTHER, GROUP = "sim", "sim-other", "readers"
 
 
 def readable(tool: Tool, topic: str, wanted: str = "") -> bool:
-    """Code 353 -> how it is from now on."""
+    """Set the permission (code 353). Returns the permission in force."""
     answer = tool.call(codes.SET_READABLE, {"group": GROUP, "topic": topic, **({"readable": wanted} if wanted else {})})
     assert answer.code == 0, answer.remark
     told = json.loads(answer.body)
@@ -33,7 +33,7 @@ def permit(tool: Tool, permission: int) -> None:
 
 
 def denied(world: World, topic: str) -> list[bool]:
-    """Whether a pull, a POP and a receive over gRPC are refused, by clients that have just come."""
+    """Whether a pull, a POP and a receive over gRPC are refused, each by a new client."""
     member = Consumer(world, f"c{world.chance.random()}", GROUP, topic)
     member.beat()
     pulled = member.pull(0, 0)

@@ -1,4 +1,4 @@
-"""Leases over gRPC on a whole node: renewed while the push consumer works, three hours; free when it or the node is gone."""
+"""Leases over gRPC on a whole node: renewed for up to 3 h while the push consumer works, released when it or the node ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def at_work(seed: int) -> tuple[World, Receiver, pb.Message]:
 
 
 def work(world: World, worker: Receiver, ms: int) -> None:
-    """Time goes on, with a heartbeat each 20 s."""
+    """Advance the time, with a heartbeat every 20 s."""
     end = world.clock.wall_ms() + ms
     while world.clock.wall_ms() < end:
         worker.beat()

@@ -1,4 +1,4 @@
-"""Runs that ask and wait repeat as well: the same seed, the same commands at the same nanoseconds."""
+"""Runs with blocking clients are reproducible: the same seed gives the same commands at the same nanoseconds."""
 
 from __future__ import annotations
 

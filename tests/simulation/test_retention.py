@@ -1,4 +1,4 @@
-"""What goes and what stays on a whole node: retention by time with members that lag, expiry, queries before and after."""
+"""Retention by time on a whole node: members that lag, expiry, queries before and after."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MINUTE_MS = 60_000
 
 
 def steady(seed: int, count: int, step_ms: int = MINUTE_MS) -> tuple[World, Sender, Tool, list[dict[str, str]]]:
-    """A node that keeps messages for 72 steps, and `count` of them, one a step, in one queue -> the sends' answers too."""
-    # 72 hours are what nobody has to configure.
+    """A node with a retention of 72 steps and `count` messages, one a step, in one queue. Returns the sends' answers too."""
+    # 72 hours are the default.
     kept = {} if step_ms == HOUR_MS else {"retention_ms": 72 * step_ms}
     world = World(seed, Config(tables={"store": {"segment_bytes": 64 * 1024, **kept}}))
     world.start()
@@ -29,7 +29,7 @@ def steady(seed: int, count: int, step_ms: int = MINUTE_MS) -> tuple[World, Send
 
 
 def send(world: World, sender: Sender, number: int, step_ms: int = MINUTE_MS) -> list[dict[str, str]]:
-    """Message `number` of 20 KiB, and the time of a step."""
+    """Send message `number` of 20 KiB, and advance the time by a step."""
     sent = sender.send(
         TOPIC, b"%d " % number + b"." * 20_000, 0, 0, UNIQ_KEY=f"ID{number:06}", KEYS=f"all k{number} t{number // 10}"
     )
@@ -38,7 +38,7 @@ def send(world: World, sender: Sender, number: int, step_ms: int = MINUTE_MS) ->
 
 
 def numbers(found: list[str]) -> list[int]:
-    """Which messages they are."""
+    """The numbers of the messages."""
     return [int(text.split()[0]) for text in found]
 
 
@@ -115,7 +115,7 @@ def test_queries_by_key_id_place_and_time_before_and_after_retention(faults: str
 
 
 def test_a_topic_that_is_silent_for_months_keeps_its_offsets() -> None:
-    """Everything is gone; the next message has the next offset, and positions still mean what they did."""
+    """All messages are deleted; the next message has the next offset, and positions are still valid."""
     world, sender, _, _ = steady(94, 10)
     consumer = Consumer(world, "c", "g", TOPIC)
     consumer.commit(0, 7)

@@ -1,4 +1,4 @@
-"""Retries on a whole node: how long a message waits, how often it comes, and where it ends; over kills and power failures."""
+"""Retries on a whole node: delays, number of attempts, and dead letters; with kills and power failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPONENTIAL = {
 CUSTOMIZED = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [100, 200, 3_000, 7_000, 20_000]}}
 POLICIES = {
     "exponential": (EXPONENTIAL, [2_000, 4_000, 8_000, 10_000]),
-    # The list begins at its third step for the server.
+    # The server uses the list from its third step on.
     "customized": (CUSTOMIZED, [3_000, 7_000, 20_000, 20_000]),
     "default": (None, [10_000, 30_000, 60_000, 120_000]),
 }
@@ -91,7 +91,7 @@ def test_level_below_zero_is_a_dead_letter_at_once_and_above_it_is_a_level() -> 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_popped_and_given_back_or_left_it_comes_again_and_ends_as_a_dead_letter(seed: int, faults: str) -> None:
-    """Each delivery is nacked, extended, or left to expire; the next comes when that lease is over, not before."""
+    """Each delivery is nacked, extended, or left to expire; the next delivery comes when the lease has ended, not before."""
     world, sender, consumer, _ = world_with(seed, EXPONENTIAL)
     sender.send(TOPIC, b"poison", UNIQ_KEY="ORIGIN")
     times = 0
@@ -110,7 +110,7 @@ def test_popped_and_given_back_or_left_it_comes_again_and_ends_as_a_dead_letter(
         elif how == "extended":
             assert consumer.change(one, 8_000) == 0
         if faults != "none":
-            # A lease is not flushed before it is given: a power failure may take it, and the message comes sooner.
+            # A lease is not synced before it is answered: after a power failure it may be lost, and the message comes earlier.
             world.clock.run_for(600)
             world.again(power=faults == "power")
         world.clock.run_for(wait_ms - 400 - (world.clock.wall_ms() - taken_ms))
@@ -138,7 +138,7 @@ def test_what_was_settled_late_is_another_ones() -> None:
 
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
 def test_what_an_orderly_consumer_gives_up_is_a_dead_letter_at_once(faults: str) -> None:
-    """It retries by itself under its lock and then sends to its retry topic; while the group has a lock, that is the end."""
+    """The client retries by itself under its lock, then sends to the retry topic: a dead letter while the group has a lock."""
     world, sender, consumer, _ = world_with(25, None)
     sender.send(TOPIC, b"stuck", UNIQ_KEY="ORIGIN")
     assert consumer.lock([0]) == [0]

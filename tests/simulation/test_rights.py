@@ -1,4 +1,4 @@
-"""Rights on a whole node, over gRPC and MQTT: by topic, group and source address; and what waits when they are taken away."""
+"""Rights on a whole node, over gRPC and MQTT: by topic, group and source address; waiting requests when they are revoked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE, ELSEWHERE = "10.0.0.7", "10.9.9.9"
 
 
 class Alice(Channel):
-    """A client of alice that has not sent settings: its polls may overtake them."""
+    """A gRPC client of alice without settings: a poll may arrive before the settings."""
 
     user, password = "alice", "secret"
 
@@ -34,7 +34,7 @@ class Alice(Channel):
         return int(answer.status.code)
 
     def receive(self, topic: str = TOPIC, wait_s: int = 5) -> int:
-        """The code of a poll, and how long it took at most."""
+        """Poll for at most `wait_s` seconds. Returns the code of the answer."""
         request = pb.ReceiveMessageRequest(batch_size=32)
         request.group.name, request.message_queue.topic.name, request.message_queue.id = GROUP, topic, -1
         request.filter_expression.expression = "*"
@@ -44,7 +44,7 @@ class Alice(Channel):
 
 
 class AliceOverMqtt(MqttClient):
-    """The same user."""
+    """An MQTT client of alice."""
 
     user, password = "alice", b"secret"
 
@@ -67,7 +67,7 @@ def _posted(tool: Tool, fields: dict[str, str]) -> None:
 
 
 class Rights:
-    """A controlled node, its administrator, and a user who may do nothing yet."""
+    """A node with access control, its administrator, and a user without rights."""
 
     def __init__(self, seed: int) -> None:
         self.world = World(seed, Config(admin="root:wonderland"))
@@ -80,17 +80,17 @@ class Rights:
         self.root.done(codes.CREATE_USER, {"username": "alice"}, user)
 
     def grant(self, sources: list[str], *resources: str, code: int = codes.CREATE_ACL) -> None:
-        """alice may do everything with these, from there."""
+        """Grant alice all actions on the resources, from the given addresses."""
         entry = {"resource": list(resources), "actions": ["Pub", "Sub"], "sourceIps": sources, "decision": "Allow"}
         body = {"subject": "User:alice", "policies": [{"policyType": "Custom", "entries": [entry]}]}
         self.root.done(code, {"subject": "User:alice"}, body)
 
     def revoke(self, resource: str) -> None:
-        """Not any more."""
+        """Revoke alice's rights to the resource."""
         self.root.done(codes.DELETE_ACL, {"subject": "User:alice", "resource": resource, "policyType": "Custom"})
 
     def revoke_later(self, what: str) -> None:
-        """Take a right away, 3 s from now."""
+        """Revoke a right in 3 s."""
         clock = self.world.clock
         tool = self.root
         fields = {"subject": "User:alice", "resource": what, "policyType": "Custom"}
@@ -125,7 +125,7 @@ def test_grpc_sends_and_receives_what_is_granted_from_where_it_is_granted(faults
 
 
 def test_a_poll_that_overtakes_its_settings_needs_the_topic_too() -> None:
-    """To be told about the group is not to be given messages."""
+    """A right to the group alone does not give messages."""
     rights = Rights(122)
     rights.grant([], f"Topic:{TOPIC}", f"Group:{GROUP}")
     alice = Alice(rights.world, "alice")

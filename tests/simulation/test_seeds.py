@@ -1,7 +1,7 @@
 """Runs under a seed: a remoting producer and POP members, while the node is killed and links break.
 
-What must hold in every run: each acknowledged message is in the log; queue offsets have no gaps; every message is settled in
-the end; nothing settled is delivered again; no message is leased to two members at once, however often the node is killed.
+Invariants of every run: each acknowledged message is in the log; queue offsets have no gaps; every message is settled at the
+end; no settled message is delivered again; no message is leased to two members at once, however often the node is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ END_MS = 120_000
 
 
 def run(seed: int, power: bool) -> World:
-    """One whole run: clients work under faults, then in peace until all is settled."""
+    """Run once: clients work with faults, then without faults until all messages are settled."""
     world = World(seed)
     world.start()
     dial = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
@@ -27,7 +27,7 @@ def run(seed: int, power: bool) -> World:
         Producer(f"p{number}", world.clock, random.Random(seed * 100 + number), dial, world.ledger, TOPIC, 60)
         for number in range(3)
     ]
-    # A power failure may take leases with it that were not yet flushed: nobody waits for the flush of a lease.
+    # A power failure may lose leases that were not yet synced: a receive does not wait for the sync of its leases.
     members = [
         Member(f"m{number}", world.clock, random.Random(seed * 200 + number), dial, world.ledger, TOPIC, GROUP, not power)
         for number in range(3)
@@ -49,7 +49,7 @@ def run(seed: int, power: bool) -> World:
 
 
 def check(world: World) -> None:
-    """The invariants."""
+    """Check the invariants."""
     ledger = world.ledger
     assert ledger.faults == []
     queues = world.stored(TOPIC, QUEUES)

@@ -1,4 +1,4 @@
-"""Sending on a whole node: batches are there whole or not at all, bodies come as they were sent, requests get their replies."""
+"""Sending to a whole node: batches are stored whole or not at all, bodies are unchanged, requests get their replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPIC, QUEUES = "sim", 4
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 @pytest.mark.parametrize("seed", range(12))
 def test_a_batch_is_there_whole_or_not_at_all(seed: int, power: bool) -> None:
-    """The node dies while batches are under way; one that was acknowledged is there."""
+    """The node is killed while batches are in flight; an acknowledged batch is stored."""
     world = World(seed)
     world.start()
     Tool(world, "tool").topic(TOPIC, QUEUES)
@@ -84,10 +84,10 @@ LONG = {
 
 
 class Service(Consumer):
-    """Answers requests, or does not."""
+    """A consumer that replies to requests."""
 
     def reply(self, queue: int, offset: int, text: bytes, old: bool = False) -> int:
-        """Take the request at a place, and answer it (`old`: by code 324) -> the code of the answer to the reply."""
+        """Pull the request at an offset and reply to it (`old`: by code 324). Returns the code of the answer to the reply."""
         request = self.drain(queue, offset)[0]
         asked = properties.decode(request.properties)
         told = properties.encode([
@@ -104,7 +104,7 @@ class Service(Consumer):
 
 
 def ask(sender: Sender, number: int) -> None:
-    """Send one request."""
+    """Send one request message."""
     sender.send(
         TOPIC, b"q%d" % number, queue=0, MSG_TYPE="request", CORRELATION_ID=f"c{number}", REPLY_TO_CLIENT=sender.name,
         TTL="3000",
@@ -112,7 +112,7 @@ def ask(sender: Sender, number: int) -> None:
 
 
 def replies(sender: Sender) -> list[tuple[str, bytes]]:
-    """(correlation id, body) of the replies that came."""
+    """(correlation id, body) of the replies that have arrived."""
     told = [each for each in sender.heard if each.code == codes.PUSH_REPLY and not each.flag & FLAG_RESPONSE]
     return [(properties.text((each.fields() or {})["properties"].encode(), "CORRELATION_ID"), each.body) for each in told]
 
@@ -150,7 +150,7 @@ def test_a_requester_that_is_gone() -> None:
 
 
 class Deaf(Sender):
-    """A requester that does not say that it has taken a reply; it hangs up instead, where it `leaves`."""
+    """A requester that does not acknowledge a reply. `leaves`: it closes the connection instead."""
 
     leaves = False
 
@@ -162,7 +162,7 @@ class Deaf(Sender):
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["silent", "leaves"])
 def test_a_requester_that_does_not_take_its_reply_is_waited_for_three_seconds_at_most(leaves: bool) -> None:
-    """What nobody has taken is not stored either; the next reply, to somebody else, is none the worse."""
+    """A reply that was not acknowledged is not stored; the next reply, to another client, arrives."""
     world = World(55)
     world.start()
     deaf, other = Deaf(world, "deaf"), Sender(world, "other")

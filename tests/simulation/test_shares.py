@@ -1,7 +1,7 @@
-"""One group under a seed: MQTT members beside POP members and pullers, by every strategy, while all of it breaks.
+"""One group under a seed: MQTT members beside POP members and pullers, by every strategy, with faults.
 
-What must hold in every run: nothing that was published is lost; nothing is given to a second member while the first may hold
-it, nor after it was acknowledged; what a member got at QoS 2 nobody gets again, not even the same member.
+Invariants of every run: no published message is lost; no message is delivered to a second member while the first has it in
+flight, nor after it was acknowledged; a message delivered at QoS 2 is not delivered again, not even to the same member.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EACH = 60
 
 
 def prepare(world: World, strategy: str) -> None:
-    """The group is there before its members."""
+    """Create the group before its members join."""
     assert world.parts is not None
     made: list[Failure | None] = []
     world.parts.store.metadata.put_group(Group(GROUP, attributes={STRATEGY: strategy}), made.append)
@@ -33,7 +33,7 @@ def prepare(world: World, strategy: str) -> None:
 
 
 def run(seed: int, strategy: str, power: bool, other: bool = True) -> tuple[World, list[Sharer]]:
-    """Publishers at QoS 2, whose bodies are unlike each other; members of each kind, the last of them late; faults, peace."""
+    """Run publishers at QoS 2 with unique bodies, and members of each kind, one of them late; with faults, then without."""
     world = World(seed)
     world.start()
     prepare(world, strategy)
@@ -74,7 +74,7 @@ def run(seed: int, strategy: str, power: bool, other: bool = True) -> tuple[Worl
 
 
 def check(world: World, sharers: list[Sharer]) -> None:
-    """The invariants."""
+    """Check the invariants."""
     assert world.ledger.faults == []
     stored = [record for queue in world.stored(TOPIC, QUEUES) for record in queue]
     assert sorted(record.body.decode() for record in stored) == sorted(f"s{at}/{n}" for at in range(3) for n in range(EACH))

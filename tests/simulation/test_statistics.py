@@ -1,4 +1,4 @@
-"""Statistics of topics, groups and the node, as tools are told them, beside what the run knows: over days, and over kills."""
+"""Statistics of topics, groups and the node that tools get, compared with the run's own counts: over days, and with kills."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ FAULTS = pytest.mark.parametrize("faults", ["none", "kill", "power"])
 
 
 class Truth:
-    """What went by, and when; of a run that begins with one life of the node."""
+    """Counts of messages and their times, from one start of the node on."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.events: list[tuple[int, int]] = []
 
     def note(self, count: int = 1) -> None:
-        """`count` messages, now."""
+        """Count `count` messages at the current time."""
         self.events.append((self.world.clock.monotonic_ns() // MILLISECOND_NS, count))
 
     def since(self, when_ms: int) -> int:
-        """How many since then."""
+        """Messages since a time."""
         return sum(count for at_ms, count in self.events if at_ms >= when_ms)
 
     def fits(self, told: int, last_ms: int, slot_ms: int) -> bool:
-        """`told` is of the last `last_ms`, and of at most one slot more."""
+        """Whether `told` is the count of the last `last_ms`, or of up to one slot more."""
         now_ms = self.world.clock.monotonic_ns() // MILLISECOND_NS
         return self.since(now_ms - last_ms) <= told <= self.since(now_ms - last_ms - slot_ms)
 
@@ -54,7 +54,7 @@ def up(seed: int) -> tuple[World, Tool]:
 
 
 def rates(tool: Tool, name: str, key: str) -> dict[str, dict[str, float]]:
-    """315."""
+    """Rates of a topic or group (code 315)."""
     answer = tool.call(codes.GET_RATES, {"statsName": name, "statsKey": key})
     assert answer.code == 0, answer.remark
     found: dict[str, dict[str, float]] = json.loads(answer.body)
@@ -62,25 +62,25 @@ def rates(tool: Tool, name: str, key: str) -> dict[str, dict[str, float]]:
 
 
 def figures(tool: Tool) -> dict[str, str]:
-    """28."""
+    """Figures of the broker (code 28)."""
     found: dict[str, str] = json.loads(tool.call(codes.GET_RUNTIME_INFO).body)["table"]
     return found
 
 
 def queues(body: bytes) -> dict[tuple[str, int], dict[str, int]]:
-    """The table of a TopicStatsTable or ConsumeStats, whose keys are objects."""
+    """The table of a TopicStatsTable or ConsumeStats, whose keys are JSON objects."""
     return {(topic, int(queue)): json.loads(row) for queue, topic, row in QUEUE.findall(body.decode())}
 
 
 def progress(tool: Tool, group: str) -> dict[int, dict[str, int]]:
-    """208, of the topic."""
+    """Progress of a group on the topic, by queue (code 208)."""
     answer = tool.call(codes.GET_PROGRESS, {"consumerGroup": group, "topic": TOPIC})
     assert answer.code == 0, answer.remark
     return {queue: row for (_, queue), row in queues(answer.body).items()}
 
 
 def each_way(world: World) -> dict[str, tuple[str, Callable[[], int]]]:
-    """By protocol: a group, and how a member of it takes (and settles) what is there -> how many that were."""
+    """Protocol -> a group, and a function by which a member consumes all available messages and returns their number."""
     puller = Consumer(world, "pulls", "pulling", TOPIC)
     popper = Consumer(world, "pops", "popping", TOPIC)
     receiver = Receiver(world, "receives", "receiving", TOPIC)
@@ -133,7 +133,7 @@ def test_rates_and_totals_over_two_midnights_are_what_went_by() -> None:
         assert int(counted["msgPutTotalTodayNow"]) == base_put + put.since(0)
         assert int(counted["msgGetTotalTodayNow"]) == sum(truth.since(0) for truth in got.values())
         if turn == 20:
-            # The rest of the day passes on the wall: what is measured in time that goes on is not moved by that.
+            # The rest of the day passes on the wall clock only: rates are measured on the monotonic clock.
             world.clock.step_wall((day + 1) * DAY_MS - world.clock.wall_ms() - 30 * MINUTE_MS)
         wait_ms = world.chance.choice((20_000, 4 * MINUTE_MS, 15 * MINUTE_MS))
         until_midnight_ms = (day + 1) * DAY_MS - world.clock.wall_ms()
@@ -151,7 +151,7 @@ def test_rates_and_totals_over_two_midnights_are_what_went_by() -> None:
 
 
 def check(world: World, tool: Tool, put: Truth, size: Truth, got: dict[str, Truth]) -> None:
-    """Sums are of their time and at most a slot more; rates are the sums by the time."""
+    """Check that sums cover their period and at most one slot more, and that rates are sums divided by the period."""
     asked = [("TOPIC_PUT_NUMS", TOPIC, put), ("TOPIC_PUT_SIZE", TOPIC, size)]
     asked += [("GROUP_GET_NUMS", f"{TOPIC}@{group}", truth) for group, truth in got.items() if truth.since(0)]
     if not put.events:
@@ -170,7 +170,7 @@ def check(world: World, tool: Tool, put: Truth, size: Truth, got: dict[str, Trut
 
 @FAULTS
 def test_topic_and_group_are_as_far_as_their_clients_know(faults: str) -> None:
-    """Ends, positions, differences and times, by queue; nothing of it is lost with the node, for nothing of it is counted."""
+    """Ends, positions, differences and times by queue. A restart does not change them: they are computed, not counted."""
     world, tool = up(262)
     sender, ways = Sender(world, "p"), each_way(world)
     ends, newest = [0] * QUEUES, [0] * QUEUES
@@ -218,7 +218,7 @@ def test_the_backlog_of_all_groups_is_the_sum_of_them() -> None:
 
 @FAULTS
 def test_what_is_under_way_is_what_was_given_and_is_not_behind_the_position(faults: str) -> None:
-    """pullOffset of consumerProgress: leases survive the node; what a member has pulled it pulls again from a new one."""
+    """pullOffset of consumerProgress. Leases survive a restart; members pull their messages in flight again."""
     world, tool = up(265)
     sender = Sender(world, "p")
     for number in range(9):
@@ -250,7 +250,7 @@ def test_what_is_under_way_is_what_was_given_and_is_not_behind_the_position(faul
 
 @FAULTS
 def test_spans_and_the_oldest_message(faults: str) -> None:
-    """How late a group is, and since when the node has messages, before and after retention."""
+    """The lag of a group in time and the time of the oldest message, before and after retention."""
     world, tool = up(264)
     started_ms = world.clock.wall_ms()
     sender, consumer = Sender(world, "p"), Consumer(world, "c", "g", TOPIC)

@@ -1,4 +1,4 @@
-"""Consumers that take too long, by raw frames on a whole node: what their SDKs do at the consume time-out, and what follows."""
+"""Consumers that are too slow, by raw frames on a whole node: the SDKs' action at the consume time-out, and its effects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def up(seed: int, count: int, **group: object) -> tuple[World, Sender]:
 
 
 def disturb(world: World, faults: str) -> None:
-    """The node dies, or not; half a second after what nobody waits for, which a power failure may take before that."""
+    """Apply `faults` after half a second, within which requests without acknowledgement become durable."""
     if faults != "none":
         world.clock.run_for(600)
         world.again(power=faults == "power")
@@ -43,7 +43,7 @@ def disturb(world: World, faults: str) -> None:
 
 @FAULTS
 def test_what_a_push_consumer_holds_for_fifteen_minutes_goes_back_and_its_position_goes_on(faults: str) -> None:
-    """ProcessQueue.cleanExpiredMsg: sent back by level 3, taken out, so that the position is no longer held by it."""
+    """ProcessQueue.cleanExpiredMsg: the message is sent back with level 3 and removed, so that the position can advance."""
     world, _ = up(281, 4)
     consumer = Consumer(world, "c", GROUP, TOPIC)
     stuck, *others = consumer.drain(0)
@@ -71,7 +71,7 @@ def test_what_a_push_consumer_holds_for_fifteen_minutes_goes_back_and_its_positi
 
 @FAULTS
 def test_a_consumer_that_is_slow_and_dies_loses_nothing_to_its_own_time_out(faults: str) -> None:
-    """It sends back, and dies before it reports a position: the other one has the message twice, never not at all."""
+    """It sends back, and is killed before it commits: the other member gets the message twice, but never loses it."""
     world, _ = up(282, 3)
     slow = Consumer(world, "slow", GROUP, TOPIC)
     records = slow.drain(0)
@@ -87,7 +87,7 @@ def test_a_consumer_that_is_slow_and_dies_loses_nothing_to_its_own_time_out(faul
 
 @FAULTS
 def test_what_a_pop_consumer_holds_beyond_its_time_is_anothers(faults: str) -> None:
-    """Its late settlement is refused, its extension too, and the attempt is counted."""
+    """A late settlement and a late extension are refused, and the attempt is counted."""
     world, _ = up(283, 3)
     slow, quick = Consumer(world, "slow", GROUP, TOPIC), Consumer(world, "quick", GROUP, TOPIC)
     held = slow.pop(invisible_ms=MINUTE_MS, most=2)

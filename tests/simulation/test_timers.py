@@ -1,6 +1,6 @@
 """Delays on a whole node: all 18 levels, timers to a year ahead, recall; over kills, power failures and retention.
 
-What must hold: never early, at most 1 s late while the node is up, once, and no segment goes that a timer still needs.
+Invariants: never early, at most 1 s late while the node is up, once; no segment that a pending timer needs is deleted.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.simulation.world import World
 TOPIC, QUEUES = "sim", 8
 LEVELS_S = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
 LATE_MS = 1_000
-"""At most, where nothing was killed; the aim of 100 ms for the 99th percentile is measured on a real clock."""
+"""Greatest lateness in ms without faults; the target of 100 ms for the 99th percentile is measured on a real clock."""
 DAY_MS = 86_400_000
 YEAR_MS = 365 * DAY_MS
 
 
 def stored(world: World) -> dict[str, int]:
-    """Body -> store time of everything visible."""
+    """Body -> store time of all visible messages."""
     return {record.body.decode(): record.store_ms for queue in world.stored(TOPIC, QUEUES) for record in queue}
 
 
@@ -50,14 +50,14 @@ def test_all_levels_come_at_their_time(faults: str) -> None:
     found = stored(world)
     assert set(found) == set(due)
     for name, at in due.items():
-        # One that came due while the node was away comes when it is back.
+        # A timer that became due while the node was down is delivered after its start.
         late = LATE_MS if any(up_ms <= life <= at + LATE_MS + 500 and life >= at for life in lives) else 100
         assert at <= found[name] <= at + (late if faults != "none" else 100), name
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_timers_to_a_year_ahead_over_kills_and_a_retention_of_a_minute(seed: int) -> None:
-    """Every timer comes once, after its time and with its body, whatever the log has lost since."""
+    """Every timer is delivered once, after its time and with its body, whatever retention has deleted since."""
     store = {"retention_ms": 60_000, "segment_bytes": 64 * 1024, "checkpoint_ms": 5_000}
     world = World(seed, Config(tables={"store": store}))
     world.start()

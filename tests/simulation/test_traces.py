@@ -1,7 +1,7 @@
-"""Message traces on a whole node: what clients write about a message is found by its id, its key and its time, after any fault.
+"""Message traces on a whole node: a message's traces are found by its id, its key and its time, after any fault.
 
-A trace is a message of the trace topic whose keys are the ids and keys of what it tells of (AsyncTraceDispatcher): for the node
-nothing special. So what has to hold is that the topic is there, and that these keys find it.
+A trace is an ordinary message of the trace topic whose keys are the ids and keys of the traced message (AsyncTraceDispatcher).
+So the trace topic must exist, and queries by these keys must find the trace.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ MINUTE_MS = 60_000
 
 
 def pub(message_id: str, keys: str, now_ms: int) -> bytes:
-    """A record of the kind that TraceDataEncoder writes of a send."""
+    """A trace of a send, as TraceDataEncoder encodes it."""
     fields = ("Pub", str(now_ms), "DefaultRegion", "producers", TOPIC, message_id, "", keys, "host", "4", "1", "0", "0", "true")
     return "\x01".join(fields).encode() + b"\x02"
 
 
 def sub(message_id: str, keys: str, now_ms: int) -> bytes:
-    """And of a consumption that begins and ends."""
+    """A trace of the begin and end of a consumption, as TraceDataEncoder encodes it."""
     fields = (str(now_ms), "DefaultRegion", GROUP, "request", message_id, "0", keys)
     ends = ("request", message_id, "1", "true", keys, "0", str(now_ms), GROUP)
     return "\x01".join(("SubBefore", *fields)).encode() + b"\x02" + "\x01".join(("SubAfter", *ends)).encode() + b"\x02"
 
 
 class Tracing:
-    """Applications that trace what they do to `topic`: the bodies they wrote, by message id."""
+    """Applications that write traces to `topic`; keeps the written bodies by message id."""
 
     def __init__(self, world: World, topic: str) -> None:
         self.world, self.topic = world, topic
@@ -49,12 +49,12 @@ class Tracing:
         self.sent_ms: dict[str, int] = {}
 
     def write(self, message_id: str, keys: str, text: bytes) -> None:
-        """Trace one message; written when this returns."""
+        """Write a trace of one message and wait until it is stored."""
         self.tracer.send(self.topic, text, KEYS=f"{message_id} {keys}")
         self.written.setdefault(message_id, []).append(text.decode())
 
     def send(self, number: int) -> str:
-        """One message, by remoting or by gRPC, and the trace of its sending -> its id."""
+        """Send one message, by remoting or gRPC, and write its trace. Returns the message id."""
         keys = f"order{number}"
         if number % 2:
             message_id = f"REMOTING{number:08}"
@@ -69,7 +69,7 @@ class Tracing:
 
 
 def found(tool: Tool, topic: str, key: str, begin_ms: int = 0, end_ms: int = 1 << 50) -> list[str]:
-    """Traces of a message, in the order in which they were written; mqadmin queryMsgTraceById asks this way."""
+    """Traces of a message in the order of writing, queried as mqadmin queryMsgTraceById does."""
     return list(reversed(bodies(tool.by_key(topic, key, begin_ms, end_ms))))
 
 

@@ -1,7 +1,7 @@
 """Transactions under a seed: the node is killed, links break, producers forget and repeat decisions.
 
-What must hold in every run: in the end nothing is open; a message that its producer committed is visible exactly once, one that
-was rolled back never; what was not decided over is asked about. And a timer of 300 days comes at its time, through restarts.
+Invariants of every run: at the end no transaction is open; a committed message is visible exactly once, a rolled back message
+never; producers are asked about undecided transactions. A timer of 300 days is delivered at its time, with restarts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 
 
 def run(seed: int, power: bool) -> tuple[World, list[Transactor]]:
-    """One whole run: transactions under faults, then in peace until all are decided."""
+    """Run once: transactions with faults, then without faults until all are decided."""
     world = World(seed)
     world.start()
     dial = lambda client: world.dial("remoting", client)  # noqa: E731 - one client after another gets it
@@ -103,5 +103,5 @@ def test_a_timer_of_300_days_comes_at_its_time_and_a_recalled_one_never() -> Non
 
 
 def bodies(world: World) -> list[str]:
-    """Everything visible."""
+    """The bodies of all visible messages."""
     return [Record(record.data).body.decode() for queue in world.stored(TOPIC, QUEUES) for record in queue]

@@ -1,4 +1,4 @@
-"""An administrator: topics, groups, positions, queries and users, as mqadmin asks for them."""
+"""A blocking client with the requests of mqadmin: topics, groups, positions, queries and users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACE = re.compile(rb'"queueId":(\d+)[^}]*}:(\d+)')
 
 
 class Tool(Caller):
-    """Asks one thing after another; signed where it has a user and a password (AclClientRPCHook)."""
+    """Sends one request after the other, signed if it has a user and a password (AclClientRPCHook)."""
 
     def __init__(self, world: World, name: str, user: str = "", password: str = "", port: str = "remoting") -> None:
         self.user, self.password = user, password
@@ -46,7 +46,7 @@ class Tool(Caller):
         self.done(codes.UPDATE_TOPIC, fields)
 
     def group(self, name: str, **config: object) -> None:
-        """Create or change a group, by the names of SubscriptionGroupConfig."""
+        """Create or change a group. Argument names are those of SubscriptionGroupConfig."""
         self.done(codes.UPDATE_GROUP, {}, {"groupName": name, **config})
 
     def reset(self, group: str, topic: str, timestamp_ms: int, force: bool = True) -> dict[int, int]:
@@ -54,11 +54,11 @@ class Tool(Caller):
         fields = {"topic": topic, "group": group, "timestamp": str(timestamp_ms), "isForce": "true" if force else "false"}
         answer = self.call(codes.RESET_OFFSET, fields)
         assert answer.code == 0, answer.remark
-        # The keys of fastjson's map are objects, which is no JSON.
+        # fastjson writes a map whose keys are objects, which is not valid JSON.
         return {int(queue): int(offset) for queue, offset in PLACE.findall(answer.body)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Positions of one group for another one."""
+        """Copy the positions of one group to another."""
         self.done(codes.CLONE_OFFSETS, {"srcGroup": source, "destGroup": target, "topic": topic, "offline": "false"})
 
     def search(self, topic: str, queue: int, at_ms: int) -> int:
@@ -81,7 +81,7 @@ class Tool(Caller):
         return records(answer.body) if answer.code == 0 else []
 
     def route(self, topic: str) -> dict[str, object] | None:
-        """TopicRouteData, None without one."""
+        """TopicRouteData of the topic; None: it has no route."""
         answer = self.call(codes.GET_ROUTE, {"topic": topic, "acceptStandardJsonOnly": "true"})
         if answer.code == codes.TOPIC_NOT_EXIST:
             return None

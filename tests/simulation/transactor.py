@@ -1,4 +1,4 @@
-"""A producer of transactions that speaks remoting: it decides, forgets to decide, repeats itself, and answers questions."""
+"""A remoting producer of transactions: it decides, omits or repeats decisions, and answers check-backs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUP = "sim-transactions"
 
 
 class Transactor(RemotingClient):
-    """Sends `count` half messages. `decisions`: what the group decided over acknowledged ones, its database."""
+    """Sends `count` half messages. `decisions`: the group's decisions over acknowledged half messages."""
 
     def __init__(
         self, name: str, clock: Clock, chance: random.Random, dial: Dial, topic: str, count: int,
@@ -35,7 +35,7 @@ class Transactor(RemotingClient):
 
     @property
     def done(self) -> bool:
-        """Everything was sent."""
+        """All half messages are acknowledged."""
         return not self._open
 
     def ready(self) -> None:

@@ -1,8 +1,8 @@
-"""One message on its way through a node: an MQTT PUBLISH, a gRPC receive that waits for it, its acknowledgement.
+"""Traces one message through a node: an MQTT PUBLISH, a gRPC receive that waits for it, its acknowledgement.
 
-    python -m tests.simulation.walk          every function of ours that is entered, in order: `file.py Class.method`
+    python -m tests.simulation.walk          prints every called function of the project, in order: `file.py Class.method`
 
-Only pure modules can be followed: run with HEADGATE_PURE=1.
+Only pure modules can be traced: run with HEADGATE_PURE=1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run: a node, its disk and network, clients, and faults that strike at seeded times."""
+"""One run: a node, its disk and network, clients, and faults at times that the seed determines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PORTS = {"nameserver": 9876, "remoting": 10911, "grpc": 8081, "http": 8080, "mqt
 
 
 class Lifetime:
-    """The clock as one incarnation of the node sees it: when the node dies, nothing that it asked for happens any more."""
+    """The clock of one start of the node: after the node was killed, its timers and callbacks no longer run."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -65,7 +65,7 @@ class SeededEntropy:
 
 
 class Traced:
-    """Who takes commands (the gate where access is controlled), with the commands written into the run's trace."""
+    """Passes commands to the access gate or the dispatcher and writes them into the run's trace."""
 
     def __init__(self, world: World, parts: Parts) -> None:
         self._world = world
@@ -78,10 +78,10 @@ class Traced:
 
 
 class World:
-    """A node that can be killed and started again, and the links to it. Without a `config` of its own it has the defaults."""
+    """A node that can be killed and started again, and the links to it. `config`: None stands for the defaults."""
 
     made: ClassVar[list[World]] = []
-    """Those of the test that runs, for the report of a failure."""
+    """The worlds of the running test, for the report of a failure."""
 
     def __init__(self, seed: int, config: Config | None = None) -> None:
         self.made.append(self)
@@ -99,7 +99,7 @@ class World:
         self._port = 20_000
 
     def start(self) -> None:
-        """Compose a node over what the disk holds."""
+        """Compose a node with the files on the disk."""
         self.life = Lifetime(self.clock)
         disk = self.disk = self.disk.killed(self.life)
         self.parts = compose(self.config, PORTS, "10.0.0.1", disk, self.life, SeededEntropy(self.chance), 1 << 30)
@@ -107,7 +107,7 @@ class World:
         self.ledger.note(f"{self.clock.monotonic_ns()} node up")
 
     def dial(self, protocol: str, party: Party) -> None:
-        """Connect `party`; while the node is down it is told so at once and tries again."""
+        """Connect `party`. While the node is down, `party` is told at once that the link is lost, and tries again."""
         parts, connection_context = self.parts, self._connection_context
         if parts is None or connection_context is None:
             self.clock.call_at(self.clock.monotonic_ns() + 50 * MILLISECOND_NS, party.lost)
@@ -124,14 +124,14 @@ class World:
         link.start()
 
     def again(self, power: bool = False, away_ms: float = 20) -> None:
-        """Kill the node, be without it for a while, start it, and let its clients find it."""
+        """Kill the node, start it after `away_ms`, and wait until its clients have connected."""
         self.kill(power)
         self.clock.run_for(away_ms)
         self.start()
         self.clock.run_for(300)
 
     def kill(self, power: bool) -> None:
-        """kill -9, or a power failure that leaves any part of what was not synced."""
+        """Kill the node as by kill -9, or by a power failure, after which any part of the unsynced bytes may remain."""
         assert self.life is not None
         self.life.alive = False
         self.parts = self._connection_context = None
@@ -190,7 +190,7 @@ class World:
         return self.bounds(topic, queue_id)[1]
 
     def stored(self, topic: str, queues: int) -> list[list[Record]]:
-        """Everything readable in `topic`, by queue."""
+        """All readable records of `topic`, by queue."""
         assert self.parts is not None
         found: list[list[Record]] = []
         for queue_id in range(queues):
