@@ -10,7 +10,7 @@ from cloudevents.core.v1.event import CloudEvent
 
 
 def main(address: str = "127.0.0.1:8080") -> None:
-    """Both land in topic `doors`, with the event's type as their tag."""
+    """Both events are stored in topic `doors`, with their type as tag."""
     attributes = {"type": "com.example.door.opened", "source": "/doors/front", "datacontenttype": "application/json"}
     for mode, message in {
         "binary": to_binary_event(CloudEvent(attributes | {"id": "1"}, {"by": "key"})),

@@ -1,4 +1,4 @@
-"""MQTT 5 with paho-mqtt: subscribe, publish, and be handed the message: `python -m examples.mqtt_sensor [host:port]`."""
+"""MQTT 5 with paho-mqtt: subscribe, publish, and receive the message: `python -m examples.mqtt_sensor [host:port]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own client of the remoting protocol: send, and read by offset: `python -m examples.remoting_ledger [nameserver]`."""
+"""Headgate's client of the remoting protocol: send, and read by offset: `python -m examples.remoting_ledger [nameserver]`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run it all: `python -m examples.weather`. Exits with 1 when the table is not what the input says.
+"""Run all parts: `python -m examples.weather`. Exits with 1 when the table differs from the input.
 
-With --host and --port it uses a node that runs already, for example: --port nameserver=9876 --port mqtt=1883 …; the
+With --host and --port it uses a running node, for example: --port nameserver=9876 --port mqtt=1883 …; the
 topics weather, alarms and calibrations must then be new.
 """
 
@@ -21,7 +21,7 @@ from examples.weather.reading import SAN_FRANCISCO, SEATTLE, readings
 
 
 def main() -> int:
-    """Start a node if there is none, let the stations report, read it all back, compare."""
+    """Start a node unless one is named, publish the readings, read them with Spark, and compare."""
     parser = argparse.ArgumentParser(prog="python -m examples.weather", description=__doc__)
     parser.add_argument("--readings", type=int, default=2000, help="in all, of both stations (default 2000; there are 17517)")
     parser.add_argument("--host", default="127.0.0.1")

@@ -1,4 +1,4 @@
-"""Alarms: cold and heat, as CloudEvents in the binary mode of the HTTP binding. Any HTTP client does."""
+"""Alarms: cold and heat, as CloudEvents in the binary mode of the HTTP binding, with an ordinary HTTP client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ HEAT = Decimal("70.0")
 
 
 def kind(reading: Reading) -> str:
-    """`cold`, `heat`, or nothing."""
+    """`cold`, `heat`, or ""."""
     if reading.fahrenheit <= COLD:
         return "cold"
     return "heat" if reading.fahrenheit >= HEAT else ""
 
 
 def raise_alarms(host: str, port: int, readings: Sequence[Reading]) -> int:
-    """Post an event for each reading that deserves one; how many there were."""
+    """Post an event for each reading that is cold or heat -> number of events."""
     connection = http.client.HTTPConnection(host, port, timeout=30)
     count = 0
     for reading in readings:

@@ -1,6 +1,6 @@
 """Calibrations: what to add to each station's thermometer, sent with the official RocketMQ SDK over gRPC.
 
-The SDK brings protobuf definitions of its own, so it runs in a process of its own: `python -m examples.weather.calibration`.
+The SDK has its own protobuf definitions, so it runs in a process of its own: `python -m examples.weather.calibration`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CALIBRATIONS = [
     (SAN_FRANCISCO, 1, Decimal("0.2")),
     (SEATTLE, 2, Decimal("-0.3")),
 ]
-"""Station, version, degrees: of a station's calibrations the one with the highest version counts."""
+"""Station, version, degrees: the highest version of a station applies."""
 
 
 def calibrate(host: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""The same table from the input, in plain Python: what Spark found must equal it row by row."""
+"""The same table from the input, in plain Python, for comparison with Spark's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = tuple[int, Decimal, Decimal, Decimal, int, int, Decimal]
 
 
 def expected(readings: Sequence[Reading]) -> dict[tuple[str, str], Row]:
-    """(station, month) -> what the table has to say."""
+    """(station, month) -> the expected row."""
     months: dict[tuple[str, str], list[Reading]] = defaultdict(list)
     for reading in readings:
         months[reading.station, f"{reading.time:%Y-%m}"].append(reading)
@@ -35,7 +35,7 @@ def expected(readings: Sequence[Reading]) -> dict[tuple[str, str], Row]:
 
 
 def differences(readings: Sequence[Reading], rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """What is wrong with the table, a line each; nothing when it is right."""
+    """Differences between the table and the input, one a line; empty when they are equal."""
     names = ("readings", "degrees", "lowest", "highest", "cold", "heat", "calibration")
     found = {(str(row["station"]), str(row["month"])): tuple(row[name] for name in names) for row in rows}
     want = expected(readings)

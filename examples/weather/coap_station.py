@@ -24,5 +24,5 @@ async def _post(host: str, port: int, readings: Sequence[Reading]) -> None:
 
 
 def post(host: str, port: int, readings: Sequence[Reading]) -> None:
-    """Post all of them; the node has stored each when this returns."""
+    """Post all readings; the node has stored each when this returns."""
     asyncio.run(_post(host, port, readings))

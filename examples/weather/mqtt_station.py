@@ -11,7 +11,7 @@ from examples.weather.reading import Reading
 
 
 def publish(host: str, port: int, readings: Sequence[Reading]) -> None:
-    """Publish all of them; the broker has acknowledged each when this returns."""
+    """Publish all readings; the broker has acknowledged each when this returns."""
     client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id="station-seattle", protocol=mqtt.MQTTv5)
     client.connect(host, port)
     client.loop_start()

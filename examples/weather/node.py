@@ -1,4 +1,4 @@
-"""A Headgate node of our own: `headgate up` on free ports, with its data in a folder that goes away."""
+"""A Headgate node for the example: `headgate up` on free ports, with its data in a temporary folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _wait(process: subprocess.Popen[bytes], admin: int, log: Path) -> None:
 
 
 def _free_ports() -> dict[str, int]:
-    """Ports that nobody listens on, all held until all are found so that they differ."""
+    """Free ports, all held until all are found, so that they differ."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]
     ports = {name: one.getsockname()[1] for name, one in zip(PORTS, held, strict=True)}
     for one in held:

@@ -22,11 +22,11 @@ class Reading(NamedTuple):
     fahrenheit: Decimal
 
     def body(self) -> bytes:
-        """What a station sends."""
+        """The payload that a station sends."""
         return json.dumps({"time": self.time.isoformat(), "fahrenheit": float(self.fahrenheit)}).encode()
 
     def path(self) -> str:
-        """Where a station sends it."""
+        """The path to which a station sends it."""
         return f"weather/{self.station}/temperature"
 
 

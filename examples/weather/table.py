@@ -1,4 +1,4 @@
-"""The data engineer's half: two streaming queries over the topics, aggregated into Parquet, and a table."""
+"""Two streaming Spark queries over the topics, aggregated into Parquet, and a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALIBRATION = "station string, version int, degrees decimal(5,1)"
 
 
 def session() -> SparkSession:
-    """Spark in this process, small."""
+    """A small Spark session in this process."""
     builder = SparkSession.builder.appName("weather").master("local[2]")
     for name, value in {
         "spark.ui.enabled": "false",
@@ -33,13 +33,13 @@ def session() -> SparkSession:
 
 
 def stream(spark: SparkSession, nameserver: str, topic: str) -> DataFrame:
-    """The messages of a topic as they come, at most 5,000 a micro-batch."""
+    """The messages of a topic as a stream, at most 5,000 a micro-batch."""
     source = spark.readStream.format("headgate").option("nameserver", nameserver).option("maxOffsetsPerTrigger", 5000)
     return source.load(topic)
 
 
 def temperatures(spark: SparkSession, nameserver: str) -> DataFrame:
-    """Readings by station and month, as a stream. Whether one came over MQTT or CoAP makes no difference here."""
+    """Readings by station and month, as a stream. MQTT and CoAP messages are read alike."""
     rows = stream(spark, nameserver, "weather")
     path = f.split(f.col("properties")["originMqttTopic"], "/")
     reading = f.from_json(f.col("body").cast("string"), READING)
@@ -72,7 +72,7 @@ def calibrations(spark: SparkSession, nameserver: str) -> DataFrame:
 
 
 def ingest(aggregate: DataFrame, folder: Path, name: str) -> None:
-    """Read all there is and keep the aggregate as Parquet. Run again, it goes on where it stopped."""
+    """Read all messages and store the aggregate as Parquet. A second run continues after the last one."""
 
     def write(rows: DataFrame, _batch: int) -> None:
         rows.coalesce(1).write.mode("overwrite").parquet(str(folder / name))

@@ -1,4 +1,4 @@
-"""The official Java SDK (`rocketmq-client-java` 5.2.0), compiled with scenarios of ours; its parts come from Maven."""
+"""The official Java SDK (`rocketmq-client-java` 5.2.0), compiled with scenarios of this project; packages come from Maven."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ PROJECT = CLIENTS / "java" / "grpc"
 
 
 def compiled(folder: Path) -> list[str]:
-    """The beginning of a command line that runs one of our classes, with its home in `folder`; skips where that cannot be."""
+    """The beginning of a command line that runs one of our classes, with its home in `folder`; skips without a JDK or Maven."""
     encodings = ("-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8")
     return [*JVM, *encodings, f"-Duser.home={folder}", "-cp", java_classpath(PROJECT, "the gRPC SDK for Java")]

@@ -1,4 +1,4 @@
-"""A Java gRPC producer and push consumer in a process of their own, for as long as a test wants them."""
+"""A Java gRPC producer and push consumer in their own process, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAIT_S = 60
 
 
 class Member:
-    """`GrpcMember` on a node, a context manager: there from its beginning to its end. `java`: by `grpc_java.compiled`."""
+    """`GrpcMember` on a node, as a context manager. `java`: the result of `grpc_java.compiled`."""
 
     def __init__(
         self, java: list[str], node: Node, folder: Path, topic: str, group: str, namespace: str = "", count: int = 0
@@ -41,11 +41,11 @@ class Member:
             self._process.wait()
 
     def lines(self) -> list[list[str]]:
-        """What it has printed, as fields."""
+        """Its output, as fields."""
         return [line.split("\t") for line in self._log.read_text(errors="replace").splitlines()]
 
     def until(self, holds: Callable[[list[list[str]]], bool]) -> None:
-        """Wait until what it printed is as it should be."""
+        """Wait until its output satisfies `holds`."""
 
         def said() -> bool:
             assert self._process.poll() is None, self._text()

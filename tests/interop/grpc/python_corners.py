@@ -24,11 +24,11 @@ from rocketmq import (
 
 WAIT_S = 45.0
 WORK_S = 66.0
-"""A lease is of a minute."""
+"""Longer than a lease, which is a minute."""
 
 
 class Slow(MessageListener):  # type: ignore[misc]
-    """Works on a message for longer than a lease."""
+    """Consumes a message for longer than its lease."""
 
     def __init__(self) -> None:
         self.attempts: list[int] = []
@@ -42,7 +42,7 @@ class Slow(MessageListener):  # type: ignore[misc]
 
 
 def slow(endpoint: str, topic: str, group: str) -> dict[str, Any]:
-    """Two members, one message: it is handed out once."""
+    """Two members, one message: it is delivered once."""
     listener = Slow()
     for _ in range(2):
         PushConsumer(configuration(endpoint), group, listener, {topic: FilterExpression()}).startup()
@@ -53,7 +53,7 @@ def slow(endpoint: str, topic: str, group: str) -> dict[str, Any]:
 
 
 def tls(endpoint: str, topic: str, group: str) -> dict[str, Any]:
-    """Sent and received over TLS; the environment names the certificate that is trusted."""
+    """Send and receive over TLS; the environment names the trusted certificate."""
     producer = Producer(configuration(endpoint), (topic,), tls_enable=True)
     producer.startup()
     message = Message()

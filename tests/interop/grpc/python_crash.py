@@ -1,6 +1,6 @@
-"""The official Python SDK while the node is killed: a producer and a push consumer that work all the time, and transactions.
+"""The official Python SDK while the node is killed: a producer and a push consumer that run all the time, and transactions.
 
-Arguments: endpoint, name. Says READY when the node may be killed, waits for a line, and then tells scene by scene.
+Arguments: endpoint, name. Prints READY when the node may be killed, waits for a line, and then prints a result for each scene.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BEFORE = 150
 AFTER = 100
 PATIENCE_S = 120.0
 BACK = threading.Event()
-"""The node has been killed and is there again."""
+"""Set when the node runs again."""
 SAYING = threading.Lock()
 
 
 class Bag(MessageListener):  # type: ignore[misc]
-    """Keeps the bodies that it is given."""
+    """Collects the bodies of its messages."""
 
     def __init__(self) -> None:
         self.bodies: list[str] = []
@@ -45,7 +45,7 @@ class Bag(MessageListener):  # type: ignore[misc]
 
 
 class Checker(TransactionChecker):  # type: ignore[misc]
-    """Decides when the node is there again; what ends in an even digit commits."""
+    """Decides transactions when the node runs again: bodies that end in an even digit are committed."""
 
     def check(self, message: Message) -> Any:
         if not BACK.is_set():
@@ -74,7 +74,7 @@ def until(what: str, holds: Callable[[], bool]) -> None:
 
 
 def stream(endpoint: str, topic: str, ready: threading.Event) -> None:
-    """What was acknowledged is consumed."""
+    """Every acknowledged message is consumed."""
     producer = Producer(configuration(endpoint), (topic,))
     producer.startup()
     bag = consumed(endpoint, topic)
@@ -100,7 +100,7 @@ def stream(endpoint: str, topic: str, ready: threading.Event) -> None:
 
 
 def transactions(endpoint: str, topic: str, ready: threading.Event) -> None:
-    """Decided before the kill, or asked about after it, which may be of another producer of the topic."""
+    """Decided before the kill, or checked after it, possibly with another producer of the topic."""
     producer = Producer(configuration(endpoint), (topic,), Checker())
     producer.startup()
     wanted = []
@@ -116,7 +116,7 @@ def transactions(endpoint: str, topic: str, ready: threading.Event) -> None:
                 wanted.append(f"{kind}{at}")
     ready.set()
     BACK.wait()
-    # After a break this SDK tells its settings again within five minutes only; another producer is asked meanwhile.
+    # After a lost connection this SDK sends its settings again only within five minutes; meanwhile another producer is checked.
     Producer(configuration(endpoint), (topic,), Checker()).startup()
     bag = consumed(endpoint, topic)
     until("all that commits", lambda: len(bag.bodies) >= len(wanted))
@@ -149,7 +149,7 @@ def main() -> None:
     BACK.set()
     for thread in threads:
         thread.join()
-    # The SDK's own threads do not end while a channel is open.
+    # The SDK's threads do not end while a channel is open.
     os._exit(0)
 
 

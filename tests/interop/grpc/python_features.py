@@ -1,4 +1,4 @@
-"""More of the official Python SDK, as a user writes it. Arguments: endpoint, scenario, topic, group. Prints one JSON object."""
+"""More features of the official Python SDK. Arguments: endpoint, scenario, topic, group. Prints one JSON object."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def produce(where: ClientConfiguration, topic: str, bodies: list[str], prioritie
 
 
 def drain(where: ClientConfiguration, topic: str, group: str, count: int) -> list[str]:
-    """One after the other, acknowledged; and that there is no more."""
+    """Receive `count` messages one by one and acknowledge them; then check that there are no more."""
     consumer = SimpleConsumer(where, group, {topic: FilterExpression()}, await_duration=5)
     consumer.startup()
     found: list[str] = []
@@ -57,7 +57,7 @@ def drain(where: ClientConfiguration, topic: str, group: str, count: int) -> lis
 
 
 def spaces(endpoint: str, topic: str, group: str) -> dict[str, Any]:
-    """The same names in two namespaces and in none."""
+    """The same names in two namespaces and without one."""
     names = ("", "shop", "yard")
     for name in names:
         produce(configuration(endpoint, name), topic, [f"{name}{at}" for at in range(3)])
@@ -72,7 +72,7 @@ def priority(endpoint: str, topic: str, group: str) -> dict[str, Any]:
 
 
 class Failing(MessageListener):  # type: ignore[misc]
-    """Fails whatever it is given."""
+    """Fails every message."""
 
     def __init__(self) -> None:
         self.attempts: list[int] = []
@@ -86,7 +86,7 @@ class Failing(MessageListener):  # type: ignore[misc]
 
 
 def dead(endpoint: str, topic: str, group: str) -> dict[str, Any]:
-    """A message that fails until the group's attempts are over, and its letter."""
+    """A message that fails until the group's attempts are used up, and its dead letter."""
     listener = Failing()
     consumer = PushConsumer(configuration(endpoint), group, listener, {topic: FilterExpression()})
     produce(configuration(endpoint), topic, ["poison"])

@@ -64,7 +64,7 @@ def ranked(endpoint: str, topic: str) -> list[list[int]]:
 
 
 class Listener(MessageListener):  # type: ignore[misc]
-    """Remembers, until there are `COUNT`."""
+    """Collects messages until there are `COUNT`."""
 
     def __init__(self) -> None:
         self.seen: list[list[str]] = []

@@ -22,7 +22,7 @@ from rocketmq import (
 
 
 class Checker(TransactionChecker):  # type: ignore[misc]
-    """Commits orphans with an even number, rolls back the others."""
+    """Commits orphaned transactions with an even number, rolls back the others."""
 
     def __init__(self, count: int) -> None:
         self.asked: list[str] = []
@@ -46,7 +46,7 @@ def message(topic: str, body: str) -> Message:
 
 
 def transaction(endpoint: str, topic: str, group: str) -> dict[str, Any]:
-    """Ten transactions committed, ten rolled back, six left to the checker."""
+    """Ten transactions committed, ten rolled back, six left open for the checker."""
     checker = Checker(6)
     producer = Producer(configuration(endpoint), (topic,), checker)
     producer.startup()
@@ -66,7 +66,7 @@ def transaction(endpoint: str, topic: str, group: str) -> dict[str, Any]:
 
 
 def recall(endpoint: str, topic: str, group: str) -> dict[str, Any]:
-    """Six messages for some seconds from now, every other one taken back."""
+    """Six messages with a delivery time some seconds ahead, every other one recalled."""
     producer = Producer(configuration(endpoint), (topic,))
     producer.startup()
     recalled = []
@@ -85,7 +85,7 @@ def recall(endpoint: str, topic: str, group: str) -> dict[str, Any]:
 
 
 def drain(endpoint: str, topic: str, group: str, count: int) -> list[dict[str, Any]]:
-    """What there is; and that there is no more."""
+    """All messages; and that there are no more."""
     consumer = SimpleConsumer(configuration(endpoint), group, {topic: FilterExpression()}, await_duration=5)
     consumer.startup()
     try:

@@ -1,4 +1,4 @@
-"""What the gRPC clients' tests share: topics and groups made the way mqadmin makes them, and clients run in processes."""
+"""Set-up of tests with gRPC clients: topics and groups created as mqadmin creates them, and clients run in processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLIENT_S = 150
 
 
 def make_topic(node: Node, topic: str, kind: str) -> None:
-    """What `mqadmin updateTopic -a +message.type=KIND` sends."""
+    """Send the request of `mqadmin updateTopic -a +message.type=KIND`."""
     fields = {
         "topic": topic,
         "defaultTopic": "TBW102",
@@ -34,7 +34,7 @@ def make_topic(node: Node, topic: str, kind: str) -> None:
 
 
 def make_group(node: Node, group: str, orderly: bool) -> None:
-    """What `mqadmin updateSubGroup -o true` sends."""
+    """Send the request of `mqadmin updateSubGroup -o true`."""
     body = {
         "groupName": group,
         "consumeEnable": True,
@@ -46,7 +46,7 @@ def make_group(node: Node, group: str, orderly: bool) -> None:
 
 
 def ask(node: Node, code: int, fields: dict[str, str], body: bytes) -> None:
-    """One remoting request that has to succeed."""
+    """Send one remoting request, which must succeed."""
     link = Link(f"127.0.0.1:{node.port('remoting')}", 10)
     try:
         (reply,) = link.ask([(code, fields, body)])

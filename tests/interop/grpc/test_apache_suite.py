@@ -1,6 +1,6 @@
 """Apache's own integration tests of its gRPC proxy (rocketmq-test 5.5.0, GrpcBaseIT), on a node instead of the proxy.
 
-What `NodeGrpc.java` changes of them is said there. They run all at once: most of them wait most of the time.
+`NodeGrpc.java` lists what it changes. All tests run at the same time, since most of their time is waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROJECT = CLIENTS / "java" / "grpc_suite"
 MAIN = "org.apache.rocketmq.test.grpc.v2.NodeGrpc"
 TESTS = 10
 RUN_S = 200
-"""The tests take half a minute; they are patient for two, and the machine may do other things as well."""
+"""The tests take half a minute; the bound is two minutes, for a loaded machine."""
 
 
 def test_the_tests_of_the_proxy_pass_on_a_node(tmp_path: Path) -> None:

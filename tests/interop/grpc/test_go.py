@@ -34,7 +34,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Nod
 
 
 def run(client: Path, scenario: str, port: int, topic: str, home: Path, tls: bool) -> None:
-    """One scenario, which says OK when all came true. Its group is that of the topic."""
+    """Run one scenario, which prints OK when it succeeds. Its group is named after the topic."""
     environment = {
         **os.environ, "HOME": str(home), "rocketmq.client.logRoot": str(home), "rocketmq.client.enableSsl": str(tls).lower(),
     }  # fmt: skip
@@ -66,7 +66,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(client: Path, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """All of it runs at the same time: most of it is waiting."""
+    """All scenarios run at the same time, since most of their time is waiting."""
     failures: dict[str, str] = {}
     policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [1000]}}
     body = {"groupName": "go-dead-clear-group", "retryMaxTimes": 1, "retryQueueNums": 1, "groupRetryPolicy": policy}

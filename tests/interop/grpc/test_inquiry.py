@@ -1,4 +1,4 @@
-"""Tools look at gRPC members: mqadmin 5.5.0 asks for connections, stacks and direct consumption of the Java SDK 5.2.0."""
+"""Inquiries to gRPC members: mqadmin 5.5.0 requests connections, stacks and direct consumption (Java SDK 5.2.0)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def admin(java: JavaClient, node: Node, *words: str) -> str:
 
 
 def connections(text: str) -> list[list[str]]:
-    """The lines about clients in what consumerConnection prints."""
+    """The client lines in the output of consumerConnection."""
     lines = text.splitlines()
     start = next(at for at, line in enumerate(lines) if line.startswith("#ClientId")) + 1
     return [line.split() for line in lines[start : lines.index("", start)]]
@@ -45,7 +45,7 @@ def connections(text: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def client(java: JavaClient, node: Node, member: Member) -> str:
-    """The client id of the consumer, by what mqadmin says of it."""
+    """The client id of the consumer, from the output of mqadmin."""
     text = admin(java, node, "consumerConnection", "-g", "askable")
     (words,) = connections(text)
     assert words[1].startswith("127.0.0.1:"), text

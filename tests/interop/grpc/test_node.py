@@ -1,6 +1,6 @@
-"""The official Node SDK `rocketmq-client-nodejs` 1.0.8, unmodified, against a whole node.
+"""The official Node SDK `rocketmq-client-nodejs` 1.0.8, unmodified, against a node.
 
-It waits for ever for some answers: every run is bounded from outside.
+The SDK waits for some answers without a bound, so every run has a time-out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RUN_S = 100
 
 @pytest.fixture(scope="module")
 def client() -> Path:
-    """The script beside its packages, which come from npm."""
+    """The script and its packages, which come from npm."""
     return node_scripts(PROJECT, "the gRPC SDK for Node") / "client.js"
 
 
@@ -36,7 +36,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, client: Path) -> Iterator[Nod
 
 
 def run(node: Node, client: Path, scenario: str, kind: str, home: Path) -> dict[str, Any]:
-    """One scenario on a topic and a group of its own -> what it printed."""
+    """Run one scenario with its own topic and group -> its output."""
     topic = f"nodejs-{scenario}"
     make_topic(node, topic, kind)
     make_group(node, f"{topic}-group", orderly=kind == "FIFO")
@@ -49,7 +49,7 @@ def run(node: Node, client: Path, scenario: str, kind: str, home: Path) -> dict[
 
 
 def attempts(found: dict[str, Any]) -> dict[str, list[int]]:
-    """Body -> the delivery attempts seen of it; every message is as it was sent."""
+    """Body -> its delivery attempts; every message is received as it was sent."""
     seen: dict[str, list[int]] = {}
     for message in found["seen"]:
         number = int(message["body"].split()[1])

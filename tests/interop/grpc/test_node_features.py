@@ -1,4 +1,4 @@
-"""The official Node SDK 1.0.8 once more: transactions, recall, SQL92, dead letters, namespaces. All run at once."""
+"""More features of the official Node SDK 1.0.8: transactions, recall, SQL92, dead letters, namespaces. All run at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCENARIOS = {"transaction": "TRANSACTION", "recall": "DELAY", "sql": "NORMAL", "
 
 @pytest.fixture(scope="module")
 def told(client: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Scenario -> what it printed, or why it failed."""
+    """Scenario -> its output, or its error."""
     with Node(tmp_path_factory.mktemp("node")) as node:
         for scenario, kind in SCENARIOS.items():
             make_topic(node, f"nodejs-{scenario}", kind)

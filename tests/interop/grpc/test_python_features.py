@@ -1,4 +1,4 @@
-"""The official Python SDK once more: namespaces, priority, dead letters. All run at once."""
+"""More features of the official Python SDK: namespaces, priority, dead letters. All run at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCENARIOS = {"spaces": "NORMAL", "priority": "PRIORITY", "dead": "NORMAL"}
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Scenario -> what it printed, or why it failed."""
+    """Scenario -> its output, or its error."""
     with Node(tmp_path_factory.mktemp("node")) as node:
         for scenario, kind in SCENARIOS.items():
             make_topic(node, f"python-{scenario}", kind)

@@ -1,4 +1,4 @@
-"""What SendMessage and its neighbours refuse, asked by grpcio's own stack: SDKs check most of it before they send.
+"""Refusals of SendMessage and other calls, through grpcio: SDKs check most values before they send.
 
 The order and the codes are those of RocketMQ's GrpcValidator and SendMessageActivity.
 """
@@ -44,7 +44,7 @@ def channel(node: Node) -> Iterator[grpc.Channel]:
 
 
 def call(channel: grpc.Channel, name: str, request: Any) -> int:
-    """The code of a unary call's answer."""
+    """The Status code of a unary call."""
     answer = method(channel, name, getattr(pb, f"{name}Response"))(request)
     assert answer.status.message, "a status has its words"
     return int(answer.status.code)
@@ -96,7 +96,7 @@ def keys(*names: str) -> Change:
 
 
 def much(made: pb.Message) -> None:
-    """16 KiB and a byte, one third of it each by a property, the tag and a key; characters have more than one byte."""
+    """16 KiB and one byte, a third of it each in a property, the tag and a key; characters of several bytes."""
     made.user_properties["name"] = "é" * 2_729
     made.system_properties.tag = "é" * 2_731
     made.system_properties.keys.append("é" * 2_731)

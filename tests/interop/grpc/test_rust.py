@@ -1,4 +1,4 @@
-"""The official Rust SDK `rocketmq` 5.0.0, unmodified, against a node, in the clear: it cannot do TLS yet.
+"""The official Rust SDK `rocketmq` 5.0.0, unmodified, against a node, without TLS, which it does not support.
 
 Its packages take minutes to compile; they are kept in .deps/rust.
 """

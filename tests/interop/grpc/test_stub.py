@@ -1,4 +1,4 @@
-"""grpcio's own stack, method by method, against a running node: what SDKs do not show."""
+"""All calls through grpcio, method by method, against a node: cases that SDKs do not produce."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
 
 @pytest.fixture
 def channel(node: Node) -> Iterator[grpc.Channel]:
-    """A channel in the clear."""
+    """A channel without TLS."""
     with grpc.insecure_channel(f"127.0.0.1:{node.port('grpc')}") as opened:
         yield opened
 

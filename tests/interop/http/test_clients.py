@@ -1,4 +1,4 @@
-"""The CloudEvents SDK over aiohttp, and nghttp's load generator, against a real node."""
+"""The CloudEvents SDK over aiohttp, and nghttp's load generator, against a node."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ EVENTS = [
 
 
 async def round_trip(base: str, topic: str, structured: bool) -> None:
-    """Each event in, and back out of a lease as the same event; then all of them as a batch by offset."""
+    """Post each event, and receive it as the same event; then read all of them as a batch by offset."""
     async with aiohttp.ClientSession(base) as session:
         for one in EVENTS:
             message = (to_structured if structured else to_binary)(one, JSONFormat())
@@ -106,7 +106,7 @@ def test_many_requests_at_once(node: Node, version: list[str], tmp_path: Path) -
 @pytest.mark.skipif(shutil.which("nghttp") is None, reason="nghttp (nghttp2-client) is not installed")
 @pytest.mark.parametrize(("option", "status"), [("--padding=64", 201), ("--continuation", 431)])
 def test_nghttp(node: Node, option: str, status: int, tmp_path: Path) -> None:
-    """Padded frames, and a head of 24 KiB in several frames, which is above the bound."""
+    """Padded frames, and a head of 24 KiB in several frames, which exceeds the bound."""
     body = tmp_path / "body"
     body.write_bytes(b"from nghttp")
     target = f"http://127.0.0.1:{node.port('http')}/v1/topics/nghttp/messages"

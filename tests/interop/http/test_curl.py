@@ -1,4 +1,4 @@
-"""curl, over HTTP/1.1 and over HTTP/2 with prior knowledge, against a real node; kill -9 in between."""
+"""curl, over HTTP/1.1 and over HTTP/2 with prior knowledge, against a node, also after kill -9."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Curl:
         self.tag = version.strip("-").replace(".", "").replace("-", "")
 
     def __call__(self, path: str, *arguments: str, content: bytes | None = None) -> tuple[int, dict[str, str], bytes]:
-        """(status, fields, body) of one request; `content` goes in by --data-binary."""
+        """Send one request -> (status, fields, body); `content` is sent with --data-binary."""
         command = ["curl", "-sS", "--max-time", "20", self.version, "-D", "-", *arguments]
         if content is not None:
             command += ["--data-binary", "@-"]
@@ -49,7 +49,7 @@ class Curl:
         return status, {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}, rest
 
     def receive(self, topic: str, query: str = "max=32&wait_ms=5000&invisible_ms=60000") -> list[dict[str, object]]:
-        """Messages of `topic` for a group of this version's own, none when there are none."""
+        """Messages of `topic` for the group of this HTTP version; empty when there are none."""
         status, _, body = self(f"/v1/groups/g-{self.tag}/topics/{topic}:receive?{query}", "-X", "POST")
         assert status in (200, 204)
         return list(json.loads(body)["messages"]) if status == 200 else []

@@ -1,4 +1,4 @@
-"""Every curl line of the HTTP guides, typed as it stands there against a fresh node."""
+"""Every curl line of the HTTP guides, run as written against a new node."""
 
 from __future__ import annotations
 
