@@ -17,7 +17,7 @@ from tests.simulation.world import World
 POWER = pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
 
 
-class Books:
+class ExpectedConfiguration:
     """The acknowledged configuration, compared with the configuration that the node reports."""
 
     def __init__(self, world: World) -> None:
@@ -74,13 +74,13 @@ class Books:
 def test_what_was_set_and_answered_is_in_force_and_nothing_else(seed: int, power: bool) -> None:
     world = World(seed)
     world.start()
-    books = Books(world)
+    expected = ExpectedConfiguration(world)
     for turn in range(40):
-        books.change(f"sim{world.chance.randrange(6)}")
+        expected.change(f"sim{world.chance.randrange(6)}")
         if turn % 5 == 4:
             if world.chance.random() < 0.5:
                 world.again(power)
-            books.check()
+            expected.check()
 
 
 @POWER

@@ -14,10 +14,10 @@ from domain.limits import BODY_BYTES_MAX
 from protocols.grpc.messages import messaging_pb2 as pb
 from protocols.remoting import codes
 from protocols.remoting.header import FLAG_RESPONSE
-from tests.simulation.asker import Asker
 from tests.simulation.caller import records
 from tests.simulation.client import MqttClient
 from tests.simulation.consumer import Consumer
+from tests.simulation.http_caller import HttpCaller
 from tests.simulation.respondent import GrpcRespondent
 from tests.simulation.sender import COMMIT, Sender
 from tests.simulation.simple import Publisher, Receiver
@@ -66,7 +66,7 @@ def test_every_protocol_has_the_body_that_was_meant(kind: str, faults: str) -> N
         assert (record.body, record.sys_flag & 0x701) == (body, flag)
     (message,) = Receiver(world, "receives", "receives", TOPIC).receive()
     assert (message.body, message.system_properties.body_encoding) == (PLAIN, pb.IDENTITY)
-    asker = Asker(world)
+    asker = HttpCaller(world)
     (document,) = asker.receive("asks", TOPIC)
     assert base64.b64decode(document["body"]) == PLAIN
     assert "compressed" not in document
@@ -138,7 +138,7 @@ def test_a_body_that_cannot_be_made_plain_harms_nobody(kind: str) -> None:
     first, second = Receiver(world, "r", "receives", TOPIC).receive()
     assert (first.body, first.system_properties.body_encoding) == (body, pb.GZIP), "an SDK finds out that it is corrupt"
     assert second.body == b"next"
-    broken, after = Asker(world).receive("asks", TOPIC)
+    broken, after = HttpCaller(world).receive("asks", TOPIC)
     assert (base64.b64decode(broken["body"]), broken["compressed"]) == (body, True)
     assert base64.b64decode(after["body"]) == b"next"
 

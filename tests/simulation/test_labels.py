@@ -7,9 +7,9 @@ import pytest
 from domain import property as properties
 from domain.record import Record
 from protocols.grpc.messages import messaging_pb2 as pb
-from tests.simulation.asker import Asker
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer
+from tests.simulation.http_caller import HttpCaller
 from tests.simulation.sender import Sender
 from tests.simulation.simple import Publisher, Receiver
 from tests.simulation.tool import Tool
@@ -54,7 +54,7 @@ def test_labels_are_the_same_for_every_protocol(by: str, faults: str) -> None:
     (pulled,) = Consumer(world, "c", "pulls", TOPIC, expression="t || other").drain(0)
     (popped,) = Consumer(world, "d", "pops", TOPIC, expression="colour = 'red' AND n = 1", kind="SQL92").pop()
     (message,) = Receiver(world, "r", "receives", TOPIC, expression="t").receive()
-    (document,) = Asker(world).receive("asks", TOPIC)
+    (document,) = HttpCaller(world).receive("asks", TOPIC)
     (found,) = tool.by_key(TOPIC, "k1")
     assert [of_record(record) for record in (pulled, popped.record, found)] == [wanted] * 3
     assert of_message(message) == wanted

@@ -149,7 +149,7 @@ def test_a_requester_that_is_gone() -> None:
     assert world.clock.monotonic_ns() - before < 11_000_000_000, "an answer, whoever is there"
 
 
-class Deaf(Sender):
+class SilentRequester(Sender):
     """A requester that does not acknowledge a reply. `leaves`: it closes the connection instead."""
 
     leaves = False
@@ -165,11 +165,11 @@ def test_a_requester_that_does_not_take_its_reply_is_waited_for_three_seconds_at
     """A reply that was not acknowledged is not stored; the next reply, to another client, arrives."""
     world = World(55)
     world.start()
-    deaf, other = Deaf(world, "deaf"), Sender(world, "other")
-    deaf.leaves = leaves
+    silent, other = SilentRequester(world, "deaf"), Sender(world, "other")
+    silent.leaves = leaves
     service = Service(world, "serves", "services", TOPIC)
     world.clock.run_for(100)
-    ask(deaf, 1)
+    ask(silent, 1)
     ask(other, 2)
     before = world.clock.monotonic_ns()
     assert service.reply(0, 0, b"a1") != 0

@@ -9,7 +9,7 @@ from tests.simulation.network import Link
 from tests.simulation.world import World
 
 
-class Asker:
+class HttpCaller:
     """An HTTP client. After its connection is lost it connects again with the next request."""
 
     def __init__(self, world: World) -> None:

@@ -69,7 +69,7 @@ class Puller:
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["any order", "ordered"])
 @pytest.mark.parametrize("faults", ["none", "kill", "power"])
-def test_a_member_that_pulls_does_not_pass_what_could_not_be_buried(ordered: bool, faults: str) -> None:
+def test_a_member_that_pulls_does_not_pass_what_has_no_dead_letter_yet(ordered: bool, faults: str) -> None:
     world, _ = worn(251, ordered)
     puller = Puller(world, "pulls")
     for _ in range(5):
