@@ -87,6 +87,8 @@ class Tree:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # A run of the tests in the background ignores SIGINT, and so would what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.started.append(process)
         return process
