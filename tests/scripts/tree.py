@@ -80,15 +80,14 @@ class Tree:
         """Start `command` in the tree, in a process group of its own, as a terminal does."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
         process = subprocess.Popen(
-            command,
+            # A run of the tests in the background ignores SIGINT, and so would what it starts.
+            ["env", "--default-signal=INT", *command],
             cwd=self.root,
             env=inherited | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            # A run of the tests in the background ignores SIGINT, and so would what it starts.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.started.append(process)
         return process
