@@ -38,16 +38,16 @@ cdef class Stream:
     cdef object chunks      # deque of bytes, made when a second piece has to wait
     cdef bytes chunk        # the piece being sent
     cdef Py_ssize_t offset  # of the piece being sent
-    cdef Py_ssize_t pending
+    cdef Py_ssize_t pending # body bytes that the library has not taken
     cdef list trailers
-    cdef bint ended         # nothing more will be given to `send`
-    cdef bint over          # our END_STREAM has been put into a frame
-    cdef bint begun
-    cdef bint deferred
+    cdef bint ended         # the application sends no more of the body
+    cdef bint end_sent      # END_STREAM is in a frame that the library has sent
+    cdef bint responded     # `respond` was called
+    cdef bint deferred      # the library asked for a piece when there was none
     cdef bint cancelled     # reset by our own application
-    cdef bint paused        # its window is kept
+    cdef bint paused        # the peer gets no WINDOW_UPDATE
 
-    cdef void give(self, bytes data):
+    cdef void append(self, bytes data):
         self.pending += PyBytes_GET_SIZE(data)
         if self.chunk is None:
             self.chunk = data
@@ -57,7 +57,7 @@ cdef class Stream:
                 self.chunks = deque()
             self.chunks.append(data)
 
-    cdef size_t take(self, uint8_t *out, size_t room) noexcept:
+    cdef size_t copy_to(self, uint8_t *out, size_t room) noexcept:
         cdef size_t done = 0
         cdef size_t size
         while self.chunk is not None and done < room:
@@ -102,9 +102,9 @@ cdef class Session:
     cdef size_t _out_bytes
     cdef size_t _out_room
     cdef int32_t _newest    # the highest stream that the peer has opened
-    cdef bint _goodbye
+    cdef bint _goaway_sent
     cdef bint _dead
-    cdef uint32_t _goodbye_code
+    cdef uint32_t _goaway_code
     cdef public Py_ssize_t held
 
     def __cinit__(self, int streams_max):
@@ -136,7 +136,7 @@ cdef class Session:
 
     def receive(self, bytes data):
         """The next bytes of the peer -> events, in order."""
-        cdef list events = self._events  # a stream may have ended while bytes were taken out
+        cdef list events = self._events  # `outgoing` may have added that a stream ended
         cdef ssize_t rv
         if self._dead:
             return []
@@ -144,13 +144,13 @@ cdef class Session:
             self._session, <const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
         if rv < 0:
             ng.session_terminate_session(self._session, ng.PROTOCOL_ERROR)
-        # Control frames, and data that windows held, are ready now; and the library tells its own goodbye only by sending it.
+        # Control frames are ready now, and DATA that waited for a window. The library reports its own GOAWAY only by sending it.
         self._flush()
-        if self._goodbye and not self._dead:
+        if self._goaway_sent and not self._dead:
             self._dead = True
-            events.append((FATAL, 0, self._goodbye_code, True))
+            events.append((FATAL, 0, self._goaway_code, True))
         elif ng.session_want_read(self._session) == 0 and ng.session_want_write(self._session) == 0:
-            self._dead = True  # the peer has said goodbye, and nothing is left to be done
+            self._dead = True  # the peer has sent GOAWAY, and no stream is left
             events.append((FATAL, 0, ng.NO_ERROR, True))
         self._events = []
         return events
@@ -175,9 +175,9 @@ cdef class Session:
         cdef ng.data_provider provider
         cdef Py_ssize_t count = len(headers)
         cdef Stream stream = self._streams.get(stream_id)
-        if stream is None or stream.begun:
+        if stream is None or stream.responded:
             return
-        stream.begun = True
+        stream.responded = True
         if count > NV_STACK:
             fields = <ng.nv *> malloc(count * sizeof(ng.nv))
             if fields == NULL:
@@ -203,7 +203,7 @@ cdef class Session:
             return
         if size > 0:
             self.held += size
-            stream.give(data)
+            stream.append(data)
         stream.ended = end
         if stream.deferred:
             stream.deferred = False
@@ -221,7 +221,7 @@ cdef class Session:
             ng.session_resume_data(self._session, stream_id)
 
     def reset(self, int32_t stream_id, uint32_t code):
-        """Give the stream up."""
+        """Send RST_STREAM with `code`."""
         cdef Stream stream = self._streams.get(stream_id)
         if stream is not None:
             stream.cancelled = True
@@ -233,14 +233,14 @@ cdef class Session:
         return 0 if stream is None else stream.pending
 
     def pause(self, int32_t stream_id):
-        """Keep the window of a stream: it ends where the peer knows its end to be, and the library gives none of it back."""
+        """Send no WINDOW_UPDATE for a stream: its peer may send what the window still allows, and no more."""
         cdef Stream stream = self._streams.get(stream_id)
         if stream is not None and not stream.paused:
             stream.paused = True
             ng.session_set_local_window_size(self._session, ng.FLAG_NONE, stream_id, 0)
 
     def resume(self, int32_t stream_id):
-        """Give it back, and at once: a peer without room sends nothing that the library would answer."""
+        """Send WINDOW_UPDATE again, at once for what has arrived: a peer without window sends no DATA to cause one."""
         cdef Stream stream = self._streams.get(stream_id)
         cdef int32_t kept
         if stream is None or not stream.paused:
@@ -252,17 +252,17 @@ cdef class Session:
             ng.submit_window_update(self._session, ng.FLAG_NONE, stream_id, kept)
 
     def goaway(self, uint32_t code):
-        """Say goodbye."""
+        """Send GOAWAY with `code` and end the connection."""
         if not self._dead:
             self._dead = True
             ng.session_terminate_session(self._session, code)
 
     def ping(self):
-        """Ask whether the peer is there."""
+        """Send PING, which a peer that lives acknowledges."""
         ng.submit_ping(self._session, ng.FLAG_NONE, NULL)
 
     def stalled(self):
-        """(stream, bytes) of streams with bytes that wait."""
+        """(stream id, body bytes) of the streams whose body the library has not taken whole."""
         cdef Stream stream
         return [(stream_id, stream.pending) for stream_id, stream in self._streams.items() if stream.pending > 0]
 
@@ -288,7 +288,7 @@ cdef class Session:
 
 
 cdef int on_begin_frame(ng.session *handle, const ng.frame_hd *head, void *user) noexcept:
-    """The library lets header fields for a stream that was skipped pass as late ones; RFC 9113 section 5.1.1 does not."""
+    """End the connection at HEADERS of a skipped stream (RFC 9113, 5.1.1): the library takes them for late ones."""
     cdef Session session
     if head.type == ng.HEADERS:
         session = <Session> user
@@ -354,7 +354,7 @@ cdef int on_stream_close(ng.session *handle, int32_t stream_id, uint32_t code, v
     if stream is None:
         return 0
     session.held -= stream.pending
-    if not stream.over and not stream.cancelled:
+    if not stream.end_sent and not stream.cancelled:
         session._events.append((RESET, stream_id, code, True))
     return 0
 
@@ -364,13 +364,13 @@ cdef int on_frame_send(ng.session *handle, const ng.frame *frame, void *user) no
     cdef Stream stream
     if frame.hd.type == ng.GOAWAY:
         session = <Session> user
-        session._goodbye = True
-        session._goodbye_code = frame.goaway.error_code
+        session._goaway_sent = True
+        session._goaway_code = frame.goaway.error_code
     elif frame.hd.type <= ng.HEADERS and frame.hd.flags & ng.FLAG_END_STREAM:
         session = <Session> user
         stream = session._streams.get(frame.hd.stream_id)
         if stream is not None:
-            stream.over = True
+            stream.end_sent = True
         if ng.session_get_stream_remote_close(handle, frame.hd.stream_id) == 0:
             ng.submit_rst_stream(handle, ng.FLAG_NONE, frame.hd.stream_id, ng.NO_ERROR)
     return 0
@@ -380,7 +380,7 @@ cdef ssize_t on_read(ng.session *handle, int32_t stream_id, uint8_t *out, size_t
                      ng.data_source *source, void *user) noexcept:
     cdef Session session = <Session> user
     cdef Stream stream = <Stream> source.ptr
-    cdef size_t done = stream.take(out, room)
+    cdef size_t done = stream.copy_to(out, room)
     cdef ng.nv fields[NV_STACK]
     session.held -= <Py_ssize_t> done
     if stream.chunk is None:
