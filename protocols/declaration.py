@@ -42,6 +42,7 @@ class Listener:
     secure      true: connections must use TLS; false: TLS and plaintext are both accepted
     label       label of the counters of its connections; "": the label of the recognised protocol
     place       position in the table at the start, lowest first
+    store_host  true: its address is the store host of stored messages, which offset message ids carry
     """
 
     name: str
@@ -53,6 +54,7 @@ class Listener:
     secure: bool = False
     label: str = ""
     place: int = LAST
+    store_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)

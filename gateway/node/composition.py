@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from domain.address import host_bytes
 from domain.message_store import MessageStore
 from domain.ports import Clock, Disk, Entropy
 from gateway.access.administration import Administration
@@ -111,8 +110,8 @@ def compose(
     hot_bytes   default of the engine's setting `hot_bytes`: bytes of recent records kept in memory
     protocols   declarations to use; None: the installed ones
     """
-    store = _open_store(config, disk, clock, host_bytes(host, ports.get("remoting", 0)), hot_bytes)
     protocols = protocols or installed()
+    store = _open_store(config, disk, clock, protocols.store_host(host, ports), hot_bytes)
     policy = config.part(NodePolicy, "policy")
     handler = _dispatcher(config, policy, store, clock, entropy)
     routes = RouteTable()

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Final, final
 
+from domain.address import host_bytes
 from domain.errors import ConfigError
 from domain.refusal import ReasonWords
 from gateway.node.config import Config
@@ -68,6 +69,10 @@ class Protocols:
     def ports(self) -> dict[str, int]:
         """Listener -> default port, in the order of the table at the start."""
         return {name: listener.port for name, listener in self.listeners.items()}
+
+    def store_host(self, host: str, ports: Mapping[str, int]) -> bytes:
+        """The store host of stored messages: `host` and the port of the listener that declares it, else port 0."""
+        return host_bytes(host, next((ports.get(name, 0) for name, each in self.listeners.items() if each.store_host), 0))
 
     @property
     def tables(self) -> dict[str, type]:
