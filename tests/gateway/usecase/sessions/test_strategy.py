@@ -137,3 +137,5 @@ def test_an_owner_that_is_no_candidate_any_more_loses_the_key() -> None:
     left = [each for each in candidates if each != first]
     assert owners.choose(b"k", left) == left[0]
     assert owners.choose(b"k", candidates) == left[0]
+    found = owners.choose(b"another", [*left, *candidates])
+    assert found == first
