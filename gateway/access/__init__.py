@@ -1,1 +1,1 @@
-"""Who may do what: one authority for every protocol (docs/access.md)."""
+"""Authentication and access control: one authority for every protocol (docs/access.md)."""

@@ -1,1 +1,1 @@
-"""What can be seen of a running node: counters and their Prometheus text."""
+"""Counters of a running node, and metrics in Prometheus' text format."""

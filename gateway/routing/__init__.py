@@ -1,1 +1,1 @@
-"""From a record's path to the topic filters that match it."""
+"""Finds the topic filters that match a record's path."""

@@ -1,1 +1,1 @@
-"""The real world: clock, sockets, disk, entropy, signals. Nothing else in Headgate touches it."""
+"""I/O: event loop, clock, sockets, TLS, disk, random numbers, signals. No other part of the server does I/O."""
