@@ -30,10 +30,10 @@ def test_one_bad_round_makes_no_path_dearer() -> None:
     assert versions.verdict([10.0, 11.0, 12.0], [10.0, 11.0, 500.0]) == "same"
 
 
-def test_a_row_has_medians_ranges_and_the_ratio() -> None:
-    found = versions.row(NAME, {versions.BEFORE: [10.0, 20.0, 30.0], versions.AFTER: [40.0, 50.0, 60.0]})
+def test_a_row_has_medians_ranges_and_the_median_of_the_ratios() -> None:
+    found = versions.row(NAME, {versions.BEFORE: [10.0, 20.0, 30.0], versions.AFTER: [40.0, 50.0, 90.0]})
     cells = [cell.strip() for cell in found.strip("|").split("|")]
-    assert cells == [f"`{NAME}`", SHAPES[NAME].text, "20.0 (10.0-30.0)", "50.0 (40.0-60.0)", "2.50", "dearer"]
+    assert cells == [f"`{NAME}`", SHAPES[NAME].text, "20.0 (10.0-30.0)", "50.0 (40.0-90.0)", "3.00", "dearer"]
     assert found.count("|") == versions.HEAD.splitlines()[0].count("|")
 
 
