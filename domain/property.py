@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 NAME_END: Final = b"\x01"
+"""What follows the name of an entry."""
 ENTRY_END: Final = b"\x02"
+"""What follows the value of an entry."""
 
 # RocketMQ (MessageConst): what senders set.
 KEYS: Final = "KEYS"
@@ -98,7 +100,7 @@ RESERVED_PREFIXES: Final = (HG_PREFIX, CE_PREFIX, "__RMQ.TRANSIENT.")
 
 def start_of(key: str) -> bytes:
     """The bytes that an entry of property `key` begins with: its name in UTF-8, then U+0001."""
-    return key.encode() + b"\x01"
+    return key.encode() + NAME_END
 
 
 KEYS_START: Final = start_of(KEYS)
@@ -165,15 +167,15 @@ def encode(pairs: Iterable[tuple[str, str]]) -> bytes:
     for key, value in pairs:
         if not is_storable(key, value):
             raise ValueError(f"property {key!r} cannot be stored: empty, or it holds U+0001 or U+0002")
-        out.append(f"{key}\x01{value}\x02".encode())
+        out.append(entry(key, value))
     return b"".join(out)
 
 
 def decode(properties: bytes) -> dict[str, str]:
     """Stored form -> dictionary. The last of equal names wins, malformed entries are skipped, bad UTF-8 is replaced."""
     out: dict[str, str] = {}
-    for piece in properties.split(b"\x02"):
-        at = piece.find(b"\x01")
+    for piece in properties.split(ENTRY_END):
+        at = piece.find(NAME_END)
         if at > 0 and at + 1 < len(piece):
             out[piece[:at].decode("utf-8", "replace")] = piece[at + 1 :].decode("utf-8", "replace")
     return out
@@ -187,7 +189,7 @@ def find(properties: bytes, start: bytes) -> bytes:
         at = properties.find(start, at + 1)
     if at < 0:
         return b""
-    end = properties.find(b"\x02", at + size)
+    end = properties.find(ENTRY_END, at + size)
     return properties[at + size :] if end < 0 else properties[at + size : end]
 
 
@@ -200,20 +202,22 @@ def without(properties: bytes, keys: Iterable[str]) -> bytes:
     """The properties without `keys`, in the same order."""
     gone = {key.encode() for key in keys}
     out: list[bytes] = []
-    for piece in properties.split(b"\x02"):
-        at = piece.find(b"\x01")
+    for piece in properties.split(ENTRY_END):
+        at = piece.find(NAME_END)
         if at > 0 and piece[:at] not in gone:
             out.append(piece)
-            out.append(b"\x02")
+            out.append(ENTRY_END)
     return b"".join(out)
 
 
 def with_values(properties: bytes, values: Mapping[str, str]) -> bytes:
     """The properties with `values` set; each replaces the entry of the same name."""
-    kept = without(properties, values.keys())
-    if kept and not kept.endswith(b"\x02"):
-        kept += b"\x02"
-    return kept + encode(values.items())
+    return terminated(without(properties, values.keys())) + encode(values.items())
+
+
+def terminated(properties: bytes) -> bytes:
+    """The properties with an end after the last entry, so that an entry can follow. RocketMQ's clients may omit that end."""
+    return properties if not properties or properties.endswith(ENTRY_END) else properties + ENTRY_END
 
 
 RESERVED_STARTS: Final[frozenset[bytes]] = frozenset([start_of(key) for key in RESERVED])
@@ -223,8 +227,8 @@ _RESERVED_PREFIX_BYTES: Final = tuple([prefix.encode() for prefix in RESERVED_PR
 def user(properties: bytes) -> dict[str, str]:
     """What the application of the sender set: the decoded properties without reserved names, for all adapters alike."""
     out: dict[str, str] = {}
-    for piece in properties.split(b"\x02"):
-        at = piece.find(b"\x01")
+    for piece in properties.split(ENTRY_END):
+        at = piece.find(NAME_END)
         if at <= 0 or at + 1 == len(piece):
             continue
         # Most messages have reserved ones only: those are not decoded.

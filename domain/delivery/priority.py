@@ -29,10 +29,10 @@ def by_priority(queue_id: int) -> bool:
 
 
 def lowest_first(queue_id: int) -> bool:
-    """Of an order of queues: True when queue 0 has the highest priority."""
+    """True when an order of queues begins with queue 0, which then has the highest priority."""
     return (HIGHEST_QUEUE_FIRST - queue_id) & _LOWEST != 0
 
 
 def again_first(queue_id: int) -> bool:
-    """Of an order of queues: True when redeliveries come first."""
+    """True when an order of queues looks at redeliveries before new messages."""
     return (HIGHEST_QUEUE_FIRST - queue_id) & _AGAIN != 0

@@ -60,7 +60,7 @@ def publish(path: str, topic: str) -> PathNeed:
 
 
 def listen(pattern: str) -> PathNeed:
-    """The need of receiving what a filter matches. A filter that begins with a wildcard needs every topic."""
+    """The need of subscribing to a path filter. A filter that begins with a wildcard needs the right to every topic."""
     wild = pattern[:2] in ("+/", "#", "+")
     return PathNeed(SUB, pattern, Need(TOPIC, EVERY if wild else topic_of_path(pattern), SUBSCRIBE))
 

@@ -8,7 +8,6 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 WAIT: Final = "wait"
-REFUSE: Final = "refuse"
 CLOSE: Final = "close"
 LARGEST: Final = 1_000_000_000_000
 """Upper bound of all limits; a larger number is taken for a typing error and refused."""

@@ -44,7 +44,7 @@ class RowCounts:
         self.total += 1
 
     def base_of(self, position: int) -> int:
-        """The base of the segment that holds `position`, to which a counted row points."""
+        """The base of the segment that holds `position`. A counted row points to `position`."""
         return self._bases[bisect_right(self._bases, position) - 1]
 
     def remove(self, position: int) -> None:

@@ -86,8 +86,7 @@ class ReceiveCall:
 
     __slots__ = (
         "_context", "_due_ns", "_first", "_is_answered", "_is_followed", "_place", "_poll", "_request", "_wake_count",
-        "command",
-        "connection", "group",
+        "command", "connection", "group",
     )  # fmt: skip
 
     def __init__(self, context: ReceiveContext, connection: ClientConnection, command: Receive, group: Group) -> None:

@@ -25,9 +25,8 @@ def accept(topic: Topic, message: Message) -> Failure | None:
         if not lite.is_name(name):
             text = f"lite topic {name[:80]!r}: 1 to {lite.NAME_CHARS_MAX} of the characters a-z A-Z 0-9 _ -"
             return Failure(ErrorCode.PROPERTY_ILLEGAL, text)
-        if stored and not stored.endswith(b"\x02"):
-            stored += b"\x02"
-        stored += properties.entry(properties.INNER_MULTI_DISPATCH, lite.queue_name(topic.name, name))
+        dispatch = properties.entry(properties.INNER_MULTI_DISPATCH, lite.queue_name(topic.name, name))
+        stored = properties.terminated(stored) + dispatch
         if len(stored) > limits.PROPERTIES_BYTES_MAX - OFFSET_BYTES:
             text = f"the properties have {len(stored)} bytes with the lite topic's, 32,719 are allowed"
             return Failure(ErrorCode.PROPERTIES_TOO_LARGE, text)

@@ -170,6 +170,5 @@ class Sending:
             message.message_id = known.decode("utf-8", "replace")
             return
         message.message_id = self._ids.mint()
-        if stored and not stored.endswith(b"\x02"):
-            stored += b"\x02"
-        message.properties = stored + properties.UNIQ_KEY_START + message.message_id.encode() + b"\x02"
+        name = properties.UNIQ_KEY_START + message.message_id.encode() + properties.ENTRY_END
+        message.properties = properties.terminated(stored) + name
