@@ -207,12 +207,10 @@ public final class Scenario {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("cg_pull_" + topic);
         consumer.setNamesrvAddr(nameserver);
         consumer.setAutoCommit(true);
+        // Not by seeking: the client interrupts the pulls that it has begun, and an interrupted one closes its connection.
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.start();
-        Collection<MessageQueue> queues = consumer.fetchMessageQueues(topic);
-        consumer.assign(queues);
-        for (MessageQueue queue : queues) {
-            consumer.seekToBegin(queue);
-        }
+        consumer.assign(consumer.fetchMessageQueues(topic));
         List<MessageExt> found = new ArrayList<>();
         until("all messages pulled", 30, () -> {
             found.addAll(consumer.poll(200));

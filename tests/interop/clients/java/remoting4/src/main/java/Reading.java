@@ -1,6 +1,5 @@
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -54,12 +53,10 @@ final class Reading {
         Stage.check(answered.await(20, TimeUnit.SECONDS), "async sends were not answered");
         producer.send(new Message(stage.topic, "TagA", "large", new byte[100_000]));
         DefaultLitePullConsumer consumer = lite(stage);
+        // Not by seeking: the client interrupts the pulls that it has begun, and an interrupted one closes its connection.
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.start();
-        Collection<MessageQueue> queues = consumer.fetchMessageQueues(stage.topic);
-        consumer.assign(queues);
-        for (MessageQueue queue : queues) {
-            consumer.seekToBegin(queue);
-        }
+        consumer.assign(consumer.fetchMessageQueues(stage.topic));
         List<MessageExt> found = new ArrayList<>();
         Stage.until("all messages pulled", 60, () -> {
             found.addAll(consumer.poll(200));
