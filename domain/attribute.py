@@ -9,8 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from domain.errors import ErrorCode, Failure
+from domain.topic import Topic
 
 _LONG_MAX: Final = (1 << 63) - 1
+RETENTION_MS: Final = "retention.ms"
+"""Of a topic: age in ms at which its messages are deleted; 0: the default of the store."""
+RETENTION_BYTES: Final = "retention.bytes"
+"""Of a topic: bytes of stored messages above which the oldest are deleted; 0: no bound."""
 EXPIRATION: Final = "lite.topic.expiration"
 """Of a topic: minutes without a message after which a lite topic is deleted; below 1: never."""
 _MONTH_MINUTES: Final = 30 * 24 * 60
@@ -57,6 +62,8 @@ GROUP: Final[Mapping[str, AttributeType]] = {
 """Attributes of groups that the gateway interprets. Others are kept as text."""
 TOPIC: Final[Mapping[str, AttributeType]] = {
     EXPIRATION: AttributeType(-1, _MONTH_MINUTES),
+    RETENTION_MS: AttributeType(0, _LONG_MAX // 1_000_000),
+    RETENTION_BYTES: AttributeType(0, _LONG_MAX),
     "reserve.time": AttributeType(-1, _LONG_MAX),
     "queue.type": AttributeType(words=("SimpleCQ", "BatchCQ")),
     "cleanup.policy": AttributeType(words=("DELETE",)),
@@ -64,7 +71,8 @@ TOPIC: Final[Mapping[str, AttributeType]] = {
 """Attributes that a topic may have besides its type and its durability. Any other is refused.
 
 Compacted topics do not exist: `cleanup.policy` is DELETE. Batches are stored message by message whatever the queue type.
-The reserve time has no effect: RocketMQ's brokers use it for tiered storage only.
+The reserve time has no effect: RocketMQ's brokers use it for tiered storage only. RETENTION_MS and RETENTION_BYTES are kept as
+fields of the topic.
 """
 
 
@@ -100,6 +108,16 @@ def faulty(attributes: Mapping[str, str]) -> Failure | None:
             if fault:
                 return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"attribute {name}: {attributes[name][:80]!r} {fault}")
     return None
+
+
+def of_topic(topic: Topic) -> dict[str, str]:
+    """All attributes of a topic as a client sets them, with those that are fields of `Topic`."""
+    out = {**topic.attributes, "message.type": topic.type, "durability": topic.durability.value}
+    if topic.retention_ms:
+        out[RETENTION_MS] = str(topic.retention_ms)
+    if topic.retention_bytes:
+        out[RETENTION_BYTES] = str(topic.retention_bytes)
+    return out
 
 
 def number(attributes: Mapping[str, str], name: str, absent: int) -> int:

@@ -59,22 +59,25 @@ class PutTopic(Command):
 class TopicChange:
     """The queues and permission of a topic, and the attributes to set and to drop. Other attributes stay as they are.
 
+    What is None stays as it is too, and has its default in a new topic.
+
     name           the topic
     read_queues    0 to domain.limits.QUEUES_PER_TOPIC_MAX
     write_queues   0 to domain.limits.QUEUES_PER_TOPIC_MAX
     perm           2 write, 4 read, 6 both
     order          kept for clients: the topic's messages are ordered
     sys_flag       kept for clients
-    attributes     `message.type` and `durability` set the type and the durability of the topic, others are kept as text
+    attributes     `message.type`, `durability`, `retention.ms` and `retention.bytes` set fields of the topic, others are kept
+                   as text
     dropped        names of attributes to remove
     """
 
     name: str
-    read_queues: int
-    write_queues: int
-    perm: int
-    order: bool = False
-    sys_flag: int = 0
+    read_queues: int | None
+    write_queues: int | None
+    perm: int | None
+    order: bool | None = False
+    sys_flag: int | None = 0
     attributes: Mapping[str, str] = field(default_factory=dict)
     dropped: Sequence[str] = ()
 

@@ -17,7 +17,10 @@ REMEMBERED_BYTES_MAX: Final = 256
 ROUTES: Final = (
     Route("ce/{path…}", {b"POST": events.PostEvents, b"OPTIONS": events.WebhookHandshake}),
     Route("v1/topics", {b"GET": topics.GetTopics}),
-    Route("v1/topics/{topic}", {b"GET": topics.GetTopic}),
+    Route(
+        "v1/topics/{topic}",
+        {b"GET": topics.GetTopic, b"PUT": topics.PutTopicDocument, b"DELETE": topics.RemoveTopic},
+    ),
     Route("v1/topics/{topic}/queues", {b"GET": topics.GetQueues}),
     Route("v1/topics/{topic}/queues/{queue}", {b"GET": pull.PullMessages}),
     Route("v1/topics/{path…}/messages", {b"GET": find.FindMessages, b"POST": send.PostMessage}),

@@ -1,4 +1,4 @@
-"""`GET /v1/topics`, `/v1/topics/{topic}` and its queues."""
+"""`GET /v1/topics`, `GET`, `PUT` and `DELETE /v1/topics/{topic}`, and its queues."""
 
 from __future__ import annotations
 
@@ -6,16 +6,37 @@ from typing import Final, final
 
 import orjson
 
-from domain.admin.topic import Bounds, ListTopics, QueryBounds, QueryTopic, TopicFound, TopicList
-from domain.event import Event
+from domain import attribute
+from domain.admin.topic import (
+    Bounds,
+    ChangeTopic,
+    DeleteTopic,
+    ListTopics,
+    QueryBounds,
+    QueryTopic,
+    TopicChange,
+    TopicFound,
+    TopicList,
+)
+from domain.errors import ErrorCode
+from domain.event import Done, Event
 from domain.topic import Topic
 from protocols.http.argument import number, parameters, topic
 from protocols.http.handler import Handler, Match, Outcome
+from protocols.http.problem import refuse
 from protocols.http.request import Request
 from protocols.http.response import JSON, Response
 
 TOPICS_MAX: Final = 1_000
 """Topics in one response."""
+BODY_BYTES_MAX: Final = 64 * 1024
+_FIELDS: Final = {
+    "type": "message.type",
+    "durability": "durability",
+    "retention_ms": attribute.RETENTION_MS,
+    "retention_bytes": attribute.RETENTION_BYTES,
+}
+"""Member of the document of a topic -> attribute."""
 
 
 def _document(found: Topic) -> dict[str, object]:
@@ -24,6 +45,9 @@ def _document(found: Topic) -> dict[str, object]:
         "type": found.type,
         "queues": found.read_queues,
         "durability": found.durability.value,
+        "retention_ms": found.retention_ms,
+        "retention_bytes": found.retention_bytes,
+        "attributes": found.attributes,
     }
 
 
@@ -33,7 +57,9 @@ class _TopicsHandler(Handler):
     __slots__ = ()
 
     def finish(self, event: Event) -> Response:
-        """200 with a JSON object."""
+        """200 with a JSON object; 204 after a change."""
+        if isinstance(event, Done):
+            return Response(204, [])
         if isinstance(event, TopicFound):
             out: dict[str, object] = _document(event.topic)
         elif isinstance(event, Bounds):
@@ -45,7 +71,7 @@ class _TopicsHandler(Handler):
 
 @final
 class GetTopics(_TopicsHandler):
-    """Topics by name: `name`, `type`, `queues`, `durability` of each.
+    """Topics by name, each as `GetTopic` has it.
 
     Parameters: `after` (begin after this name), `max` (1 to 1000, 1000).
     `next` is present when there are more: the `after` of the next request.
@@ -78,7 +104,7 @@ class GetTopics(_TopicsHandler):
 
 @final
 class GetTopic(_TopicsHandler):
-    """One topic; 404 when it does not exist."""
+    """One topic: `name type queues durability retention_ms retention_bytes attributes`; 404 when it does not exist."""
 
     __slots__ = ()
 
@@ -86,6 +112,53 @@ class GetTopic(_TopicsHandler):
         """QueryTopic, which creates nothing."""
         parameters(self._match)
         return QueryTopic(ticket, topic(self._match)), None
+
+
+@final
+class PutTopicDocument(_TopicsHandler):
+    """Create a topic or change it: a JSON object with any of the members that `GetTopic` has, except `name`.
+
+    A member that is absent stays as it is. An attribute that is null is dropped. `retention_ms` 0: the default of the store;
+    `retention_bytes` 0: no bound.
+    """
+
+    __slots__ = ()
+    body_max = BODY_BYTES_MAX
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """ChangeTopic."""
+        parameters(self._match)
+        try:
+            found = orjson.loads(request.body) if request.body else {}
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, 'the content is a JSON object: {"retention_ms": 3600000}')
+        attributes, dropped = _attributes(found.pop("attributes", {}))
+        queues = found.pop("queues", None)
+        if queues is not None and (isinstance(queues, bool) or not isinstance(queues, int)):
+            raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "queues is a whole number", member="queues")
+        for name, value in found.items():
+            if name not in _FIELDS:
+                known = ", ".join(("queues", *_FIELDS, "attributes"))
+                raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"member {name} is unknown; a topic has {known}", member=name)
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise refuse(ErrorCode.ARGUMENT_ILLEGAL, f"{name} is a text or a whole number", member=name)
+            attributes[_FIELDS[name]] = str(value)
+        change = TopicChange(topic(self._match), queues, queues, None, None, None, attributes, dropped)
+        return ChangeTopic(ticket, change), None
+
+
+@final
+class RemoveTopic(_TopicsHandler):
+    """DELETE: 204; the topic is deleted with its messages."""
+
+    __slots__ = ()
+
+    def start(self, request: Request, ticket: object) -> Outcome:
+        """DeleteTopic."""
+        parameters(self._match)
+        return DeleteTopic(ticket, topic(self._match)), None
 
 
 @final
@@ -98,3 +171,11 @@ class GetQueues(_TopicsHandler):
         """QueryBounds."""
         parameters(self._match)
         return QueryBounds(ticket, topic(self._match)), None
+
+
+def _attributes(found: object) -> tuple[dict[str, str], list[str]]:
+    """The member `attributes` -> (to set, to drop). Raises RefusalError."""
+    if not isinstance(found, dict) or not all(value is None or isinstance(value, str) for value in found.values()):
+        raise refuse(ErrorCode.ARGUMENT_ILLEGAL, "attributes is an object of texts; null drops one", member="attributes")
+    put = {name: value for name, value in found.items() if value is not None}
+    return put, [name for name in found if name not in put]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from domain import address
+from domain import address, attribute
 from domain.admin.group import DeleteGroup, GroupFound, GroupList, ListGroups, PutGroup, QueryGroup, Readable, SetReadable
 from domain.admin.topic import ChangeTopic, DeleteTopic, ListTopics, QueryTopic, TopicChange, TopicFound, TopicList
 from domain.event import Event, Refused
@@ -121,9 +121,7 @@ def _topic(_client: Client, ticket: Ticket, event: Event) -> bytes:
 
 def _topic_config(topic: Topic) -> Mapping[str, object]:
     return {
-        "attributes": {
-            **topic.attributes, "message.type": topic.type, "durability": topic.durability.value,
-        },
+        "attributes": attribute.of_topic(topic),
         "order": topic.order,
         "perm": topic.perm,
         "readQueueNums": topic.read_queues,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gateway.node.config import Config
 from protocols.remoting import codes
 from tests.simulation.caller import bodies
 from tests.simulation.consumer import Consumer
+from tests.simulation.http_caller import HttpCaller
 from tests.simulation.sender import Sender
 from tests.simulation.tool import Tool
 from tests.simulation.world import World
@@ -131,3 +134,39 @@ def test_a_topic_that_is_silent_for_months_keeps_its_offsets() -> None:
     assert consumer.position(0) == 7
     assert sender.send(TOPIC, b"10 ", 0)["queueOffset"] == "10"
     assert bodies(consumer.drain(0, 10)) == ["10 "]
+
+
+@pytest.mark.parametrize("by", ["http", "mqadmin"])
+@pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
+def test_a_topic_keeps_what_it_says_by_time_and_bytes(by: str, power: bool) -> None:
+    """Three topics get the same messages; one keeps less by time, one less by bytes, one for longer than the store."""
+    world = World(17, Config(tables={"store": {"segment_bytes": 64 * 1024, "retention_ms": 20 * MINUTE_MS}}))
+    world.start()
+    tool, sender, http = Tool(world, "tool"), Sender(world, "p"), HttpCaller(world)
+    kept = {
+        "short": {"retention.ms": 5 * MINUTE_MS},
+        "small": {"retention.bytes": 64_000},
+        "long": {"retention.ms": 2 * HOUR_MS},
+    }
+    for name, attributes in kept.items():
+        if by == "http":
+            members = {key.replace(".", "_"): value for key, value in attributes.items()}
+            assert http.ask("PUT", f"/v1/topics/{name}", json.dumps({"queues": 1, **members}).encode())[0] == 204
+        else:
+            tool.topic(name, 1, **{key: str(value) for key, value in attributes.items()})
+    tool.topic(TOPIC, 1)
+    for number in range(60):
+        for name in (*kept, TOPIC):
+            sender.send(name, b"%d " % number + b"." * 8_000, 0, 0)
+        world.clock.run_for(MINUTE_MS)
+        if number == 30:
+            world.again(power=power)
+    first = {name: world.bounds(name, 0)[0] for name in (*kept, TOPIC)}
+    assert 54 <= first["short"] <= 56
+    assert 50 <= first["small"] <= 55, "at most 64,000 bytes of messages of 8,000 bytes"
+    assert first["long"] == 0
+    assert first[TOPIC] == 0, "its messages are in the same segments as those of the topic that keeps them for longer"
+    for name, attributes in kept.items():
+        document = json.loads(http.ask("GET", f"/v1/topics/{name}")[2])
+        assert document["retention_ms"] == attributes.get("retention.ms", 0)
+        assert document["retention_bytes"] == attributes.get("retention.bytes", 0)

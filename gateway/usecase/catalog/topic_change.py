@@ -40,12 +40,13 @@ class TopicChanging:
     def merged(self, change: TopicChange) -> Topic | Failure:
         """The topic with the change. ARGUMENT_ILLEGAL for an attribute, type or durability that is not known or allowed."""
         known = self._metadata.topic(change.name)
-        kept = dict(known.attributes) if known is not None else {}
+        before = known or Topic(change.name, durability=self._metadata.default_durability())
+        kept = attribute.of_topic(before)
         kept.update(change.attributes)
         for name in change.dropped:
             kept.pop(name, None)
-        kind = kept.pop("message.type", known.type if known is not None and "message.type" not in change.dropped else "NORMAL")
-        level = kept.pop("durability", "")
+        kind = kept.pop("message.type", "NORMAL")
+        level = kept.pop("durability", before.durability.value)
         if kind not in TYPES:
             return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"message.type {kind!r} is none of {', '.join(TYPES)}")
         if known is not None and kind != known.type and "LITE" in (kind, known.type):
@@ -54,22 +55,21 @@ class TopicChanging:
         fault = attribute.unknown(name for name in change.attributes if name not in _FIELDS) or attribute.faulty(kept)
         if fault is not None:
             return fault
-        durability = known.durability if known is not None else self._metadata.default_durability()
-        if level:
-            levels = {each.value: each for each in Durability}
-            if level not in levels:
-                return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"durability {level!r} is none of {', '.join(levels)}")
-            durability = levels[level]
+        levels = {each.value: each for each in Durability}
+        if level not in levels:
+            return Failure(ErrorCode.ARGUMENT_ILLEGAL, f"durability {level!r} is none of {', '.join(levels)}")
+        retention_ms = int(kept.pop(attribute.RETENTION_MS, "0"))
+        retention_bytes = int(kept.pop(attribute.RETENTION_BYTES, "0"))
         return Topic(
             change.name,
-            change.read_queues,
-            change.write_queues,
-            change.perm & (PERM_READ_WRITE | 8),
+            before.read_queues if change.read_queues is None else change.read_queues,
+            before.write_queues if change.write_queues is None else change.write_queues,
+            before.perm if change.perm is None else change.perm & (PERM_READ_WRITE | 8),
             kind,
-            durability,
-            known.retention_ms if known is not None else 0,
-            known.retention_bytes if known is not None else 0,
-            change.order,
-            change.sys_flag,
+            levels[level],
+            retention_ms,
+            retention_bytes,
+            before.order if change.order is None else change.order,
+            before.sys_flag if change.sys_flag is None else change.sys_flag,
             kept,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,9 +79,12 @@ def test_acknowledged_messages_survive_a_kill(java: JavaClient, node: Node) -> N
 
 def test_setting_up_with_mqadmin(java: JavaClient, node: Node) -> None:
     names = ("-n", nameserver(node))
-    shape = ("-r", "4", "-w", "4", "-a", "+message.type=FIFO")
+    shape = ("-r", "4", "-w", "4", "-a", "+message.type=FIFO,+retention.ms=3600000,+retention.bytes=1048576")
     assert "success" in java.admin("updateTopic", "-c", "DefaultCluster", "-t", "Admin", *shape, *names)
     assert "\nAdmin\n" in f"\n{java.admin('topicList', *names)}"
+    with urllib.request.urlopen(f"http://127.0.0.1:{node.port('http')}/v1/topics/Admin", timeout=10) as answer:
+        document = json.loads(answer.read())
+    assert (document["type"], document["retention_ms"], document["retention_bytes"]) == ("FIFO", 3_600_000, 1_048_576)
     route = java.admin("topicRoute", "-t", "Admin", *names)
     assert broker(node) in route
     assert '"readQueueNums":4' in route
