@@ -1,0 +1,81 @@
+"""An event loop that is stepped by hand: timers, callbacks and sockets run turn by turn, as the real loop runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from domain.limits import MILLISECOND_NS
+from gateway.runtime.clock import ROUNDS_MAX
+
+TURN_NS = MILLISECOND_NS
+"""Virtual time that passes from turn to turn."""
+
+
+class LoopTimer:
+    """A callback that is due at a virtual time."""
+
+    __slots__ = ("callback",)
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Do not run the callback."""
+        self.callback = None
+
+
+class TurnClock:
+    """The `Clock` port. Unlike `tests.store.clock.VirtualClock`, work that asks for more work does not end up in one turn.
+
+    As in `gateway.runtime.clock.LoopClock`, callbacks of `call_soon` run in ROUNDS_MAX rounds at most; the others wait for the
+    next turn, before which the sockets are polled again.
+    """
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+        self._soon: list[Callable[[], None]] = []
+        self._timers: list[tuple[int, int, LoopTimer]] = []
+        self._serial = 0
+
+    def monotonic_ns(self) -> int:
+        """Virtual nanoseconds since the start."""
+        return self._now_ns
+
+    def wall_ms(self) -> int:
+        """Virtual epoch milliseconds."""
+        return 1_700_000_000_000 + self._now_ns // MILLISECOND_NS
+
+    def call_at(self, when_ns: int, callback: Callable[[], None]) -> LoopTimer:
+        """Run `callback` in the first turn that begins at `when_ns` or later."""
+        timer = LoopTimer(callback)
+        self._serial += 1
+        heappush(self._timers, (max(when_ns, self._now_ns), self._serial, timer))
+        return timer
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Run `callback` in this turn."""
+        self._soon.append(callback)
+
+    def advance(self, by_ns: int = TURN_NS) -> None:
+        """Let time pass before the next turn."""
+        self._now_ns += by_ns
+
+    def run_due(self) -> None:
+        """Run the timers that are due at the start of the turn, not those that they set."""
+        due: list[LoopTimer] = []
+        while self._timers and self._timers[0][0] <= self._now_ns:
+            due.append(heappop(self._timers)[2])
+        for timer in due:
+            callback, timer.callback = timer.callback, None
+            if callback is not None:
+                callback()
+
+    def run_soon(self) -> None:
+        """Run what `call_soon` has gathered, ROUNDS_MAX rounds at most."""
+        for _ in range(ROUNDS_MAX):
+            if not self._soon:
+                return
+            callbacks, self._soon = self._soon, []
+            for callback in callbacks:
+                callback()

@@ -1,0 +1,215 @@
+"""A whole node on which one peer misbehaves, and the counts of what that peer makes the node do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tracemalloc
+from dataclasses import dataclass, field
+from types import FrameType, TracebackType
+from typing import Any, cast
+
+from domain.command import Command
+from gateway.connection.client_connection import ClientConnection
+from gateway.connection.context import ConnectionContext
+from gateway.connection.pump import Pump
+from gateway.guard.admission import Admission
+from gateway.node.composition import Parts, compose
+from gateway.node.config import Config
+from gateway.runtime.datagram import DatagramPump
+from protocols.adapter import Peer
+from protocols.registry import Opening
+from tests.neighbours.asker import Asker, CoapAsker, GrpcAsker, HttpAsker, MqttAsker, MqttSender, RemotingAsker
+from tests.neighbours.loop import TurnClock
+from tests.neighbours.socket import PeerDatagrams, PeerStream
+from tests.simulation.world import PORTS, SeededEntropy
+from tests.store.disk import MemoryDisk
+
+GROWN_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes by which one peer may make the process grow."""
+CALLS_PER_TURN_MAX = 60_000
+"""Function calls of one turn, of Python and of C. Uncompiled, that many take some 20 ms."""
+WAIT_TURNS_MAX = 4
+"""Turns that a neighbour may wait for its answer; beside nobody an acknowledgement of the store takes two."""
+ACCEPTS_PER_TURN = 128
+HOT_BYTES = 1024 * 1024
+
+
+@dataclass
+class Load:
+    """What the turns of one `SharedNode.run` cost: the largest of any turn.
+
+    calls           function calls
+    commands        commands that were carried out
+    bytes_read      bytes that were read from streams
+    grown_bytes     growth of the memory, without the bytes on the disk and those in the kernel
+    waited          neighbour -> turns that its slowest answer took
+    """
+
+    calls: int = 0
+    commands: int = 0
+    bytes_read: int = 0
+    grown_bytes: int = 0
+    waited: dict[str, int] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Fail when the peer made others wait or the process grow."""
+        assert self.calls <= CALLS_PER_TURN_MAX, self
+        assert self.grown_bytes <= GROWN_BYTES_MAX, self
+        assert max(self.waited.values()) <= WAIT_TURNS_MAX, self
+
+
+class SharedNode:
+    """A node with its adapters, admission and pumps; the disk, the clock and the sockets are simulated.
+
+    `connect` and `datagram` are what peers can do; `run` lets turns pass and measures them. Use it in a `with` statement.
+
+    parts   the composed node
+    load    what the last `run` has measured
+    """
+
+    def __init__(self, config: Config | None = None) -> None:
+        tracemalloc.start()
+        self.clock = TurnClock()
+        self.disk = MemoryDisk(self.clock, sync_ms=1.0)
+        entropy = SeededEntropy(random.Random(1))
+        self.parts: Parts = compose(config or Config(), PORTS, "10.0.0.1", self.disk, self.clock, entropy, HOT_BYTES)
+        limits = self.parts.limits
+        self._context = ConnectionContext(
+            self,
+            self.clock,
+            self.parts.counter_registry,
+            (config or Config()).connections_max,
+            lambda transport: transport.half_close(),
+            Admission(limits) if limits.limits_connections else None,
+            output_bytes_max=limits.output_bytes_max,
+        )
+        self._streams: list[PeerStream] = []
+        self._opening: list[PeerStream] = []
+        self._port = 20_000
+        self._calls = self._commands = 0
+        self.load = Load()
+        self.datagrams = PeerDatagrams()
+        self._bind_coap()
+        for _ in range(20):
+            self._turn()
+        self._askers = self._neighbours()
+        for _ in range(20):
+            self._turn()
+        self.run(20)
+
+    def __enter__(self) -> SharedNode:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        tracemalloc.stop()
+
+    # What peers do
+
+    def connect(self, listener: str = "http", host: str = "10.0.0.66") -> PeerStream:
+        """Open a stream connection to a port; the node accepts it in a later turn."""
+        self._port += 1
+        protocols, adapters = self.parts.protocols, self.parts.adapters
+        taken = protocols.taken(protocols.listeners[listener], adapters.streams)
+
+        def direct(peer: Peer, now: int) -> Opening:
+            return Opening(protocols.recogniser, taken, None, peer, now)
+
+        pump = Pump(self._context, listener, direct, protocols.labels(protocols.listeners[listener]))
+        stream = PeerStream(pump, host, self._port % 65_536)
+        self._opening.append(stream)
+        return stream
+
+    def datagram(self, data: bytes, host: str = "10.0.0.66", port: int = 5_000) -> None:
+        """Send a datagram to the CoAP port."""
+        self.datagrams.arrive(data, (host, port))
+
+    # What the node does
+
+    def handle(self, connection: ClientConnection, command: Command) -> None:
+        """Handler: count a command, and carry it out."""
+        self._commands += 1
+        self.parts.gate.handle(connection, command)
+
+    def run(self, turns: int) -> Load:
+        """Let `turns` turns pass while the neighbours ask all the time. Returns what that cost."""
+        load = self.load = Load(waited={asker.name: 0 for asker in self._askers})
+        asked = {asker.name: 0 for asker in self._askers}
+        for asker in self._askers:
+            asker.ask()
+        base = tracemalloc.get_traced_memory()[0] - self._outside_bytes()
+        for turn in range(1, turns + 1):
+            self._measured_turn(load, base)
+            for asker in self._askers:
+                answered = asker.answered()
+                load.waited[asker.name] = max(load.waited[asker.name], turn - asked[asker.name])
+                if answered:
+                    asked[asker.name] = turn
+                    asker.ask()
+        return load
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass in long turns, until all deadlines within it have been reached."""
+        for _ in range(int(seconds * 10)):
+            self.clock.advance(100_000_000)
+            self._turn()
+
+    def _measured_turn(self, load: Load, base: int) -> None:
+        before = self._outside_bytes()
+        streams = sum(stream.arriving for stream in self._streams)
+        self._calls = self._commands = 0
+        tracemalloc.reset_peak()
+        sys.setprofile(self._count)
+        try:
+            self._turn()
+        finally:
+            sys.setprofile(None)
+        load.calls = max(load.calls, self._calls)
+        load.commands = max(load.commands, self._commands)
+        load.bytes_read = max(load.bytes_read, streams - sum(stream.arriving for stream in self._streams))
+        outside = max(before, self._outside_bytes())
+        load.grown_bytes = max(load.grown_bytes, tracemalloc.get_traced_memory()[1] - outside - base)
+
+    def _turn(self) -> None:
+        """One turn: sockets, timers, and what they ask for."""
+        self.clock.advance()
+        opening, self._opening = self._opening[:ACCEPTS_PER_TURN], self._opening[ACCEPTS_PER_TURN:]
+        for stream in opening:
+            stream.open()
+            self._streams.append(stream)
+        for stream in self._streams:
+            stream.poll()
+        self.datagrams.poll()
+        self.clock.run_due()
+        self.clock.run_soon()
+        self._streams = [stream for stream in self._streams if not stream.closed]
+
+    def _count(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event in ("call", "c_call"):
+            self._calls += 1
+
+    def _outside_bytes(self) -> int:
+        """Bytes of this process that a real one would have on its disk, in the kernel, or at its peers."""
+        files = sum(len(content.data) for content in self.disk.files.values())
+        arriving = sum(stream.arriving for stream in (*self._streams, *self._opening))
+        return files + arriving + self.datagrams.arriving
+
+    def _bind_coap(self) -> None:
+        endpoint = self.parts.adapters.datagrams["coap"].bind(0)
+        loop = cast(asyncio.AbstractEventLoop, self.datagrams)
+        DatagramPump(self._context, cast(Any, self.datagrams), endpoint, "coap", loop).open()
+
+    def _neighbours(self) -> list[Asker | CoapAsker]:
+        host = "10.0.0.7"
+        return [
+            MqttAsker(self.connect("mqtt", host)),
+            MqttSender(self.connect("mqtt", host)),
+            HttpAsker(self.connect("http", host)),
+            RemotingAsker(self.connect("remoting", host)),
+            GrpcAsker(self.connect("grpc", host)),
+            CoapAsker(
+                lambda data: self.datagram(data, host, 6_000),
+                lambda: self.datagrams.answers.get((host, 6_000), (0, 0))[0],
+            ),
+        ]

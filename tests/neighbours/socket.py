@@ -1,0 +1,209 @@
+"""Sockets in memory: a stream that its peer may stop reading, and a bound datagram socket."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gateway.connection.pump import Pump
+
+READ_BYTES = 256 * 1024
+"""Bytes that the real loop reads at once from one socket."""
+READS_PER_TURN = 32
+"""Reads of one socket in one turn of the real loop, as long as each fills READ_BYTES."""
+KERNEL_BYTES = 128 * 1024
+"""Bytes that the operating system takes for a peer that does not read."""
+RECEIVED_BYTES_KEPT = 64 * 1024
+DATAGRAM_BUFFER_BYTES = 4 * 1024 * 1024
+
+
+class PeerStream:
+    """One stream connection: for the peer `send`, `hang_up` and what it has received, for the pump its transport.
+
+    reads        False: the peer does not read; the node's bytes stay in the kernel, and then with the node
+    received     the last bytes that the peer has read, at most RECEIVED_BYTES_KEPT
+    taken        bytes that the peer has read
+    unread       bytes that wait in the node for the peer
+    closed       True: the connection has ended
+    ended        True: the node has finished sending
+    """
+
+    def __init__(self, pump: Pump, host: str, port: int) -> None:
+        self._pump = pump
+        self._names = {"peername": (host, port), "sockname": ("10.0.0.1", 1)}
+        self._arriving = bytearray()
+        self._eof = False
+        self._node_reads = True
+        self._high = 64 * 1024
+        self._stalled = False
+        self._closing = False
+        self._error: ConnectionResetError | None = None
+        self.in_kernel = 0
+        self.unread = 0
+        self.reads = True
+        self.received = bytearray()
+        self.taken = 0
+        self.closed = False
+        self.ended = False
+
+    # The peer
+
+    def send(self, data: bytes) -> None:
+        """Send bytes, which arrive from the next turn on."""
+        if not self._eof:
+            self._arriving += data
+
+    def hang_up(self, reset: bool = False) -> None:
+        """End the connection behind the bytes that were sent, or at once."""
+        self._eof = True
+        if reset:
+            self._error = ConnectionResetError("simulated")
+
+    @property
+    def arriving(self) -> int:
+        """Bytes that were sent and not read by the node yet."""
+        return len(self._arriving)
+
+    # One turn of the loop
+
+    def open(self) -> None:
+        """Accept the connection."""
+        self._pump.connection_made(self)
+
+    def poll(self) -> None:
+        """Let the node read, and the peer."""
+        if self.closed:
+            return
+        if self._error is not None or (self._closing and not (self.unread and self.reads)):
+            self.closed = True
+            self._pump.connection_lost(self._error)
+            return
+        for _ in range(READS_PER_TURN):
+            if not (self._node_reads and self._arriving) or self.closed:
+                break
+            data = bytes(memoryview(self._arriving)[:READ_BYTES])
+            del self._arriving[: len(data)]
+            self._pump.data_received(data)
+        if self._eof and self._node_reads and not self._arriving and not self.closed:
+            self._node_reads = False
+            if not self._pump.eof_received() or self.ended:
+                self._closing = True
+        if self.reads:
+            self.unread = self.in_kernel = 0
+            if self._stalled:
+                self._stalled = False
+                self._pump.resume_writing()
+
+    # Transport
+
+    def write(self, data: bytes) -> None:
+        if self.closed or self._closing:
+            return
+        if self.reads:
+            self.taken += len(data)
+            self.received += data
+            del self.received[:-RECEIVED_BYTES_KEPT]
+            return
+        free = max(0, KERNEL_BYTES - self.in_kernel)
+        self.in_kernel += min(free, len(data))
+        self.unread += max(0, len(data) - free)
+        if self.unread > self._high and not self._stalled:
+            self._stalled = True
+            self._pump.pause_writing()
+
+    def writelines(self, list_of_data: Sequence[bytes]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def pause_reading(self) -> None:
+        self._node_reads = False
+
+    def resume_reading(self) -> None:
+        self._node_reads = True
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self._high = high
+
+    def half_close(self) -> None:
+        """What the node's `half_close` does to this transport."""
+        self.ended = True
+        if self._eof:
+            self._closing = True
+
+    def abort(self) -> None:
+        self._closing, self.unread = True, 0
+
+    def close(self) -> None:
+        """Close by the node, when the peer has read what was written."""
+        self._closing = True
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._names.get(name, default)
+
+
+class PeerDatagrams:
+    """The bound socket of a datagram port, and the part of the loop that watches it.
+
+    answers   (datagrams, bytes) that were sent to each address
+    last      last datagram that was sent to each address
+    lost      datagrams that found no room in the kernel's buffer
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[bytes, tuple[str, int]]] = deque()
+        self._readable: Callable[[], None] | None = None
+        self.arriving = 0
+        self.answers: dict[tuple[str, int], tuple[int, int]] = {}
+        self.last: dict[tuple[str, int], bytes] = {}
+        self.lost = 0
+
+    def arrive(self, data: bytes, address: tuple[str, int]) -> None:
+        """A datagram from `address`."""
+        if self.arriving + len(data) > DATAGRAM_BUFFER_BYTES:
+            self.lost += 1
+            return
+        self.arriving += len(data)
+        self._queue.append((bytes(bytearray(data)), address))
+
+    def poll(self) -> None:
+        """Let the node read."""
+        if self._queue and self._readable is not None:
+            self._readable()
+
+    # socket.socket
+
+    def recvfrom(self, _: int) -> tuple[bytes, tuple[str, int]]:
+        if not self._queue:
+            raise BlockingIOError
+        data, address = self._queue.popleft()
+        self.arriving -= len(data)
+        return data, address
+
+    def sendto(self, data: bytes, address: tuple[str, int]) -> int:
+        count, size = self.answers.get(address, (0, 0))
+        self.answers[address] = (count + 1, size + len(data))
+        self.last[address] = bytes(data)
+        return len(data)
+
+    def getsockname(self) -> tuple[str, int]:
+        return "10.0.0.1", 5683
+
+    def setsockopt(self, *_: int) -> None:
+        """Do nothing: the buffers are as large as the node asks for."""
+
+    def close(self) -> None:
+        self._readable = None
+
+    # asyncio.AbstractEventLoop
+
+    def add_reader(self, _: object, callback: Callable[[], None]) -> None:
+        self._readable = callback
+
+    def remove_reader(self, _: object) -> None:
+        self._readable = None
+
+    def add_writer(self, _: object, callback: Callable[[], None]) -> None:
+        raise AssertionError("the socket never blocks")
+
+    def remove_writer(self, _: object) -> None:
+        raise AssertionError("the socket never blocks")
