@@ -53,7 +53,7 @@ TRACE_ON: Final = "TRACE_ON"
 BORN_HOST: Final = "__BORNHOST"
 BORN_TIMESTAMP: Final = "BORN_TIMESTAMP"
 TRACE_CONTEXT: Final = "TRACE_CONTEXT"
-# W3C Trace Context.
+# W3C Trace Context. User properties: every protocol carries them in its own place.
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 # RocketMQ's MQTT mapping.
@@ -63,7 +63,7 @@ EXT_DATA: Final = "extData"
 QOS_LEVEL: Final = "qosLevel"
 MQTT_CLIENT_ID: Final = "clientId"
 
-# Headgate: what the gateway keeps of a message besides. CloudEvents attributes are properties CE_<name>.
+# Headgate: what the gateway keeps of a message besides. Attributes of a CloudEvent are user properties CE_<name>.
 HG_PREFIX: Final = "HG_"
 HG_PROTOCOL: Final = "HG_PROTOCOL"
 HG_CLIENT: Final = "HG_CLIENT"
@@ -90,12 +90,12 @@ RESERVED: Final[frozenset[str]] = frozenset(
         # What its SDKs and brokers set.
         PRIORITY, LITE_TOPIC, SHARDING_KEY, TRACE_CONTEXT, CHECK_IMMUNITY, TRANSACTION_ID, "TRANSACTION_CHECK_TIMES",
         INNER_MULTI_DISPATCH, "INNER_NUM", "INNER_BASE", "PROPERTY_FORWARD_QUEUE_ID", "REDIRECT",
-        # What RocketMQ's MQTT mapping and W3C's trace context set.
+        # What RocketMQ's MQTT mapping sets.
         ORIGIN_MQTT_TOPIC, MQTT_RETAIN, EXT_DATA, QOS_LEVEL, "cleanSessionFlag", MQTT_CLIENT_ID, "retryTimes", "namespace",
-        "IS_EMPTY_MSG", "mqttRealTopic", TRACEPARENT, TRACESTATE,
+        "IS_EMPTY_MSG", "mqttRealTopic",
     )
 )  # fmt: skip
-RESERVED_PREFIXES: Final = (HG_PREFIX, CE_PREFIX, "__RMQ.TRANSIENT.")
+RESERVED_PREFIXES: Final = (HG_PREFIX, "__RMQ.TRANSIENT.")
 
 
 def start_of(key: str) -> bytes:

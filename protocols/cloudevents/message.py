@@ -7,12 +7,13 @@ from typing import Final
 from domain import limits
 from domain import property as properties
 from domain.message import Message
-from protocols.cloudevents.event import CloudEvent, CloudEventError, is_json_type
+from protocols.cloudevents.event import CloudEvent, CloudEventError, check, check_name, check_value, is_json_type
 from protocols.cloudevents.instant import rfc3339_ms
 
 _PROTOCOL: Final = b"\x02" + properties.HG_PROTOCOL_START + b"cloudevents\x02"
 _JSON: Final = properties.HG_CONTENT_TYPE_START + b"application/json\x02"
-_TRACE: Final = ((b"traceparent", properties.TRACEPARENT_START), (b"tracestate", properties.TRACESTATE_START))
+_TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
+"""Extension attributes that are properties of the same names."""
 _INSTANTS: Final = (
     (b"expirytime", properties.HG_EXPIRE_MS_START), (b"deliverytime", properties.TIMER_DELIVER_MS_START),
 )  # fmt: skip
@@ -54,10 +55,10 @@ def _extensions(attributes: dict[bytes, bytes], parts: list[bytes]) -> None:
     key = attributes.get(b"partitionkey")
     if key:
         parts += (properties.SHARDING_KEY_START, key, b"\x02")
-    for name, start in _TRACE:
+    for name in _TRACE:
         value = attributes.get(name)
         if value:
-            parts += (start, value, b"\x02")
+            parts += (name, b"\x01", value, b"\x02")
     for name, start in _INSTANTS:
         value = attributes.get(name)
         if value:
@@ -68,14 +69,36 @@ def _extensions(attributes: dict[bytes, bytes], parts: list[bytes]) -> None:
 
 
 def decode(stored: bytes, body: bytes) -> CloudEvent | None:
-    """Stored properties and the decompressed body -> CloudEvent; None when the message is not one. Adds no attributes."""
-    if properties.CE_SPECVERSION_START not in stored:
+    """Stored properties and the decompressed body -> CloudEvent; None when the message is not one."""
+    attributes = attributes_of(stored)
+    if not attributes:
         return None
-    attributes: dict[bytes, bytes] = {}
-    for piece in stored.split(b"\x02"):
-        if piece[:3] == properties.CE_BYTES:
-            name, _, value = piece[3:].partition(b"\x01")
-            if name.isalnum():
-                attributes[name] = value
     kind = attributes.get(b"datacontenttype") or properties.find(stored, properties.HG_CONTENT_TYPE_START)
     return CloudEvent(attributes, body, is_json_type(kind))
+
+
+def attributes_of(stored: bytes) -> dict[bytes, bytes]:
+    """The attributes of the event whose message has these properties; empty when they are not those of a valid event.
+
+    Clients of every protocol may set the properties, so they are checked here again. The trace context of the message is an
+    attribute, also when its sender gave it in another place.
+    """
+    if properties.CE_SPECVERSION_START not in stored:
+        return {}
+    attributes: dict[bytes, bytes] = {}
+    trace: dict[bytes, bytes] = {}
+    try:
+        for piece in stored.split(b"\x02"):
+            if piece[:3] == properties.CE_BYTES:
+                name, _, value = piece[3:].partition(b"\x01")
+                check_name(name)
+                check_value(name, value)
+                attributes[name] = value
+            elif piece[:5] == b"trace":
+                name, _, value = piece.partition(b"\x01")
+                if name in _TRACE:
+                    trace[name] = value
+        check(attributes)
+    except CloudEventError:
+        return {}
+    return {**attributes, **{name: value for name, value in trace.items() if name not in attributes}}

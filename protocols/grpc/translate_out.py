@@ -125,7 +125,7 @@ def _properties(stored: bytes, record: Record) -> tuple[bytes, bytes]:
             if value.isdigit() and len(value) < _NUMBER_DIGITS_MAX:
                 out += b"\xb0\x01" + wire.varint(int(value))
                 kind = kind or _PRIORITY
-        elif start not in properties.RESERVED_STARTS and not start.startswith((properties.HG_BYTES, properties.CE_BYTES)):
+        elif start not in properties.RESERVED_STARTS and not start.startswith(properties.HG_BYTES):
             user = True
     dead_letter = properties.find(stored, properties.DLQ_ORIGIN_TOPIC_START)
     if dead_letter:

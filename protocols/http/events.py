@@ -7,6 +7,7 @@ from typing import Final, final
 import orjson
 
 from domain import limits
+from domain import property as properties
 from domain.command import Command, Send
 from domain.event import Event, Sent
 from domain.message import RETAIN_NONE, RETAIN_SET, Message, Placed
@@ -80,7 +81,11 @@ class PostEvents(Handler):
         return command, Response(202, [(b"preference-applied", b"respond-async")])
 
     def _message(self, event: CloudEvent, request: Request) -> Message:
-        return mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host, self._retain)
+        message = mapping.encode(event, self._match.topic, self._match.path, request.peer.born_host, self._retain)
+        for name, value in request.trace():
+            if not properties.find(message.properties, properties.start_of(name)):
+                message.properties += properties.entry(name, value)
+        return message
 
     def _batch(self, batch: list[CloudEvent | CloudEventError], request: Request) -> list[Message]:
         results: list[dict[str, object] | None] = []

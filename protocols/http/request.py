@@ -5,13 +5,18 @@ from __future__ import annotations
 import zlib
 from typing import Final, final
 
+from domain import property as properties
 from domain.errors import ErrorCode
 from protocols.adapter import Peer
 from protocols.http.problem import problem, refuse
 from protocols.http.response import Fields, Response
 
 _ONCE: Final = frozenset((b"host", b"content-type", b"content-length", b"expect", b"authorization", b"mq-retain"))
-_LISTS: Final = frozenset((b"content-encoding", b"transfer-encoding", b"prefer", b"accept", b"upgrade"))
+TRACEPARENT: Final = properties.TRACEPARENT.encode()
+TRACESTATE: Final = properties.TRACESTATE.encode()
+_LISTS: Final = frozenset(
+    (b"content-encoding", b"transfer-encoding", b"prefer", b"accept", b"upgrade", TRACEPARENT, TRACESTATE)
+)
 _KNOWN: Final = _ONCE | _LISTS
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 
@@ -62,6 +67,18 @@ class Request:
         """True when Accept names exactly `media_type`; wildcards do not count."""
         value = self._known.get(b"accept")
         return value is not None and media_type in [one.partition(b";")[0].strip().lower() for one in value.split(b",")]
+
+    def trace(self) -> list[tuple[str, str]]:
+        """The trace context of the request (W3C Trace Context, 3): its fields that can be stored, by the names of properties.
+
+        A field that cannot be stored, or that comes twice and must not, is ignored: tracing never makes a request fail.
+        """
+        out: list[tuple[str, str]] = []
+        for key in (properties.TRACEPARENT, properties.TRACESTATE):
+            value = self._known.get(key.encode(), b"").decode("latin-1")
+            if properties.is_storable(key, value) and (key == properties.TRACESTATE or "," not in value):
+                out.append((key, value))
+        return out
 
     def has(self, name: bytes) -> bool:
         """True when the field is present, even when it is empty."""

@@ -23,8 +23,6 @@ from protocols.http.request import Request
 from protocols.http.response import JSON, Response, field_value
 from protocols.http.translate_in import Draft
 
-_TRACE: Final = (properties.TRACEPARENT.encode(), properties.TRACESTATE.encode())
-"""Fields of W3C Trace Context; they become properties with the same names."""
 _KNOWN_FIELDS: Final = frozenset(
     (b"mq-key", b"mq-tag", b"mq-message-group", b"mq-properties", b"mq-deliver-at", b"mq-retain", b"mq-queue")
 )
@@ -58,8 +56,7 @@ class PostMessage(Handler):
                     retain = RETAIN_SET if flag("mq-retain", decode(raw)) else RETAIN_NONE
                 else:
                     _field(draft, name, raw)
-            elif name in _TRACE:
-                draft.put(name.decode(), raw.decode("latin-1"))
+        draft.trace(request.trace())
         content_type = request.field(b"content-type")
         if content_type:
             draft.put(properties.HG_CONTENT_TYPE, content_type.decode("latin-1"))
@@ -175,6 +172,7 @@ class PostBatch(Handler):
                 spend(number(name, str(item[name]), 0, limits.DELAY_MS_MAX, 0))
         if "properties" in item:
             draft.user_all(item["properties"])
+        draft.trace(request.trace())
         retain = RETAIN_SET if item.get("retain", False) is True else RETAIN_NONE
         body = _body(item)
         return Message(self._match.topic, body, draft.stored(), born_host=request.peer.born_host, retain=retain)

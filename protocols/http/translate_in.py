@@ -56,6 +56,13 @@ class Draft:
             raise refuse(ErrorCode.PROPERTY_ILLEGAL, f"property {name} belongs to the gateway", property=name)
         self.put(name, value)
 
+    def trace(self, context: list[tuple[str, str]]) -> None:
+        """The trace context of the request; what the message names as its own user property goes before it."""
+        for name, value in context:
+            start = properties.start_of(name)
+            if not any(part.startswith(start) for part in self._parts):
+                self.put(name, value)
+
     def user_all(self, found: object) -> None:
         """User properties, from a JSON object of strings."""
         if not isinstance(found, dict):

@@ -17,6 +17,7 @@ from protocols.cloudevents import json as envelope
 from protocols.cloudevents import message as mapping
 from protocols.cloudevents.event import CloudEvent
 from protocols.compression import plain
+from protocols.http.request import TRACEPARENT, TRACESTATE
 from protocols.http.response import Fields, Response, field_value
 
 _MARKS: Final = (
@@ -30,7 +31,8 @@ _SANDBOX = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy"
 def document(record: Record) -> dict[str, object]:
     """One message as a JSON object: `id topic path queue offset storedMs key tag messageGroup contentType properties body`.
 
-    A CloudEvent has `attributes`. `body` is base64; `compressed` is present when the body could not be decompressed.
+    A CloudEvent also has its `attributes` by their own names.
+    `body` is base64; `compressed` is present when the body could not be decompressed.
     """
     stored = record.properties
     found = properties.decode(stored)
@@ -52,9 +54,9 @@ def document(record: Record) -> dict[str, object]:
         if key in found:
             out[name] = found[key]
     out["properties"] = {name: value for name, value in found.items() if not properties.is_reserved(name)}
-    attributes = {name[3:]: value for name, value in found.items() if name.startswith(properties.CE_PREFIX)}
+    attributes = mapping.attributes_of(stored)
     if attributes:
-        out["attributes"] = attributes
+        out["attributes"] = {name.decode(): value.decode() for name, value in attributes.items()}
     body = plain(record, limits.BODY_BYTES_MAX)
     if body is None:
         out["compressed"] = True
@@ -101,6 +103,13 @@ def bare(record: Record, more: Fields) -> Response:
         if value:
             fields.append((name, value))
     user = properties.user(stored)
+    for name in (TRACEPARENT, TRACESTATE):
+        context = user.pop(name.decode(), "")
+        if context:
+            fields.append((name, context.encode()))
+    if event is not None:
+        # Its attributes are `ce-` fields.
+        user = {name: value for name, value in user.items() if not name.startswith(properties.CE_PREFIX)}
     if user:
         fields.append((b"mq-properties", orjson.dumps(user)))
     fields += more

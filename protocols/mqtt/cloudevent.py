@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from domain import property as properties
 from protocols.cloudevents.event import CloudEventError, check, check_name, check_value
+from protocols.cloudevents.message import attributes_of
 from protocols.mqtt import property as props
 from protocols.mqtt.property import Properties
 
@@ -37,13 +38,17 @@ def stored(given: Properties) -> bytes:
     return b"".join(properties.entry(properties.CE_PREFIX + name, value) for name, value in kept.items())
 
 
-def attributes_of(record: bytes) -> list[tuple[str, str]]:
-    """Stored properties of an event that another protocol published -> user properties of a PUBLISH; [] when it is no event."""
-    if properties.CE_SPECVERSION_START not in record:
-        return []
-    found: list[tuple[str, str]] = []
-    for piece in record.split(b"\x02"):
-        name, _, value = piece.partition(b"\x01")
-        if name[:3] == properties.CE_BYTES and name != b"CE_datacontenttype":
-            found.append((name[3:].decode("utf-8", "replace"), value.decode("utf-8", "replace")))
-    return found
+def user_pairs(record: bytes) -> list[tuple[str, str]]:
+    """Stored properties that another protocol gave a message -> user properties of a PUBLISH.
+
+    Attributes of an event have their own names. They go before properties of the application with the same names.
+    """
+    user = properties.user(record)
+    attributes = attributes_of(record)
+    if not attributes:
+        return list(user.items())
+    out = {name.decode(): value.decode() for name, value in attributes.items() if name != b"datacontenttype"}
+    for name, value in user.items():
+        if not name.startswith(properties.CE_PREFIX):
+            out.setdefault(name, value)
+    return list(out.items())

@@ -237,8 +237,7 @@ def _user_pairs(stored: bytes) -> list[tuple[str, str]]:
             pairs = None
         if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             return [(key, value) for key, value in pairs if _is_text(key) and _is_text(value)]
-    pairs = [*cloudevent.attributes_of(stored), *properties.user(stored).items()]
-    return [(key, value) for key, value in pairs if _is_text(key) and _is_text(value)]
+    return [(key, value) for key, value in cloudevent.user_pairs(stored) if _is_text(key) and _is_text(value)]
 
 
 def _is_text(value: object) -> bool:

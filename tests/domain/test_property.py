@@ -51,8 +51,10 @@ def test_what_cannot_be_stored_is_refused(pair: tuple[str, str]) -> None:
 
 
 def test_user_properties_leave_out_every_reserved_name() -> None:
-    stored = properties.encode([("colour", "red"), ("UNIQ_KEY", "1"), ("HG_CLIENT", "c"), ("CE_type", "t"), ("POP_CK", "x")])
-    assert properties.user(stored) == {"colour": "red"}
+    stored = properties.encode(
+        [("colour", "red"), ("UNIQ_KEY", "1"), ("HG_CLIENT", "c"), ("traceparent", "00-1"), ("CE_type", "t"), ("POP_CK", "x")]
+    )
+    assert properties.user(stored) == {"colour": "red", "traceparent": "00-1", "CE_type": "t"}
 
 
 PIECES = (b"KEYS", b"HG_X", b"CE_id", b"mine", b"\xff", b"__RMQ.TRANSIENT.a", b"\x01", b"\x02", b"v")

@@ -97,5 +97,21 @@ def test_json_data_without_a_type_stays_json() -> None:
     assert envelope.encode(again) == b'{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"a": 1}}'
 
 
-def test_other_messages_are_no_events() -> None:
-    assert mapping.decode(b"TAGS\x01a\x02", b"x") is None
+EVENT = b"CE_specversion\x011.0\x02CE_id\x011\x02CE_source\x01/s\x02CE_type\x01t\x02"
+
+
+@pytest.mark.parametrize(
+    "properties_of_any_client",
+    [b"TAGS\x01a\x02", EVENT[:-12], EVENT + b"CE_Upper\x01x\x02", EVENT + b"CE_time\x01soon\x02", EVENT + b"CE_a\x01\xff\x02"],
+    ids=["none", "a required one is missing", "an illegal name", "an illegal instant", "not UTF-8"],
+)
+def test_other_messages_are_no_events(properties_of_any_client: bytes) -> None:
+    assert mapping.decode(properties_of_any_client, b"x") is None
+
+
+def test_the_trace_context_of_a_message_is_an_attribute_unless_the_event_has_its_own() -> None:
+    one = mapping.decode(EVENT + b"traceparent\x0100-1\x02", b"x")
+    other = mapping.decode(EVENT + b"traceparent\x0100-1\x02CE_traceparent\x0100-2\x02", b"x")
+    assert one is not None
+    assert other is not None
+    assert (one.attributes[b"traceparent"], other.attributes[b"traceparent"]) == (b"00-1", b"00-2")

@@ -30,6 +30,8 @@ def test_send_carries_the_message_and_answers_in_order(engine: EngineFactory) ->
     first.system_properties.message_group = "order-7"
     first.system_properties.trace_context = "00-ab-cd-01"
     first.user_properties["colour"] = "grün"
+    first.user_properties["traceparent"] = "00-ef-01-01"
+    first.user_properties["CE_id"] = "e 1"
     stream = stage.call("SendMessage", pb.SendMessageRequest(messages=[first, second]))
     command = stage.take()
     assert isinstance(command, Send)
@@ -42,6 +44,8 @@ def test_send_carries_the_message_and_answers_in_order(engine: EngineFactory) ->
     assert decode(one.properties) == {
         "UNIQ_KEY": "ID1",
         "colour": "grün",
+        "traceparent": "00-ef-01-01",
+        "CE_id": "e 1",
         "TAGS": "A",
         "KEYS": "k1 k2",
         "__SHARDINGKEY": "order-7",

@@ -113,6 +113,18 @@ def test_user_properties_come_back(pairs: dict[str, str]) -> None:
     assert dict(told.user_properties) == {key: value for key, value in pairs.items() if not properties.is_reserved(key)}
 
 
+def test_attributes_of_events_and_the_trace_context_are_user_properties() -> None:
+    pairs = {
+        "CE_specversion": "1.0",
+        "CE_id": "1",
+        "CE_source": "/größe",
+        "CE_type": "t",
+        "traceparent": "00-1",
+        "tracestate": "a=b",
+    }
+    assert dict(out(leased(b"x", properties.encode(pairs.items()))).user_properties) == pairs
+
+
 @settings(max_examples=100)
 @given(st.integers(min_value=0, max_value=2**63 - 1))
 def test_varints_are_protobufs(value: int) -> None:

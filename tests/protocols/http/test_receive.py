@@ -125,7 +125,8 @@ def test_a_cloud_event_comes_back_as_one() -> None:
     assert (bare.field("ce-id"), bare.field("ce-source"), bare.field("content-type")) == ("e%201", "/s", "application/json")
     shown = Client(leasing(one)).ask("POST", GROUP + ":receive").json()["messages"][0]
     assert shown["attributes"]["id"] == "e 1"
-    assert shown["properties"] == {}
+    assert shown["properties"] == {f"CE_{name}": value for name, value in shown["attributes"].items()}
+    assert bare.field("mq-properties") is None
 
 
 def test_stored_values_cannot_break_out_of_a_field() -> None:

@@ -98,7 +98,6 @@ def test_durations_are_parameters() -> None:
         ({"mq-properties": '{"":"x"}'}, "property-illegal"),
         ({"mq-properties": '{"UNIQ_KEY":"x"}'}, "property-illegal"),
         ({"mq-properties": '{"HG_PRINCIPAL":"root"}'}, "property-illegal"),
-        ({"mq-properties": '{"CE_id":"x"}'}, "property-illegal"),
         ({"mq-deliver-at": "soon"}, "delivery-time-illegal"),
         ({"mq-deliver-at": "2028-11-21T04:00:00Z"}, "delivery-time-illegal"),
         ({"mq-retain": "yes"}, "argument-illegal"),
@@ -111,6 +110,29 @@ def test_bad_fields_are_refused(fields: dict[str, str], code: str) -> None:
     answer = client.ask("POST", TARGET, fields, b"x")
     assert (answer.status, answer.json()["code"]) == (400, code)
     assert not client.commands
+
+
+CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+OTHER_CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+
+
+def test_the_trace_context_of_a_request_is_that_of_each_message_without_its_own() -> None:
+    client = Client()
+    items = [{"text": "a"}, {"text": "b", "properties": {"traceparent": OTHER_CONTEXT, "CE_id": "1"}}]
+    fields = {"Content-Type": "application/json", "traceparent": CONTEXT, "tracestate": "a=b"}
+    assert client.ask("POST", TARGET + ":batch", fields, json.dumps(items).encode()).status == 200
+    (command,) = client.commands
+    assert isinstance(command, Send)
+    first, second = [properties.user(message.properties) for message in command.messages]
+    assert first == {"traceparent": CONTEXT, "tracestate": "a=b"}
+    assert second == {"traceparent": OTHER_CONTEXT, "tracestate": "a=b", "CE_id": "1"}
+
+
+@pytest.mark.parametrize("fields", [{"tracestate": ""}, {"traceparent": f"{CONTEXT}, {OTHER_CONTEXT}"}])
+def test_a_bad_trace_context_is_ignored(fields: dict[str, str]) -> None:
+    client = Client()
+    assert client.ask("POST", TARGET, fields, b"x").status == 201
+    assert stored(client) == {"HG_PROTOCOL": "http"}
 
 
 @pytest.mark.parametrize(
