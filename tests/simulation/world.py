@@ -131,17 +131,14 @@ class World:
         self.clock.run_for(300)
 
     def kill(self, power: bool) -> None:
-        """Kill the node as by kill -9, or by a power failure, after which any part of the unsynced bytes may remain."""
+        """Kill the node as by kill -9, or by a power failure, after which any of the un-synced pages and names may remain."""
         assert self.life is not None
         self.life.alive = False
         self.parts = self._connection_context = None
         self.kills += 1
         self.ledger.note(f"{self.clock.monotonic_ns()} {'power off' if power else 'killed'}")
         if power:
-            self.disk = self.disk.powered_off(
-                self.life,
-                lambda name, synced, written: self.chance.randint(synced, written),
-            )
+            self.disk = self.disk.powered_off(self.life, chance=self.chance)
         links, self._links = self._links, []
         for link in links:
             link.vanish()

@@ -67,7 +67,7 @@ class VirtualClock:
         self.run_turn()
         while self._timers and self._timers[0][0] <= end:
             self._fire()
-        self._now_ns = end
+        self._now_ns = max(self._now_ns, end)
         self.run_turn()
 
     def run_until(self, condition: Callable[[], bool], most_ms: float = 60_000) -> None:
@@ -78,6 +78,10 @@ class VirtualClock:
             if not self._timers or self._timers[0][0] > end:
                 raise AssertionError(f"the condition does not hold after {most_ms} ms of virtual time")
             self._fire()
+
+    def stall(self, milliseconds: float) -> None:
+        """Let time pass while no callback can run: the process is blocked."""
+        self._now_ns += int(milliseconds * 1_000_000)
 
     def step_wall(self, milliseconds: int) -> None:
         """Make the wall clock jump."""

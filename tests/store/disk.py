@@ -1,29 +1,47 @@
-"""A disk in memory with the failures of real disks: lost unsynced data, torn writes, refused syncs, no space left.
+"""A disk in memory that is worse than real ones, and the same again under the same seed.
 
-What was written survives a kill (`killed`); what was synced survives a power failure (`powered_off`), and of the rest each file
-keeps what the `keep` given there says, which may be any prefix with garbage behind it.
+What was written survives a kill (`killed`). A power failure (`powered_off`) keeps what was synced; of the rest, with a
+`chance`, any pages in any order, torn at a sector, and any of the un-synced changes of names. A failed sync drops its pages:
+reads go on to see them, later syncs succeed, and after the next power failure they are gone. See tests/store/platter.py.
 """
 
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from domain.ports import Clock
+from tests.store.platter import PAGE_BYTES, Content
 
 Keep = Callable[[str, int, int], int]
 """(file name, synced bytes, written bytes) -> how many bytes are left after a power failure, between the two."""
 
 
-class Content:
-    """The bytes of one file, and how many of them are durable."""
+class Operation(NamedTuple):
+    """One call of the disk.
 
-    __slots__ = ("data", "synced")
+    kind   create, append, truncate, sync, replace, rename, remove, read, or folder: the sync of the folder after a new name
+    name   file
+    size   bytes appended or asked for, or the size truncated to
+    """
 
-    def __init__(self, data: bytes = b"") -> None:
-        self.data = bytearray(data)
-        self.synced = len(data)
+    kind: str
+    name: str
+    size: int = 0
+
+
+class Crash(BaseException):
+    """The process or the machine dies inside a call of the disk; nothing of the node may catch it."""
+
+
+class NameChange(NamedTuple):
+    """A change of names whose folder was not synced since: what each of the names stood for before."""
+
+    folder: str
+    before: dict[str, Content | None]
 
 
 class MemoryFile:
@@ -41,8 +59,7 @@ class MemoryFile:
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes."""
-        self._disk.reads += 1
-        return bytes(self._content.data[offset : offset + size])
+        return self._disk.read(self._name, self._content, offset, size)
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -50,12 +67,12 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         """Cut the tail off."""
-        del self._content.data[size:]
-        self._content.synced = min(self._content.synced, size)
+        self._disk.began(Operation("truncate", self._name, size))
+        self._content.truncate(size)
 
     def sync(self, done: Callable[[OSError | None], None]) -> None:
         """Make the file durable after the disk's `sync_ms`, or fail as the test has set up the disk."""
-        self._disk.begin_sync(self._content, done)
+        self._disk.begin_sync(self._name, self._content, done)
 
     def close(self) -> None:
         """Close the file."""
@@ -65,29 +82,59 @@ class MemoryFile:
 class MemoryDisk:
     """The `Disk` port.
 
+    watch          called before each operation; what it raises is the operation's end: an OSError (of a sync: its outcome), or
+                   a Crash, after which the disk takes nothing more
     sync_ms        how long a sync takes; with a clock it always ends in a later turn
+    write_ms       how long a write blocks the process: `stall` lets the time pass
+    page_bytes     the unit in which un-synced bytes survive a power failure
     fail_syncs     refuse syncs with EIO from now on; hold_syncs: let them hang until `release`
     capacity       bytes in all files together before writes fail with ENOSPC, 0 for no limit
     torn_at        after this many more bytes the write stops short with EIO and all later ones fail: a crash point, -1 for none
+    unreadable     (file, from, to): reads of these bytes fail with EIO
+    ends           file -> where reads of it end, although it is longer
     """
 
     def __init__(self, clock: Clock, sync_ms: float = 1.0) -> None:
         self._clock = clock
+        self.watch: Callable[[Operation], None] | None = None
         self.sync_ms = sync_ms
+        self.write_ms = 0.0
+        self.stall: Callable[[float], None] | None = None
+        self.page_bytes = PAGE_BYTES
         self.files: dict[str, Content] = {}
+        self.renamed: list[NameChange] = []
         self.fail_syncs = False
         self.hold_syncs = False
         self.capacity = 0
         self.torn_at = -1
+        self.unreadable: list[tuple[str, int, int]] = []
+        self.ends: dict[str, int] = {}
         self.free = 0.5
         self.reads = 0
         self.syncs = 0
         self.writes: list[tuple[str, int]] = []
+        self._crashed = False
         self._held: list[tuple[Content, int, Callable[[OSError | None], None]]] = []
 
+    def began(self, operation: Operation) -> None:
+        """Tell the watch. Raises what it raises, and Crash for all that follows one."""
+        if self._crashed:
+            raise Crash
+        if self.watch is not None:
+            try:
+                self.watch(operation)
+            except Crash:
+                self._crashed = True
+                raise
+
     def open(self, name: str) -> MemoryFile:
-        """Open a file; created when it does not exist."""
-        return MemoryFile(self, name, self.files.setdefault(name, Content()))
+        """Open a file; created when it does not exist, and then its name is durable on return."""
+        content = self.files.get(name)
+        if content is None:
+            self.began(Operation("create", name))
+            content = Content()
+            self._rename(name, {name: content})
+        return MemoryFile(self, name, content)
 
     def names(self, folder: str) -> list[str]:
         """Files directly in `folder`."""
@@ -97,19 +144,27 @@ class MemoryDisk:
     def read_all(self, name: str) -> bytes | None:
         """The whole content of a file, None when it does not exist."""
         content = self.files.get(name)
-        return None if content is None else bytes(content.data)
+        return None if content is None else self._bytes(name, content, 0, len(content.data))
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file atomically and durably."""
-        if self.torn_at == 0:
-            raise OSError(errno.EIO, "Input/output error")
-        self.files[name] = Content(data)
+        self._refuse_torn()
+        self.began(Operation("replace", name, len(data)))
+        self._refuse_beyond(len(data) - len(self.files[name].data if name in self.files else b""))
+        self._rename(name, {name: Content(data)})
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a file another name, in place of the file that had it; durable on return."""
+        self._refuse_torn()
+        self.began(Operation("rename", name))
+        self._rename(name, {to: self.files[name], name: None})
 
     def remove(self, name: str) -> None:
-        """Delete."""
-        if self.torn_at == 0:
+        """Delete. The folder is not synced: after a power failure the file may be back."""
+        if self.torn_at == 0 or name not in self.files:
             return
-        self.files.pop(name, None)
+        self.began(Operation("remove", name))
+        self.renamed.append(NameChange(_folder(name), {name: self.files.pop(name)}))
 
     def free_ratio(self) -> float:
         """The free share that the test has set (`free`)."""
@@ -117,27 +172,41 @@ class MemoryDisk:
 
     def write(self, name: str, content: Content, data: bytes) -> None:
         """Write to the end of a file, or fail as the test has set up the disk."""
-        if self.capacity and sum(len(other.data) for other in self.files.values()) + len(data) > self.capacity:
-            raise OSError(errno.ENOSPC, "No space left on device")
+        self.began(Operation("append", name, len(data)))
+        if self.write_ms and self.stall is not None:
+            self.stall(self.write_ms)
+        self._refuse_beyond(len(data))
         if self.torn_at >= 0:
             part = data[: self.torn_at]
             if len(part) < len(data):
-                content.data += part
+                content.append(part)
                 self.torn_at = 0
                 raise OSError(errno.EIO, "Input/output error")
             self.torn_at -= len(part)
-        content.data += data
+        content.append(data)
         self.writes.append((name, len(data)))
 
-    def begin_sync(self, content: Content, done: Callable[[OSError | None], None]) -> None:
+    def read(self, name: str, content: Content, offset: int, size: int) -> bytes:
+        """Read, or fail as the test has set up the disk."""
+        self.reads += 1
+        if self.watch is not None or self._crashed:
+            self.began(Operation("read", name, size))
+        return self._bytes(name, content, offset, size)
+
+    def begin_sync(self, name: str, content: Content, done: Callable[[OSError | None], None]) -> None:
         """Begin a sync of what a file holds now."""
         self.syncs += 1
-        job = (content, len(content.data), done)
+        failure: OSError | None = None
+        try:
+            self.began(Operation("sync", name))
+        except OSError as error:
+            failure = error
+        size = len(content.data)
         if self.hold_syncs:
-            self._held.append(job)
+            self._held.append((content, size, done))
             return
         due = self._clock.monotonic_ns() + int(self.sync_ms * 1_000_000)
-        self._clock.call_at(due, lambda: self._end_sync(*job))
+        self._clock.call_at(due, lambda: self._end_sync(content, size, done, failure))
 
     def release(self) -> None:
         """Complete the hanging syncs in order; later syncs do not hang."""
@@ -146,26 +215,85 @@ class MemoryDisk:
         for content, size, done in held:
             self._clock.call_soon(partial(self._end_sync, content, size, done))
 
-    def _end_sync(self, content: Content, size: int, done: Callable[[OSError | None], None]) -> None:
-        if self.fail_syncs:
-            done(OSError(errno.EIO, "Input/output error"))
-            return
-        content.synced = max(content.synced, min(size, len(content.data)))
-        done(None)
+    def flip(self, name: str, at: int, bit: int = 0) -> None:
+        """Flip one bit of a file at rest."""
+        self.files[name].data[at] ^= 1 << bit
 
-    def killed(self, clock: Clock) -> MemoryDisk:
-        """The disk after kill -9: everything that was written."""
-        return self._after(clock, lambda name, synced, written: written)
-
-    def powered_off(self, clock: Clock, keep: Keep | None = None) -> MemoryDisk:
-        """The disk after a power failure: what was synced, and what `keep` leaves of the rest, by default nothing."""
-        return self._after(clock, keep if keep is not None else lambda name, synced, written: synced)
-
-    def _after(self, clock: Clock, keep: Keep) -> MemoryDisk:
-        disk = MemoryDisk(clock, self.sync_ms)
+    def killed(self, clock: Clock, evicted: bool = False) -> MemoryDisk:
+        """The disk after kill -9: everything that was written. `evicted`: clean pages are read from the platter again."""
+        disk = self._next(clock)
         for name, content in self.files.items():
-            left = keep(name, content.synced, len(content.data))
-            assert content.synced <= left <= len(content.data)
-            after = disk.files[name] = Content(bytes(content.data[:left]))
-            after.synced = content.synced
+            after = disk.files[name] = content.copy()
+            if evicted:
+                for begin, end in after.lost:
+                    after.data[begin:end] = bytes(end - begin)
+                after.lost.clear()
+        disk.renamed = list(self.renamed)
         return disk
+
+    def powered_off(self, clock: Clock, keep: Keep | None = None, chance: random.Random | None = None) -> MemoryDisk:
+        """The disk after a power failure: what was synced, and of the rest what `chance` or `keep` leave, else nothing."""
+        disk = self._next(clock)
+        files = dict(self.files)
+        for change in reversed(self.renamed):
+            if chance is not None and chance.random() < 0.5:
+                for name, before in change.before.items():
+                    if before is None:
+                        files.pop(name, None)
+                    else:
+                        files[name] = before
+        for name, content in files.items():
+            left = content.synced if keep is None else keep(name, content.synced, len(content.data))
+            assert content.synced <= left <= len(content.data)
+            disk.files[name] = content.after_power_failure(left, chance, self.page_bytes)
+        return disk
+
+    def _next(self, clock: Clock) -> MemoryDisk:
+        disk = MemoryDisk(clock, self.sync_ms)
+        disk.page_bytes, disk.unreadable, disk.ends = self.page_bytes, list(self.unreadable), dict(self.ends)
+        return disk
+
+    def _end_sync(
+        self, content: Content, size: int, done: Callable[[OSError | None], None], failure: OSError | None = None
+    ) -> None:
+        if self._crashed:
+            raise Crash
+        if self.fail_syncs:
+            failure = OSError(errno.EIO, "Input/output error")
+        if failure is None:
+            content.flushed(size)
+        else:
+            content.dropped(size)
+        done(failure)
+
+    def _rename(self, name: str, after: dict[str, Content | None]) -> None:
+        """Change names in one step, then sync their folder."""
+        folder = _folder(name)
+        self.renamed.append(NameChange(folder, {each: self.files.get(each) for each in after}))
+        for each, content in after.items():
+            if content is None:
+                del self.files[each]
+            else:
+                self.files[each] = content
+        if self.watch is not None:
+            self.began(Operation("folder", name))
+        self.renamed = [change for change in self.renamed if change.folder != folder]
+
+    def _bytes(self, name: str, content: Content, offset: int, size: int) -> bytes:
+        end = min(offset + size, len(content.data), self.ends.get(name, len(content.data)))
+        for other, begin, stop in self.unreadable:
+            if other == name and begin < end and offset < stop:
+                raise OSError(errno.EIO, "Input/output error")
+        return bytes(content.data[offset:end])
+
+    def _refuse_torn(self) -> None:
+        if self.torn_at == 0:
+            raise OSError(errno.EIO, "Input/output error")
+
+    def _refuse_beyond(self, size: int) -> None:
+        if self.capacity and sum(len(other.data) for other in self.files.values()) + size > self.capacity:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
