@@ -68,7 +68,7 @@ class Disk(Protocol):
     """The data directory. Names are relative, `/` separates folders."""
 
     def open(self, name: str) -> File:
-        """Open for reading and appending; creates the file and its folder when absent."""
+        """Open for reading and appending; creates the file when absent. The first sync of a new file makes its name durable."""
 
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted; empty when it does not exist."""
@@ -80,7 +80,7 @@ class Disk(Protocol):
         """Write a small file atomically and durably: the old or the new content, never a mixture."""
 
     def remove(self, name: str) -> None:
-        """Delete; no effect when absent."""
+        """Delete; no effect when absent. A power failure soon after may bring the file back."""
 
     def free_ratio(self) -> float:
         """Free share of the volume, 0 to 1."""

@@ -1,88 +1,34 @@
-"""The data directory: files, and one thread that flushes them."""
+"""The data directory: files, and the threads that flush them."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import queue
-import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
 
 from domain.errors import ConfigError
 from domain.ports import File
+from gateway.runtime.flusher import Flusher, Synced, sync_folder
 
-Synced = Callable[[OSError | None], None]
 LOCK_NAME: Final = "lock"
-
-
-@final
-class Flusher:
-    """A thread that flushes file handles and calls back on the loop's thread.
-
-    Requests for the same file that wait at the same time share one fdatasync.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._jobs: queue.SimpleQueue[tuple[int, Synced] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="headgate-flush", daemon=True)
-        self._thread.start()
-
-    def sync(self, handle: int, done: Synced) -> None:
-        """Flush `handle`, then call `done` on the loop's thread."""
-        self._jobs.put((handle, done))
-
-    def stop(self) -> None:
-        """Carry out waiting flushes and end the thread. Their callbacks run in the next turn of the loop."""
-        self._jobs.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            jobs = [self._jobs.get()]
-            while not self._jobs.empty():
-                jobs.append(self._jobs.get())
-            waiting: dict[int, list[Synced]] = {}
-            for job in jobs:
-                if job is not None:
-                    waiting.setdefault(job[0], []).append(job[1])
-            reports = [(_flush(handle), callbacks) for handle, callbacks in waiting.items()]
-            if reports:
-                self._report(reports)
-            if None in jobs:
-                return
-
-    def _report(self, reports: list[tuple[OSError | None, list[Synced]]]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(_deliver, reports)
-        except RuntimeError:  # the loop is closed: the callbacks are dropped
-            return
-
-
-def _flush(handle: int) -> OSError | None:
-    try:
-        os.fdatasync(handle)
-    except OSError as error:
-        return error
-    return None
-
-
-def _deliver(reports: list[tuple[OSError | None, list[Synced]]]) -> None:
-    for error, callbacks in reports:
-        for done in callbacks:
-            done(error)
+LOG_FOLDER: Final = "log/"
+"""Files of this folder have a flush thread of their own: senders wait for their flushes, nobody waits for those of others."""
 
 
 @final
 class DiskFile:
-    """One append-only file: the `File` port."""
+    """One append-only file: the `File` port.
 
-    __slots__ = ("_flusher", "_handle", "_size")
+    _folders   folders with new entries that lead to this file; the next sync flushes them too
+    """
 
-    def __init__(self, path: Path, flusher: Flusher) -> None:
+    __slots__ = ("_flusher", "_folders", "_handle", "_size")
+
+    def __init__(self, path: Path, flusher: Flusher, folders: Sequence[Path]) -> None:
         self._flusher = flusher
+        self._folders = folders
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._size = os.fstat(self._handle).st_size
 
@@ -112,8 +58,17 @@ class DiskFile:
         self._size = size
 
     def sync(self, done: Synced) -> None:
-        """Flush in the thread, then call `done` on the loop's thread."""
-        self._flusher.sync(self._handle, done)
+        """Flush in the thread, then call `done` on the loop's thread. The first sync makes the name durable too."""
+        if not self._folders:
+            self._flusher.sync(self._handle, (), done)
+            return
+
+        def named(error: OSError | None) -> None:
+            if error is None:
+                self._folders = ()
+            done(error)
+
+        self._flusher.sync(self._handle, self._folders, named)
 
     def close(self) -> None:
         """Close the handle. Must not be called while a sync is under way."""
@@ -122,24 +77,27 @@ class DiskFile:
 
 @final
 class DataDirectory:
-    """The `Disk` port over one folder, which it locks: two servers cannot share it."""
+    """The `Disk` port over one folder, which it locks: two servers cannot share it.
+
+    _log_flusher     flushes the files of LOG_FOLDER
+    _other_flusher   flushes all other files, and frees the space of deleted ones
+    """
 
     def __init__(self, path: Path, loop: asyncio.AbstractEventLoop) -> None:
         """Lock the folder `path`, created when absent. Raises ConfigError when it is in use or cannot be written."""
         self.path = path.absolute()
         self._lock = _take(self.path)
-        self._flusher = Flusher(loop)
+        self._log_flusher = Flusher(loop, "headgate-flush-log")
+        self._other_flusher = Flusher(loop, "headgate-flush")
 
     def open(self, name: str) -> File:
-        """Open for reading and appending. The name of a new file is durable when this returns."""
+        """Open for reading and appending. The name of a new file is durable when its first sync has succeeded."""
         path = self._path(name)
-        fresh = not path.exists()
-        if fresh:
-            self._make_folder(path.parent)
-        file = DiskFile(path, self._flusher)
-        if fresh:
-            _sync_folder(path.parent)
-        return file
+        folders: list[Path] = []
+        if not path.exists():
+            folders = _made_folders(path.parent)
+            folders.append(path.parent)
+        return DiskFile(path, self._log_flusher if name.startswith(LOG_FOLDER) else self._other_flusher, folders)
 
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted, without incomplete ones."""
@@ -158,7 +116,7 @@ class DataDirectory:
     def replace(self, name: str, data: bytes) -> None:
         """Replace a file atomically: write a new file, flush, rename, flush the folder."""
         path = self._path(name)
-        self._make_folder(path.parent)
+        folders = _made_folders(path.parent)
         fresh = path.with_name(path.name + ".new")
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
@@ -169,11 +127,23 @@ class DataDirectory:
         finally:
             os.close(handle)
         os.replace(fresh, path)
-        _sync_folder(path.parent)
+        for folder in (*folders, path.parent):
+            sync_folder(folder)
 
     def remove(self, name: str) -> None:
-        """Delete a file. Does nothing when it does not exist."""
-        self._path(name).unlink(missing_ok=True)
+        """Delete a file; a thread makes that durable. Does nothing when it does not exist.
+
+        The handle keeps the content until the thread closes it: freeing a large file can take tens of milliseconds.
+        """
+        path = self._path(name)
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            path.unlink()
+        finally:
+            self._other_flusher.free(handle, path.parent)
 
     def free_ratio(self) -> float:
         """Free share of the volume, 0 to 1, without the space reserved for root (as `df` computes it)."""
@@ -182,8 +152,9 @@ class DataDirectory:
         return facts.f_bavail / usable if usable else 1.0
 
     def close(self) -> None:
-        """End the flush thread and unlock the folder."""
-        self._flusher.stop()
+        """End the threads, when they have done what waits, and unlock the folder."""
+        self._log_flusher.stop()
+        self._other_flusher.stop()
         os.close(self._lock)
 
     def _path(self, name: str) -> Path:
@@ -192,18 +163,23 @@ class DataDirectory:
             raise ValueError(f"{name!r} leads out of the data directory")
         return self.path.joinpath(*parts)
 
-    def _make_folder(self, path: Path) -> None:
-        if not path.is_dir():
-            self._make_folder(path.parent)
-            path.mkdir(exist_ok=True)
-            _sync_folder(path.parent)
+
+def _made_folders(path: Path) -> list[Path]:
+    """Make the folder `path` where it is missing, and those above it; the folders that have new entries. Raises OSError."""
+    if path.is_dir():
+        return []
+    changed = _made_folders(path.parent)
+    path.mkdir(exist_ok=True)
+    changed.append(path.parent)
+    return changed
 
 
 def _take(path: Path) -> int:
     import fcntl
 
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        for folder in _made_folders(path):
+            sync_folder(folder)
         handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise ConfigError(
@@ -220,11 +196,3 @@ def _take(path: Path) -> int:
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

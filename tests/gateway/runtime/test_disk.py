@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,152 @@ def test_folder_that_cannot_be_made_is_named(tmp_path: Path, loop: asyncio.Abstr
 def test_lock_is_given_back(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> None:
     for _ in range(2):
         DataDirectory(tmp_path / "again", loop).close()
+
+
+def _note(done: list[int], at: int, error: OSError | None) -> None:
+    assert error is None
+    done.append(at)
+
+
+def _synced(loop: asyncio.AbstractEventLoop, disk: DataDirectory, name: str) -> None:
+    """Open a file, append to it and wait for its sync."""
+
+    async def wait() -> None:
+        done: asyncio.Future[OSError | None] = loop.create_future()
+        file = disk.open(name)
+        file.append(b"x")
+        file.sync(done.set_result)
+        assert await asyncio.wait_for(done, 5) is None
+        file.close()
+
+    loop.run_until_complete(wait())
+
+
+def test_flush_of_the_log_does_not_wait_for_other_files(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    snapshot = disk.open("snapshot/1")
+    held = os.stat(disk.path / "snapshot/1").st_ino
+    flush = os.fdatasync
+
+    def slow(handle: int) -> None:
+        if os.fstat(handle).st_ino == held:
+            release.wait(5)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fdatasync", slow)
+    late: list[OSError | None] = []
+    snapshot.sync(late.append)
+    _synced(loop, disk, "log/1")
+    assert late == []
+    release.set()
+
+    async def wait() -> None:
+        while not late:
+            await asyncio.sleep(0.001)
+
+    loop.run_until_complete(asyncio.wait_for(wait(), 5))
+    assert late == [None]
+
+
+def test_a_file_is_reported_before_the_next_one_is_flushed(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, release = threading.Event(), threading.Event()
+    files = [disk.open(f"keys/{name}") for name in range(3)]
+    inodes = [os.stat(disk.path / f"keys/{name}").st_ino for name in range(3)]
+
+    def flush(handle: int) -> None:
+        inode = os.fstat(handle).st_ino
+        if inode == inodes[0]:
+            begin.wait(5)
+        elif inode == inodes[2]:
+            release.wait(5)
+
+    monkeypatch.setattr(os, "fdatasync", flush)
+    done: list[int] = []
+    for at, file in enumerate(files):
+        file.sync(partial(_note, done, at))
+    begin.set()
+
+    async def wait(count: int) -> None:
+        while len(done) < count:
+            await asyncio.sleep(0.001)
+
+    loop.run_until_complete(asyncio.wait_for(wait(2), 5))
+    assert done == [0, 1]
+    release.set()
+    loop.run_until_complete(asyncio.wait_for(wait(3), 5))
+
+
+def test_loop_flushes_no_folder_and_the_first_sync_makes_the_name_durable(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[tuple[str, bool]] = []
+    flush, main = os.fsync, threading.get_ident()
+
+    def seen(handle: int) -> None:
+        folders.append((os.path.basename(os.readlink(f"/proc/self/fd/{handle}")), threading.get_ident() == main))
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    _synced(loop, disk, "index/1")
+    assert folders == [("data", False), ("index", False)]
+    _synced(loop, disk, "index/1")
+    assert len(folders) == 2
+
+
+def test_failed_flush_of_the_folder_is_reported_and_asked_again(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, "broken disk")
+
+    file = disk.open("log/1")
+
+    async def wait() -> OSError | None:
+        done: asyncio.Future[OSError | None] = loop.create_future()
+        file.sync(done.set_result)
+        return await asyncio.wait_for(done, 5)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        assert isinstance(loop.run_until_complete(wait()), OSError)
+        assert isinstance(loop.run_until_complete(wait()), OSError)
+    assert loop.run_until_complete(wait()) is None
+    file.close()
+
+
+def test_deleted_file_is_freed_and_its_folder_flushed_off_the_loop(
+    disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _synced(loop, disk, "log/1")
+    steps: list[tuple[str, bool]] = []
+    close, flush, main = os.close, os.fsync, threading.get_ident()
+
+    def closing(handle: int) -> None:
+        if os.readlink(f"/proc/self/fd/{handle}").endswith("log/1 (deleted)"):
+            steps.append(("freed", threading.get_ident() == main))
+        close(handle)
+
+    def flushing(handle: int) -> None:
+        steps.append((os.path.basename(os.readlink(f"/proc/self/fd/{handle}")), threading.get_ident() == main))
+        flush(handle)
+
+    monkeypatch.setattr(os, "close", closing)
+    monkeypatch.setattr(os, "fsync", flushing)
+    disk.remove("log/1")
+    assert disk.names("log") == []
+    for _ in range(2):  # the same thread: the second sync comes after the file has been freed
+        _synced(loop, disk, "keys/1")
+    assert [step for step in steps if step[0] in ("freed", "log")] == [("freed", False), ("log", False)]
+
+
+def test_name_of_a_new_data_directory_is_durable(
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: folders.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}"))))
+    DataDirectory(tmp_path / "a" / "b", loop).close()
+    assert folders == [tmp_path.name, "a"]

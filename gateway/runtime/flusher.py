@@ -1,0 +1,109 @@
+"""A thread for what the disk may take long over: flushing files and folders, and freeing the space of deleted files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, final
+
+Synced = Callable[[OSError | None], None]
+
+
+class _Flush(NamedTuple):
+    handle: int
+    folders: Sequence[Path]
+    done: Synced
+
+
+class _Free(NamedTuple):
+    handle: int
+    folder: Path
+
+
+@final
+class Flusher:
+    """A thread that flushes file handles and calls back on the loop's thread.
+
+    Requests for the same file that wait at the same time share one fdatasync. Each file is reported as soon as it is flushed.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._jobs: queue.SimpleQueue[_Flush | _Free | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def sync(self, handle: int, folders: Sequence[Path], done: Synced) -> None:
+        """Flush the file `handle` and the entries of `folders`, then call `done` on the loop's thread."""
+        self._jobs.put(_Flush(handle, folders, done))
+
+    def free(self, handle: int, folder: Path) -> None:
+        """Close `handle`, the last one of a file deleted from `folder`, and flush the folder."""
+        self._jobs.put(_Free(handle, folder))
+
+    def stop(self) -> None:
+        """Carry out what waits and end the thread. Callbacks run in the next turn of the loop."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            jobs = [self._jobs.get()]
+            while not self._jobs.empty():
+                jobs.append(self._jobs.get())
+            files: dict[int, list[_Flush]] = {}
+            freed: list[_Free] = []
+            for job in jobs:
+                if isinstance(job, _Flush):
+                    files.setdefault(job.handle, []).append(job)
+                elif job is not None:
+                    freed.append(job)
+            for handle, waiting in files.items():
+                self._report(_flush(handle, waiting), waiting)
+            _free(freed)
+            if None in jobs:
+                return
+
+    def _report(self, error: OSError | None, waiting: list[_Flush]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(_deliver, error, waiting)
+        except RuntimeError:  # the loop is closed: the callbacks are dropped
+            return
+
+
+def sync_folder(path: Path) -> None:
+    """Flush the entries of a folder: which files it has. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _flush(handle: int, waiting: list[_Flush]) -> OSError | None:
+    try:
+        os.fdatasync(handle)
+        for folder in dict.fromkeys(folder for job in waiting for folder in job.folders):
+            sync_folder(folder)
+    except OSError as error:
+        return error
+    return None
+
+
+def _free(freed: list[_Free]) -> None:
+    for job in freed:
+        os.close(job.handle)
+    for folder in dict.fromkeys(job.folder for job in freed):
+        try:
+            sync_folder(folder)
+        except OSError:  # nothing relies on it: a deleted file that a power failure brings back is deleted again
+            continue
+
+
+def _deliver(error: OSError | None, waiting: list[_Flush]) -> None:
+    for job in waiting:
+        job.done(error)
