@@ -1,4 +1,5 @@
-"""Decompression of bodies that a remoting producer compressed, for protocols without RocketMQ's flag (MessageSysFlag).
+"""Decompression: of bodies that a remoting producer compressed, for protocols without RocketMQ's flag (MessageSysFlag), and of
+structures that are read while they are inflated.
 
 Bits 8 to 10 of the sys flag are the compression type: 1 LZ4 frame, 2 Zstandard, 3 zlib, and 0 zlib as older clients write it.
 Decompression is bounded: it stops when the body exceeds the limit, and the body counts as unreadable.
@@ -7,7 +8,7 @@ Decompression is bounded: it stops when the body exceeds the limit, and the body
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from typing import Final, final
 
 import lz4.frame
 import zstandard
@@ -19,6 +20,8 @@ TYPE_LZ4: Final = 0x100
 TYPE_ZSTD: Final = 0x200
 GZIP_MAGIC: Final = b"\x1f\x8b"
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
+INFLATED_AT_ONCE_BYTES: Final = 64 * 1024
+PACKED_AT_ONCE_BYTES: Final = 16 * 1024
 
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 
@@ -69,3 +72,49 @@ def unframe_zstd(data: bytes, limit: int) -> bytes | None:
     except zstandard.ZstdError:
         return None
     return out if stream.eof else None
+
+
+@final
+class Inflater:
+    """Reads a zlib stream (RFC 1950) field by field: never more than the field that is asked for, and 64 KiB, is inflated.
+
+    `limit` bounds the bytes that are inflated in all. `read` raises ValueError with the reason, as a part of a sentence.
+    """
+
+    __slots__ = ("_ahead", "_at", "_left", "_packed", "_stream", "_tail")
+
+    def __init__(self, packed: bytes, limit: int) -> None:
+        self._stream = zlib.decompressobj()
+        self._packed = packed
+        self._at = 0
+        self._tail = b""  # taken from `_packed`, not consumed by the stream yet
+        self._left = limit
+        self._ahead = b""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        if size > self._left + len(self._ahead):
+            raise ValueError("the body inflates beyond what is allowed")
+        parts = [self._ahead]
+        missing = size - len(self._ahead)
+        while missing > 0:
+            part = self._inflate()
+            if not part and not self._tail and self._at >= len(self._packed):
+                raise ValueError("the body breaks off")
+            parts.append(part)
+            missing -= len(part)
+        data = b"".join(parts)
+        self._ahead = data[size:]
+        return data[:size]
+
+    def _inflate(self) -> bytes:
+        if not self._tail:
+            self._tail = self._packed[self._at : self._at + PACKED_AT_ONCE_BYTES]
+            self._at += PACKED_AT_ONCE_BYTES
+        try:
+            out = self._stream.decompress(self._tail, min(INFLATED_AT_ONCE_BYTES, self._left))
+        except zlib.error:
+            raise ValueError("the body is not a zlib stream") from None
+        self._tail = self._stream.unconsumed_tail
+        self._left -= len(out)
+        return out

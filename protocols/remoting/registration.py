@@ -18,13 +18,16 @@ from domain.nameserver.route import (
     TopicQueues,
     UnregisterBroker,
 )
+from protocols.compression import Inflater
 from protocols.remoting import bean, codes, fastjson
 from protocols.remoting.client import Client
 from protocols.remoting.frame import Frame
 from protocols.remoting.ticket import Arguments, Outcome, RequestError, Ticket, success
 
-INFLATED_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of a compressed body after decompression."""
+INFLATED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes of a compressed body after decompression, as many as a frame may have."""
+PIECE_BYTES_MAX: Final = 64 * 1024
+"""Bytes of one field of a compressed body: the data version, or a topic with its attributes."""
 TOPICS_MAX: Final = 262_144
 """Topics of one registration; topics beyond are ignored."""
 LEASE_MS: Final = 120_000
@@ -126,36 +129,25 @@ def _plain(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues
 
 
 def _compressed(body: bytes, broker: str) -> tuple[DataVersion, dict[str, TopicQueues]]:
-    inflater = zlib.decompressobj()
-    try:
-        data = inflater.decompress(body, INFLATED_BYTES_MAX)
-    except zlib.error as error:
-        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body is not a zlib stream") from error
-    if inflater.unconsumed_tail:
-        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body inflates beyond 64 MiB")
-    piece, at = _piece(data, 0)
-    version = _version(bean.read(piece))
-    if at + 4 > len(data):
-        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body breaks off")
-    count = _INT.unpack_from(data, at)[0]
-    at += 4
+    inflater = Inflater(body, INFLATED_BYTES_MAX)
     topics: dict[str, TopicQueues] = {}
-    for _ in range(max(0, min(count, TOPICS_MAX))):
-        piece, at = _piece(data, at)
-        words = piece.decode("utf-8", "replace").split(" ")
-        if len(words) >= 4 and is_topic(words[0]) and all(each.isascii() and each.isdigit() for each in words[1:4]):
-            topics[words[0]] = TopicQueues(broker, _small(words[1]), _small(words[2]), _small(words[3]))
+    try:
+        version = _version(bean.read(_piece(inflater)))
+        for _ in range(max(0, min(_INT.unpack(inflater.read(4))[0], TOPICS_MAX))):
+            words = _piece(inflater).decode("utf-8", "replace").split(" ")
+            if len(words) >= 4 and is_topic(words[0]) and all(each.isascii() and each.isdigit() for each in words[1:4]):
+                topics[words[0]] = TopicQueues(broker, _small(words[1]), _small(words[2]), _small(words[3]))
+    except ValueError as error:
+        raise RequestError(codes.SYSTEM_ERROR, f"register broker failed: {error}") from error
     return version, topics
 
 
-def _piece(data: bytes, at: int) -> tuple[bytes, int]:
-    end = at + 4
-    if end > len(data):
-        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body breaks off")
-    stop = end + _INT.unpack_from(data, at)[0]
-    if stop < end or stop > len(data):
-        raise RequestError(codes.SYSTEM_ERROR, "register broker failed: the body breaks off")
-    return data[end:stop], stop
+def _piece(inflater: Inflater) -> bytes:
+    """The next field: its length in 4 bytes, and as many bytes. Raises ValueError."""
+    size = _INT.unpack(inflater.read(4))[0]
+    if not 0 <= size <= PIECE_BYTES_MAX:
+        raise ValueError(f"a field of {size} bytes, {PIECE_BYTES_MAX} are allowed")
+    return inflater.read(size)
 
 
 def _small(digits: str) -> int:

@@ -70,3 +70,21 @@ def test_plain_body_is_bounded_too() -> None:
 def test_garbage_is_refused_without_raising(garbage: bytes, sys_flag: int) -> None:
     out = compression.plain(stored(garbage, sys_flag), 1000)
     assert out is None or len(out) <= 1000
+
+
+def test_fields_are_inflated_one_by_one() -> None:
+    data = bytes(range(256)) * 1_000
+    for packed in (zlib.compress(data), zlib.compress(data, 0)):
+        inflater = compression.Inflater(packed, len(data))
+        sizes = [1, 0, 7, 100_000, len(data) - 100_008]
+        assert b"".join([inflater.read(size) for size in sizes]) == data
+        with pytest.raises(ValueError, match="inflates beyond"):
+            inflater.read(1)
+
+
+@pytest.mark.parametrize(
+    ("packed", "why"), [(zlib.compress(TEXT)[:-9], "breaks off"), (b"", "breaks off"), (TEXT, "no zlib|not a")]
+)
+def test_fields_of_bad_streams_are_refused(packed: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        compression.Inflater(packed, 1 << 20).read(len(TEXT))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zlib
 
 import pytest
@@ -191,7 +192,9 @@ def test_a_broker_registers_in_both_forms(body: bytes, compressed: str) -> None:
         ({"compressed": "true"}, b"no zlib"),
         ({"compressed": "true"}, zlib.compress(b"\x00\x00\x00\x09")),
         ({"compressed": "true"}, zlib.compress(b"\xff\xff\xff\xff")),
-        ({"compressed": "true"}, zlib.compress(bytes(65 * 1024 * 1024))),
+        ({"compressed": "true"}, zlib.compress(piece(b"{}") + b"\x00\x00\x00\x02" + piece(b"T 8 4 6"))),
+        ({"compressed": "true"}, COMPRESSED[:-12]),
+        ({"compressed": "true"}, zlib.compress(b"\x00\x01\x00\x01" + bytes(65_537))),
         ({"brokerName": "../x"}, BODY),
         ({"brokerAddr": "a,b:1"}, BODY),
         ({"brokerAddr": "nowhere"}, BODY),
@@ -203,6 +206,30 @@ def test_a_bad_registration_is_refused(change: dict[str, str], body: bytes) -> N
     conn = connection()
     assert conn.receive(request(103, {**REGISTER, **change}, body), 1) == []
     assert reply(conn).code in (1, 29)
+
+
+def bomb(front: bytes) -> bytes:
+    """`front`, then 64 MiB of zeros, as a zlib stream of 64 KB."""
+    stream = zlib.compressobj(1)
+    return stream.compress(front) + b"".join([stream.compress(bytes(1 << 20)) for _ in range(64)]) + stream.flush()
+
+
+@pytest.mark.parametrize(
+    "front",
+    [b"", b"\x7f\xff\xff\xff", piece(b"{}") + b"\x00\x00\x10\x00", piece(b"{}") + b"\x00\x00\x10\x00" + b"\x00\x00\xff\xff"],
+    ids=["at once", "in the version", "topics without names", "in a topic"],
+)
+def test_a_body_that_inflates_without_end_costs_little_memory(front: bytes) -> None:
+    body = bomb(front)
+    conn = connection()
+    data = request(103, {**REGISTER, "compressed": "true"}, body)
+    tracemalloc.start()
+    try:
+        conn.receive(data, 1)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 3 * len(data) + (1 << 20)
 
 
 def test_leaving_renewing_and_comparing() -> None:
