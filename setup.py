@@ -42,7 +42,7 @@ FOLDERS = {
         "application", "call", "framing", "receive", "send", "settle", "translate_in", "translate_out", "wire",
     ),
     "protocols/http": (
-        "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "pull",
+        "chunks", "connection", "events", "exchange", "find", "handler", "latest", "options", "path", "problem", "pull",
         "reader", "receive", "request", "response", "router", "send", "settle", "status", "topics",
     ),
     "protocols/http2": ("connection", "frame"),

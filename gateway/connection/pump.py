@@ -26,8 +26,10 @@ from gateway.connection.transport import Recognition, Transport
 from gateway.observe.counters import ProtocolCounters
 from protocols.adapter import Connection, Peer
 
-LINGER_NS: Final = 2 * limits.SECOND_NS
+LINGER_NS: Final = limits.SECOND_NS
 """Time for a peer to close its side after all queued bytes have been written."""
+LINGER_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of a peer that are discarded in that time, so that it can read the last answer; with more the socket is closed."""
 STALL_NS: Final = 60 * limits.SECOND_NS
 """Time after which a connection is aborted whose peer does not read."""
 HALF_CLOSED_NS: Final = (limits.WAIT_MS_MAX + 5_000) * limits.MILLISECOND_NS
@@ -44,8 +46,8 @@ class Pump:
     """
 
     __slots__ = (
-        "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_finished",
-        "_handler", "_input_ended", "_input_stopped", "_labels", "_now", "_paused", "_recognition", "_refused", "_stalled",
+        "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
+        "_finished", "_handler", "_input_ended", "_input_stopped", "_labels", "_now", "_paused", "_recognition", "_refused", "_stalled",
         "_throttle_timer", "_transport", "_turn_flush", "_watchdog", "client",
     )  # fmt: skip
 
@@ -70,6 +72,7 @@ class Pump:
         self._watchdog = DeadlineTimer(context.clock, self._overdue)
         self._dirty = self._paused = self._input_stopped = self._refused = False
         self._stalled = self._finished = self._input_ended = False
+        self._discarded = 0
         self._admission = ConnectionAdmission(context)
         self._throttle_timer = DeadlineTimer(context.clock, self._throttle_over)
         self.client = ClientConnection(protocol, self)
@@ -98,6 +101,9 @@ class Pump:
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
         if self._finished:
+            self._discarded += len(data)
+            if self._discarded > LINGER_BYTES_MAX:
+                self.abort()
             return
         self._refused = False
         try:

@@ -4,6 +4,8 @@ waiting   no byte of a request has arrived   10 s for the first request, then 60
 head      part of a head has arrived         10 s from its first byte, else 408
 content   the head is complete               10 s, and 1 s more for each 32 KiB received, else 408
 handled   the command is in progress         no deadline; further requests may be read
+
+In one turn of the loop a connection handles REQUESTS_PER_TURN_MAX requests; the rest of a segment waits for the next turns.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from protocols.http.response import CONTINUE, DateLine, Response, http1
 from protocols.http.router import Router
 
 KEEP_ALIVE_NS: Final = 60 * limits.SECOND_NS
-LINGER_NS: Final = limits.SECOND_NS // 2
 CONTENT_BYTES_PER_S: Final = 32 * 1024
 EXCHANGES_MAX: Final = 64
 """Unanswered requests at which reading stops."""
@@ -47,7 +48,6 @@ class HttpConnection:
     _undo_commands   commands for the next `expire`: they undo commands whose answer is not sent
     _began           monotonic ns at which the current request began
     _idle_at         monotonic ns at which an idle connection is closed
-    _linger_at       monotonic ns until which bytes are discarded before closing; 0: not closing
     _silent          True: no request has been complete
     _half_closed     True: the peer has sent all its bytes
     _held            bytes of content of unanswered requests
@@ -56,7 +56,7 @@ class HttpConnection:
     """
 
     __slots__ = (
-        "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_linger_at", "_now", "_out", "_reader",
+        "_began", "_date", "_exchanges", "_half_closed", "_held", "_idle_at", "_now", "_out", "_reader",
         "_reason", "_refused", "_silent", "_undo_commands", "_wall_ms", "closed",
     )  # fmt: skip
 
@@ -78,7 +78,6 @@ class HttpConnection:
         self._undo_commands: list[Command] = []
         self._began = 0
         self._idle_at = now + limits.HANDSHAKE_NS
-        self._linger_at = 0
         self._silent = True
         self._half_closed = False
         self._held = 0
@@ -88,7 +87,11 @@ class HttpConnection:
 
     @property
     def reading(self) -> bool:
-        """False while EXCHANGES_MAX requests, or HELD_BYTES_MAX of their content, are unanswered."""
+        """False while bytes are not parsed yet, and while EXCHANGES_MAX requests or HELD_BYTES_MAX of content are unanswered."""
+        return not self._reader.rest and self._may_parse
+
+    @property
+    def _may_parse(self) -> bool:
         return len(self._exchanges) < EXCHANGES_MAX and self._held < HELD_BYTES_MAX
 
     def receive(self, data: bytes, now: int) -> Sequence[Command]:
@@ -102,11 +105,18 @@ class HttpConnection:
             return ()
         if not data:
             return self._end_of_stream()
-        if self._linger_at:
-            return ()
-        reader = self._reader
+        return self._parse(data)
+
+    def _parse(self, data: bytes) -> list[Command]:
+        """Parse `data`, or the rest of earlier bytes for b"", as far as one turn allows."""
+        reader, now = self._reader, self._now
         begun, current = reader.begun, reader.current
-        reader.feed(data)
+        if not data:
+            reader.resume()
+        elif reader.rest and not self._may_parse:
+            reader.rest += data
+        else:
+            reader.feed(data)
         commands: list[Command] = []
         if reader.done:
             done, reader.done = reader.done, []
@@ -181,20 +191,19 @@ class HttpConnection:
                 if exchange.refusal is not None:
                     self._reason = f"refused-{exchange.refusal.status}"
                 exchanges.clear()
-                self._linger_at = self._now + LINGER_NS if exchange.linger and not self._half_closed else 0
-                self.closed = not self._linger_at
+                self.closed = True
                 return
         if not exchanges:
             self._idle_at = self._now + KEEP_ALIVE_NS if not self._silent else self._idle_at
             if self._reader.expects:
                 self._reader.expects = False
                 self._out.append(CONTINUE)
-            self.closed = self.closed or self._half_closed
+            self.closed = self.closed or (self._half_closed and not self._reader.rest)
 
     def _end_of_stream(self) -> Sequence[Command]:
         self._half_closed = True
         waiting = any(one.handler is not None and one.handler.long_poll for one in self._exchanges)
-        if self._exchanges and not waiting and not self._linger_at:
+        if (self._exchanges or self._reader.rest) and not waiting:
             return ()
         self.closed = True
         return (Disconnected("cut-short" if self._reader.begun else "end-of-stream", not self._reader.begun),)
@@ -205,14 +214,14 @@ class HttpConnection:
         return out
 
     def deadline(self) -> int | None:
-        """Monotonic ns by the table above; 0 while an undo command is queued; None for never."""
+        """Monotonic ns by the table above; 0 while an undo command or bytes that may be parsed are queued; None for never."""
         if self.closed:
             return None
-        if self._undo_commands:
-            return 0
-        if self._linger_at:
-            return self._linger_at
         reader = self._reader
+        if self._undo_commands or (reader.rest and self._may_parse):
+            return 0
+        if reader.rest:
+            return None
         if reader.current is not None:
             return self._began + limits.FRAME_NS + reader.size * limits.SECOND_NS // CONTENT_BYTES_PER_S
         if reader.begun:
@@ -228,7 +237,9 @@ class HttpConnection:
         if self._undo_commands:
             undo_commands, self._undo_commands = self._undo_commands, []
             return undo_commands
-        if not self._linger_at and self._reader.begun:
+        if self._reader.rest and self._may_parse:
+            return self._parse(b"")
+        if self._reader.begun:
             self._reader.refuse(problem(408, "request-timeout", "the request did not arrive in time"))
             commands: list[Command] = []
             for exchange in self._reader.done:
@@ -238,6 +249,4 @@ class HttpConnection:
             self._flush()
             return (Disconnected(self._reason),) if self.closed else ()
         self.closed = True
-        if self._linger_at:
-            return (Disconnected(self._reason),)
         return (Disconnected("silent" if self._silent else "idle", not self._silent),)

@@ -22,7 +22,6 @@ class Exchange:
     http10       True: the request is HTTP/1.0
     output       the encoded response, b"" until known; it is written after the responses of earlier requests
     keep_alive   False: the connection is closed after this response
-    linger       True: the peer may still be sending; its bytes are discarded for LINGER_NS after the response
     """
 
     __slots__ = (
@@ -32,7 +31,6 @@ class Exchange:
         "held",
         "http10",
         "keep_alive",
-        "linger",
         "output",
         "refusal",
         "request",
@@ -47,5 +45,4 @@ class Exchange:
         self.http10 = http10
         self.content_max = 0
         self.held = 0
-        self.linger = False
         self.output = b""

@@ -1,8 +1,9 @@
-"""Parses HTTP/1.1 requests: llhttp's strict grammar, and bounds that llhttp does not check (RFC 9112).
+"""Parses HTTP/1.1 requests: heads by llhttp's strict grammar, content by its length or its chunks (RFC 9112).
 
-llhttp refuses Content-Length with Transfer-Encoding, repeated lengths, line folding, bare CR and LF, NUL, malformed chunks and
-a space before a colon. Checked here: the size of the head, of chunk framing and of trailers, one Host, the version, and the
-limit of the content.
+llhttp refuses Content-Length with Transfer-Encoding, repeated lengths, line folding, bare CR and LF, NUL and a space before a
+colon. Checked here: the size of the head, one Host, the version, and the limit of the content.
+
+A peer decides how many requests one segment has. `feed` parses some of them, and `resume` goes on in a later turn of the loop.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from httptools import (
 )
 
 from protocols.adapter import Peer
+from protocols.http.chunks import ChunkReader
 from protocols.http.exchange import Exchange
 from protocols.http.problem import RefusalError, problem
 from protocols.http.request import Request, head_fault
@@ -27,8 +29,12 @@ from protocols.http.router import Router
 HEAD_BYTES_MAX: Final = 16 * 1024
 TARGET_BYTES_MAX: Final = 8 * 1024
 DISCARDED_BYTES_MAX: Final = 64 * 1024
-FRAMING_BYTES_MAX: Final = 64 * 1024
-FRAMING_PER_BYTE_MAX: Final = 8
+REQUESTS_PER_TURN_MAX: Final = 64
+"""Requests of one connection that are parsed in one turn of the loop."""
+EMPTY_LINES_MAX: Final = 4
+"""Pairs of empty lines that are skipped before a request (RFC 9112, 2.2)."""
+
+_HEAD_END: Final = b"\r\n\r\n"
 
 
 class _StopError(Exception):
@@ -45,115 +51,144 @@ class Reader:
     current           the request whose head has arrived and whose content is not complete
     expects           True: the client waits for 100 (Continue)
     size              bytes of content of the current request so far
-    _parser           llhttp, calling the `on_` methods
+    rest              bytes for `resume`: further requests or chunks of the last segment
+    _parser           llhttp for heads, calling the `on_` methods
     _router           finds handlers
     _peer             address and certificate of the client
     _target           request target so far
     _fields           header fields so far
-    _head_bytes       bytes of header and trailer fields so far
+    _field_bytes      bytes of header fields so far
+    _head_bytes       bytes of the head so far
+    _tail             the last three bytes of an incomplete head
+    _empty_lines      ends of heads since the last request that had none before them
     _content_max      most bytes of content of the current request
-    _request_bytes    bytes received since the request began, framing included
+    _length           bytes of content of the current request by its Content-Length
+    _chunks           decodes the content of the current request; None: it has a length
     _body             content so far
-    _upgrading        True: the request asks for another protocol, and llhttp stops after its head
-    _replaying        True: the callbacks ignore the head that `_decline_upgrade` feeds
     _ended            True: the last request closes the connection; what follows is discarded
     """
 
     __slots__ = (
-        "_body",
-        "_content_max",
-        "_ended",
-        "_fields",
-        "_head_bytes",
-        "_parser",
-        "_peer",
-        "_replaying",
-        "_request_bytes",
-        "_router",
-        "_target",
-        "_upgrading",
-        "begun",
-        "current",
-        "done",
-        "expects",
-        "size",
-        "stopped",
+        "_body", "_chunks", "_content_max", "_empty_lines", "_ended", "_field_bytes", "_fields", "_head_bytes", "_length",
+        "_parser", "_peer", "_router", "_tail", "_target", "begun", "current", "done", "expects", "rest", "size", "stopped",
     )  # fmt: skip
 
     def __init__(self, router: Router, peer: Peer) -> None:
         self._router = router
         self._peer = peer
         self._parser = HttpRequestParser(self)
-        self._replaying = False
-        self._upgrading = False
         self._ended = False
         self._target = b""
         self._fields: Fields = []
+        self._field_bytes = 0
         self._head_bytes = 0
+        self._tail = b""
+        self._empty_lines = 0
         self._content_max = 0
-        self._request_bytes = 0
+        self._length = 0
+        self._chunks: ChunkReader | None = None
         self._body: bytes | bytearray = b""
         self.size = 0
         self.begun = False
         self.current: Exchange | None = None
         self.expects = False
         self.done: list[Exchange] = []
+        self.rest = b""
         self.stopped = False
 
     def feed(self, data: bytes) -> None:
         """Parse bytes. Never raises for bytes of a peer; bytes after the last request are discarded."""
         if self.stopped or self._ended:
             return
-        if self.begun:
-            self._request_bytes += len(data)
+        self.rest += data
+        self.resume()
+
+    def resume(self) -> None:
+        """Parse the rest, up to REQUESTS_PER_TURN_MAX requests or the chunks of one call."""
+        data, at = self.rest, 0
+        while at < len(data) and len(self.done) < REQUESTS_PER_TURN_MAX:
+            if self._chunks is not None:
+                at = self._take_chunks(self._chunks, data, at)
+                if self._chunks is not None:
+                    break
+            elif self.current is not None:
+                end = min(len(data), at + self._length - self.size)
+                self._add(data[at:end])
+                at = end
+            else:
+                at = self._take_head(data, at)
+            if self.stopped or self._ended:
+                at = len(data)
+        self.rest = data[at:]
+
+    def _take_head(self, data: bytes, at: int) -> int:
+        """Pass bytes up to the end of the head to llhttp."""
+        end = self._head_end(data, at)
+        piece = data[at:end] if at or end < len(data) else data
+        self._head_bytes += len(piece)
+        parser = self._parser
         try:
-            while data and not self._ended:
-                try:
-                    self._parser.feed_data(data)
-                    data = b""
-                except HttpParserUpgrade as upgrade:
-                    data = data[upgrade.args[0] :]
-                    self._decline_upgrade()
+            parser.feed_data(piece)
+        except HttpParserUpgrade:
+            # Upgrade is declined by answering the request as HTTP/1.1 (RFC 9110, 7.8); llhttp has stopped after its head.
+            self._parser = HttpRequestParser(self)
         except HttpParserCallbackError as error:
             if not isinstance(error.__context__, _StopError):
                 raise
-            return
+            return end
         except HttpParserInvalidMethodError:
             self.refuse(problem(501, "method-unknown", "this is no method of HTTP"))
-            return
+            return end
         except HttpParserError as error:
             self.refuse(problem(400, "request-syntax", str(error)))
-            return
-        if self.begun:
-            self._check_framing()
+            return end
+        if self.current is not None:
+            self._head_over(self.current)
+        elif self._head_bytes > HEAD_BYTES_MAX:
+            self.refuse(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
+        elif not self._tail:
+            self._empty_lines += 1
+            if self._empty_lines > EMPTY_LINES_MAX:
+                self.refuse(problem(400, "request-syntax", "there are empty lines where a request should begin"))
+        return end
 
-    def _check_framing(self) -> None:
-        if self.current is None:
-            if self._request_bytes > HEAD_BYTES_MAX:
-                self.refuse(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
-        elif self._request_bytes > HEAD_BYTES_MAX + FRAMING_BYTES_MAX + self.size * (1 + FRAMING_PER_BYTE_MAX):
-            self.refuse(problem(400, "request-syntax", "there is more chunk framing than content"))
+    def _head_end(self, data: bytes, at: int) -> int:
+        """The position after the empty line that ends the head, len(data) while it is incomplete."""
+        tail = self._tail
+        if tail:
+            found = (tail + data[at : at + 3]).find(_HEAD_END)
+            if found >= 0:
+                self._tail = b""
+                return at + found + 4 - len(tail)
+        found = data.find(_HEAD_END, at)
+        if found >= 0:
+            self._tail = b""
+            return found + 4
+        self._tail = (tail + data[at:])[-3:]
+        return len(data)
 
-    def _decline_upgrade(self) -> None:
-        """Read the content of a request with Upgrade as HTTP/1.1 (RFC 9110, 7.8). llhttp has stopped after its head.
+    def _head_over(self, exchange: Exchange) -> None:
+        """Go on with the content: llhttp is not given it, and a request without content is complete."""
+        self._empty_lines = 0
+        if self._chunks is not None or self._length:
+            self._parser = HttpRequestParser(self)
+        else:
+            self._complete(exchange)
 
-        A second parser reads the content. It is first fed a head with the same framing, whose callbacks are ignored.
-        """
-        exchange = self.current
-        if exchange is None or exchange.request is None:
-            return
-        self._upgrading = False
-        self._parser = HttpRequestParser(self)
-        framing = exchange.request.field(b"transfer-encoding")
-        line = b"transfer-encoding: " + framing if framing else b"content-length: " + self._length(exchange.request)
-        self._replaying = True
-        self._parser.feed_data(b"POST / HTTP/1.1\r\n" + line + b"\r\n\r\n")
+    def _take_chunks(self, chunks: ChunkReader, data: bytes, at: int) -> int:
+        pieces: list[bytes] = []
+        try:
+            at = chunks.take(data, at, pieces)
+        except RefusalError as refusal:
+            self.refuse(refusal.response)
+            return len(data)
+        if pieces:
+            self._add(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        if chunks.over and self.current is not None:
+            self._complete(self.current)
+        return at
 
-    @staticmethod
-    def _length(request: Request) -> bytes:
-        return request.field(b"content-length") or b"0"
-
-    def refuse(self, response: Response, linger: bool = False) -> None:
+    def refuse(self, response: Response) -> None:
         """Append the current request to `done` with a refusal, and stop parsing."""
         if self._ended or self.stopped:
             return
@@ -161,52 +196,43 @@ class Reader:
         exchange.handler = None
         exchange.refusal = response
         exchange.keep_alive = False
-        exchange.linger = linger
         self.current = None
+        self._chunks = None
+        self._body = b""
+        self.rest = b""
         self.begun = self.expects = False
         self.stopped = True
         self.done.append(exchange)
 
-    def _stop(self, response: Response, linger: bool = False) -> None:
-        self.refuse(response, linger)
+    def _stop(self, response: Response) -> None:
+        self.refuse(response)
         raise _StopError
 
     # Called by llhttp
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
-        if not self._replaying:
-            self.begun = True
-            self._request_bytes = 0
-            self._target = b""
-            self._fields = []
-            self._head_bytes = 0
+        self.begun = True
+        self._target = b""
+        self._fields = []
+        self._field_bytes = 0
 
     def on_url(self, piece: bytes) -> None:
         """A part of the request target."""
-        if not self._replaying:
-            self._target += piece
-            if len(self._target) > TARGET_BYTES_MAX:
-                self._stop(problem(414, "target-too-long", f"the request target is above {TARGET_BYTES_MAX} bytes"), True)
+        self._target += piece
+        if len(self._target) > TARGET_BYTES_MAX:
+            self._stop(problem(414, "target-too-long", f"the request target is above {TARGET_BYTES_MAX} bytes"))
 
     def on_header(self, name: bytes, value: bytes | None) -> None:
-        """One header field, or one trailer field, which is discarded."""
-        if self._replaying:
-            return
+        """One header field."""
         value = value or b""
-        self._head_bytes += len(name) + len(value) + 4
-        if self._head_bytes > HEAD_BYTES_MAX:
-            self._stop(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"), True)
-        if self.current is None:
-            self._fields.append((name.lower(), value))
+        self._field_bytes += len(name) + len(value) + 4
+        if self._field_bytes > HEAD_BYTES_MAX:
+            self._stop(problem(431, "head-too-large", f"the head of a request is above {HEAD_BYTES_MAX} bytes"))
+        self._fields.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """The head is complete: find its handler, or refuse the request."""
-        if self._replaying:
-            self._replaying = False
-            return
-        if self._ended:
-            raise _StopError
         parser = self._parser
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
@@ -219,15 +245,15 @@ class Reader:
             name = request.repeated.decode("latin-1") or "host"
             self._stop(problem(400, "request-syntax", f"a request has one field {name}"))
         exchange = Exchange(request, parser.should_keep_alive(), http10)
-        self.size = 0
+        self.size = self._head_bytes = 0
         self._body = b""
         self.current = exchange
-        self._upgrading = request.has(b"upgrade") and parser.should_upgrade()
         if request.method == b"CONNECT":
             self._stop(problem(405, "method-not-allowed", "this is no proxy", [(b"allow", b"")]))
         framing = request.field(b"transfer-encoding")
         if framing and framing.lower() != b"chunked":
             self._stop(problem(501, "transfer-coding-unknown", "the only transfer coding here is chunked"))
+        length = request.field(b"content-length") or b"0"
         try:
             handler = self._router.find(request)
             limit = handler.content_limit(request)
@@ -238,36 +264,36 @@ class Reader:
             exchange.handler = handler
             exchange.content_max = self._content_max = limit
             self.expects = not http10 and request.has(b"expect")
-            return
-        length = self._length(request)
-        if framing or request.has(b"expect") or len(length) > 12 or int(length) > DISCARDED_BYTES_MAX:
-            self._stop(refused, True)
-        exchange.refusal = refused
-        self._content_max = DISCARDED_BYTES_MAX
+        else:
+            if framing or request.has(b"expect") or len(length) > 12 or int(length) > DISCARDED_BYTES_MAX:
+                self._stop(refused)
+            exchange.refusal = refused
+        self._length = int(length)
+        self._chunks = ChunkReader(limit) if framing else None
 
-    def on_body(self, data: bytes) -> None:
+    def _add(self, data: bytes) -> None:
         """A part of the content, without chunk framing."""
         self.expects = False
-        size = self.size + len(data)
-        if size > self._content_max:
-            limit = self._content_max
-            self._stop(problem(413, "message-too-large", f"the content is above {limit} bytes", limit=limit), True)
-        if self.size == 0:
-            self._body = data
-        elif self.current is not None and self.current.handler is not None:
-            if isinstance(self._body, bytes):
-                self._body = bytearray(self._body)
-            self._body += data
-        self.size = size
-
-    def on_message_complete(self) -> None:
-        """The request is complete."""
         exchange = self.current
-        if self._upgrading or exchange is None:
+        if exchange is None:
             return
+        if exchange.handler is not None:
+            if self.size == 0:
+                self._body = data
+            else:
+                if isinstance(self._body, bytes):
+                    self._body = bytearray(self._body)
+                self._body += data
+        self.size += len(data)
+        if self._chunks is None and self.size == self._length:
+            self._complete(exchange)
+
+    def _complete(self, exchange: Exchange) -> None:
+        """The request is complete."""
         self.begun = False
         self.expects = False
         self.current = None
+        self._chunks = None
         if not exchange.keep_alive:
             self._ended = True
         if exchange.handler is not None and exchange.request is not None:

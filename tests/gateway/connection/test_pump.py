@@ -11,7 +11,7 @@ from domain.admin.topic import ListTopics
 from domain.command import Disconnected
 from domain.event import Done
 from gateway.connection.client_connection import CLOSED_DRIVER
-from gateway.connection.pump import HALF_CLOSED_NS, LINGER_NS, STALL_NS
+from gateway.connection.pump import HALF_CLOSED_NS, LINGER_BYTES_MAX, LINGER_NS, STALL_NS
 from protocols.adapter import Peer
 from tests.gateway.bench import Bench
 from tests.gateway.scripted import FakeTransport, ScriptedConnection
@@ -154,6 +154,19 @@ def test_peer_that_still_sends_is_heard_out_and_not_reset() -> None:
     bench.pump.data_received(b"the rest")
     assert bench.connection.received == [b"x"]
     assert not bench.pump.eof_received(), "the loop closes"
+
+
+def test_peer_that_goes_on_sending_after_the_last_answer_is_reset() -> None:
+    bench = Bench()
+    bench.context.half_close = lambda transport: None
+    bench.open()
+    bench.connection.closed = True
+    bench.pump.client.answer(Done(1))
+    bench.clock.turn()
+    bench.pump.data_received(bytes(LINGER_BYTES_MAX))
+    assert not bench.transport.aborted
+    bench.pump.data_received(b"x")
+    assert bench.transport.aborted
 
 
 def test_last_words_to_a_slow_reader_have_longer() -> None:

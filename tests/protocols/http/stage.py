@@ -115,14 +115,20 @@ class Client:
         self.output = b""
 
     def send(self, data: bytes, now: int = 0) -> Client:
-        """Pass bytes to the connection, and answer its commands."""
-        for command in self.connection.receive(data, now):
+        """Pass bytes to the connection, and answer its commands, in as many turns as the connection asks for."""
+        self.take(self.connection.receive(data, now), now)
+        while self.connection.deadline() == 0:
+            self.take(self.connection.expire(now), now)
+        return self
+
+    def take(self, commands: Sequence[Command], now: int = 0) -> None:
+        """Answer the commands of one turn, and collect the output."""
+        for command in commands:
             self.commands.append(command)
             event = self.react(command)
             if event is not None:
                 self.connection.answer(event, now)
         self.drain()
-        return self
 
     def drain(self) -> None:
         """Collect the output."""

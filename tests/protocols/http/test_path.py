@@ -108,3 +108,10 @@ def test_a_parameter_that_is_given_twice_is_refused(raw: bytes) -> None:
     with pytest.raises(RefusalError) as caught:
         path.query(raw)
     assert caught.value.response.status == 400
+
+
+@pytest.mark.parametrize("size", [4_097, 7_000, 40_000])
+def test_a_level_above_the_bound_of_paths_is_refused(size: int) -> None:
+    with pytest.raises(RefusalError) as caught:
+        path.destination([b"orders", b"x" * size])
+    assert caught.value.response.status == 400
