@@ -47,8 +47,8 @@ class Pump:
 
     __slots__ = (
         "_admission", "_connect", "_connection", "_context", "_counters", "_deadline_timer", "_dirty", "_discarded",
-        "_finished", "_handler", "_input_ended", "_input_stopped", "_labels", "_now", "_paused", "_recognition", "_refused", "_stalled",
-        "_throttle_timer", "_transport", "_turn_flush", "_watchdog", "client",
+        "_finished", "_handler", "_input_ended", "_input_stopped", "_labels", "_now", "_paused", "_recognition",
+        "_refused", "_stalled", "_throttle_timer", "_transport", "_turn_flush", "_watchdog", "client",
     )  # fmt: skip
 
     def __init__(

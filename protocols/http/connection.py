@@ -87,7 +87,7 @@ class HttpConnection:
 
     @property
     def reading(self) -> bool:
-        """False while bytes are not parsed yet, and while EXCHANGES_MAX requests or HELD_BYTES_MAX of content are unanswered."""
+        """False while bytes are not parsed yet, and while EXCHANGES_MAX requests or HELD_BYTES_MAX of content wait."""
         return not self._reader.rest and self._may_parse
 
     @property
