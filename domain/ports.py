@@ -73,11 +73,20 @@ class Disk(Protocol):
     def names(self, folder: str) -> list[str]:
         """Names of the files directly in `folder`, sorted; empty when it does not exist."""
 
+    def size(self, name: str) -> int:
+        """Bytes of a file, -1 when absent."""
+
     def read_all(self, name: str) -> bytes | None:
         """The whole content of a small file, None when absent."""
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a small file atomically and durably: the old or the new content, never a mixture."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file atomically and durably, over `new` if that exists: first its content is synced, then its names.
+
+        Creates the folder of `new`. Blocks until all is durable. Raises OSError, FileNotFoundError without `old`.
+        """
 
     def remove(self, name: str) -> None:
         """Delete; no effect when absent. A power failure soon after may bring the file back."""

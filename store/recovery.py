@@ -117,7 +117,7 @@ class LogRecovery:
             self._apply(item, segment.base)
 
     def _batch(self, header: Header, data: bytes) -> None:
-        at = batch.HEADER_BYTES
+        at = header.head
         while at < header.size:
             size = int.from_bytes(data[at : at + 4], "big")
             record = data[at : at + size]

@@ -106,6 +106,13 @@ class DataDirectory:
             return []
         return sorted(entry.name for entry in os.scandir(path) if entry.is_file() and not entry.name.endswith(".new"))
 
+    def size(self, name: str) -> int:
+        """Bytes of a file; -1 when it does not exist."""
+        try:
+            return self._path(name).stat().st_size
+        except FileNotFoundError:
+            return -1
+
     def read_all(self, name: str) -> bytes | None:
         """The whole content of a small file; None when it does not exist."""
         try:
@@ -129,6 +136,20 @@ class DataDirectory:
         os.replace(fresh, path)
         for folder in (*folders, path.parent):
             sync_folder(folder)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file atomically and durably: flush its content, rename, flush the folders."""
+        source, target = self._path(old), self._path(new)
+        handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self._make_folder(target.parent)
+        os.replace(source, target)
+        _sync_folder(target.parent)
+        if source.parent != target.parent:
+            _sync_folder(source.parent)
 
     def remove(self, name: str) -> None:
         """Delete a file; a thread makes that durable. Does nothing when it does not exist.

@@ -344,7 +344,7 @@ def _open_runs(disk: Disk, position: int) -> list[Run]:
 
 def _add_batch(index: KeyIndex, header: batch.Header, data: bytes, begin: int) -> None:
     """Index the messages of the batch `data` that stand at position `begin` or after."""
-    at = batch.HEADER_BYTES
+    at = header.head
     while at < header.size:
         size = int.from_bytes(data[at : at + 4], "big")
         if at != header.state_at and header.position + at >= begin:

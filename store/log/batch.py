@@ -1,11 +1,14 @@
 """The batch: the unit that one write of group commit adds to the log, with one CRC.
 
-    0 header size 4 (40) | 4 magic 4 | 8 CRC-32 4 | 12 bytes that follow 4 | 16 position in the log 8 | 24 written ms 8
+    0 header size 4 (72) | 4 magic 4 | 8 CRC-32 4 | 12 bytes that follow 4 | 16 position in the log 8 | 24 written ms 8
     32 place of the state record, from the start of the batch, 0 when there is none 4 | 36 records 4
+    40 format version 2 (2) | 42 kind 2 | 44 epoch 8 | 52 incarnation 8 | 60 flushed 8 | 68 CRC-32 of the header 4
 
-The CRC covers the header from its bytes field (12) on, and all that follows. Recovery ignores a batch with an invalid header or
-CRC: its records and its state changes. Header and filler begin like a record (size, magic), so the whole log is a sequence of
-records.
+The header's CRC covers its bytes 12 to 68, the other CRC the same bytes and all that follows the header. A header of version 1
+ends at 40; it is read, and not written any more. The size tells the versions apart. Header and filler begin like a record
+(size, magic), so the whole log is a sequence of records.
+
+A gap stands where records were lost: a header alone, whose following bytes are in no file. The next segment begins behind them.
 """
 
 from __future__ import annotations
@@ -16,60 +19,151 @@ from typing import Final, final
 
 from domain.record import MAGIC_BLANK
 
-HEADER_BYTES: Final = 40
+HEADER_BYTES: Final = 72
+HEADER_BYTES_V1: Final = 40
 FILLER_BYTES: Final = 8
 MAGIC_BATCH: Final = 0xDAA32BA7
+MAGIC_BYTES: Final = b"\xda\xa3\x2b\xa7"
 FILLER: Final = struct.pack(">II", FILLER_BYTES, MAGIC_BLANK)
+VERSION: Final = 2
+RECORDS: Final = 0
+GAP: Final = 1
+RECORD_BYTES_MIN: Final = 91
+_SIZE_MAX: Final = 1 << 40
 
 _FRONT = struct.Struct(">III")
-_FACTS = struct.Struct(">IqqII")
+_FACTS_V1 = struct.Struct(">IqqII")
+_FACTS = struct.Struct(">IqqIIHHqqq")
+_CRC = struct.Struct(">I")
+
+
+@final
+class Writer:
+    """Who writes a batch, as its header says.
+
+    epoch         of the leader that accepted it; 0 on a node without replicas
+    incarnation   identity of the log, 1 to 2^63 - 1
+    """
+
+    __slots__ = ("epoch", "incarnation")
+
+    def __init__(self, epoch: int = 0, incarnation: int = 0) -> None:
+        self.epoch = epoch
+        self.incarnation = incarnation
 
 
 @final
 class Header:
     """A decoded batch header.
 
-    crc          CRC-32 of the batch
-    size         bytes of the whole batch, header included
-    position     position of the batch in the log
-    written_ms   when it was written, in epoch ms
-    state_at     where in the batch the state record begins, 0 when there is none
-    count        number of records
+    version       1 or 2
+    crc           CRC-32 of the batch
+    size          bytes of the whole batch, header included; of a gap, the bytes up to the next segment
+    head          bytes of the header, where the first record begins
+    position      position of the batch in the log
+    written_ms    when it was written, in epoch ms
+    state_at      where in the batch the state record begins, 0 when there is none
+    count         number of records; of a gap, how many records were lost at most
+    epoch         epoch of its writer; 0 in version 1
+    incarnation   identity of the log that wrote it; 0 in version 1
+    flushed       position below which its writer had flushed the log when it wrote the batch; 0 in version 1
+    is_gap        True for a gap
     """
 
-    __slots__ = ("count", "crc", "position", "size", "state_at", "written_ms")
+    __slots__ = (
+        "count", "crc", "epoch", "flushed", "head", "incarnation", "is_gap", "position", "size", "state_at", "version",
+        "written_ms",
+    )  # fmt: skip
 
-    def __init__(self, crc: int, size: int, position: int, written_ms: int, state_at: int, count: int) -> None:
+    def __init__(self, version: int, crc: int, head: int, size: int, position: int, written_ms: int) -> None:
+        self.version = version
         self.crc = crc
+        self.head = head
         self.size = size
         self.position = position
         self.written_ms = written_ms
-        self.state_at = state_at
-        self.count = count
+        self.state_at = 0
+        self.count = 0
+        self.epoch = 0
+        self.incarnation = 0
+        self.flushed = 0
+        self.is_gap = False
 
 
-def encode(parts: list[bytes], position: int, written_ms: int, state_at: int) -> bytes:
-    """Records in order -> bytes of their batch at `position` of the log."""
+def encode(parts: list[bytes], position: int, written_ms: int, state_at: int, writer: Writer, flushed: int) -> bytes:
+    """Records in order -> bytes of their batch at `position` of the log. `flushed`: the log below it is durable."""
     body = b"".join(parts)
-    facts = _FACTS.pack(len(body), position, written_ms, state_at, len(parts))
-    crc = zlib.crc32(body, zlib.crc32(facts))
-    return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, crc), facts, body))
+    facts = _FACTS.pack(
+        len(body), position, written_ms, state_at, len(parts), VERSION, RECORDS, writer.epoch, writer.incarnation, flushed
+    )
+    own = zlib.crc32(facts)
+    return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, zlib.crc32(body, own)), facts, _CRC.pack(own), body))
+
+
+def gap(size: int, position: int, written_ms: int, count: int, writer: Writer) -> bytes:
+    """The header of a gap of `size` bytes, at least HEADER_BYTES, in which at most `count` records were lost."""
+    facts = _FACTS.pack(
+        0, position, written_ms, 0, min(count, 0xFFFFFFFF), VERSION, GAP, writer.epoch, writer.incarnation, position + size
+    )
+    own = zlib.crc32(facts)
+    return b"".join((_FRONT.pack(HEADER_BYTES, MAGIC_BATCH, own), facts, _CRC.pack(own)))
 
 
 def header(data: bytes, position: int) -> Header | None:
-    """The batch header at the start of `data`, read from `position` of the log; None when there is no valid one."""
-    if len(data) < HEADER_BYTES:
+    """The batch header at the start of `data`, read from `position` of the log; None when there is no valid one.
+
+    A header of version 1 has no CRC of its own: only `holds` tells whether it is right.
+    """
+    if len(data) < HEADER_BYTES_V1:
         return None
     size, magic, crc = _FRONT.unpack_from(data)
-    following, place, written_ms, state_at, count = _FACTS.unpack_from(data, 12)
-    if size != HEADER_BYTES or magic != MAGIC_BATCH or place != position or state_at > following + HEADER_BYTES:
+    if magic != MAGIC_BATCH:
         return None
-    return Header(crc, HEADER_BYTES + following, place, written_ms, state_at, count)
+    if size == HEADER_BYTES:
+        return _version2(data, position, crc)
+    following, place, written_ms, state_at, count = _FACTS_V1.unpack_from(data, 12)
+    if size != HEADER_BYTES_V1 or place != position or state_at > following + HEADER_BYTES_V1:
+        return None
+    found = Header(1, crc, HEADER_BYTES_V1, HEADER_BYTES_V1 + following, place, written_ms)
+    found.state_at = state_at
+    found.count = count
+    return found
+
+
+def _version2(data: bytes, position: int, crc: int) -> Header | None:
+    if len(data) < HEADER_BYTES:
+        return None
+    (own,) = _CRC.unpack_from(data, HEADER_BYTES - 4)
+    if zlib.crc32(data[12 : HEADER_BYTES - 4]) != own:
+        return None
+    following, place, written_ms, state_at, count, version, kind, epoch, incarnation, flushed = _FACTS.unpack_from(data, 12)
+    if version != VERSION or place != position or state_at > following + HEADER_BYTES:
+        return None
+    found = Header(2, crc, HEADER_BYTES, HEADER_BYTES + following, place, written_ms)
+    found.state_at = state_at
+    found.count = count
+    found.epoch = epoch
+    found.incarnation = incarnation
+    if kind == GAP:
+        if not HEADER_BYTES <= flushed - place < _SIZE_MAX:
+            return None
+        found.is_gap = True
+        found.size = flushed - place
+    else:
+        found.flushed = flushed
+    return found
 
 
 def holds(data: bytes, found: Header) -> bool:
-    """True when `data` is the whole batch of the header `found`, and its CRC is right."""
-    return len(data) == found.size and zlib.crc32(memoryview(data)[12:]) == found.crc
+    """True when `data` is the whole batch of the header `found`, and its CRC is right. A gap is its header."""
+    if found.is_gap:
+        return True
+    if len(data) != found.size:
+        return False
+    if found.version == 1:
+        return zlib.crc32(memoryview(data)[12:]) == found.crc
+    own = zlib.crc32(memoryview(data)[12 : HEADER_BYTES - 4])
+    return zlib.crc32(memoryview(data)[HEADER_BYTES:], own) == found.crc
 
 
 def is_filler(data: bytes) -> bool:

@@ -15,6 +15,7 @@ from domain.message import Message
 from domain.ports import Clock, Timer
 from store.config import StoreConfig
 from store.log import batch
+from store.log.batch import Writer
 from store.log.cache import TailCache
 from store.log.open_batch import Done, Effects, OpenBatch
 from store.log.segment import Segments
@@ -38,6 +39,7 @@ class GroupCommit:
     written          position up to which the log is written
     synced           position up to which the log is durable
     store_ms         newest store time, in epoch ms
+    writer           who the headers of new batches name
     broken           why nothing is written any more; None while the log works
     writes, written_bytes, syncs, sync_ns   counters since the start
     _open            the batch that appends go into
@@ -76,6 +78,7 @@ class GroupCommit:
         self.written = segments.end
         self.synced = segments.first
         self.store_ms = 0
+        self.writer = Writer()
         self.writes = 0
         self.syncs = 0
         self.sync_ns = 0
@@ -211,7 +214,7 @@ class GroupCommit:
             self._segments.roll()
             return
         state_at = current.end - current.base - len(current.parts[-1]) if current.changes else 0
-        data = batch.encode(current.parts, current.base, self.store_ms, state_at)
+        data = batch.encode(current.parts, current.base, self.store_ms, state_at, self.writer, self.synced)
         self._segments.append(data)
         self.writes += 1
         self.written_bytes += len(data)

@@ -141,6 +141,11 @@ class MemoryDisk:
         head = folder + "/" if folder else ""
         return sorted(name[len(head) :] for name in self.files if name.startswith(head) and "/" not in name[len(head) :])
 
+    def size(self, name: str) -> int:
+        """Bytes of a file, -1 when it does not exist."""
+        content = self.files.get(name)
+        return -1 if content is None else len(content.data)
+
     def read_all(self, name: str) -> bytes | None:
         """The whole content of a file, None when it does not exist."""
         content = self.files.get(name)
@@ -158,6 +163,15 @@ class MemoryDisk:
         self._refuse_torn()
         self.began(Operation("rename", name))
         self._rename(name, {to: self.files[name], name: None})
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file, over `new` if that exists; content and names are durable then."""
+        if self.torn_at == 0:
+            raise OSError(errno.EIO, "Input/output error")
+        if old not in self.files:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", old)
+        content = self.files[new] = self.files.pop(old)
+        content.synced = len(content.data)
 
     def remove(self, name: str) -> None:
         """Delete. The folder is not synced: after a power failure the file may be back."""

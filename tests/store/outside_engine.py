@@ -48,6 +48,12 @@ class Folder:
     def replace(self, name, data):
         self._disk.replace(f"{self._name}/{name}", data)
 
+    def size(self, name):
+        return self._disk.size(f"{self._name}/{name}")
+
+    def rename(self, old, new):
+        self._disk.rename(f"{self._name}/{old}", f"{self._name}/{new}")
+
     def remove(self, name):
         self._disk.remove(f"{self._name}/{name}")
 

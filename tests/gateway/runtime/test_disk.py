@@ -78,6 +78,37 @@ def test_torn_write_leaves_nothing(disk: DataDirectory, monkeypatch: pytest.Monk
     file.close()
 
 
+def test_a_renamed_file_takes_the_place_of_the_other_and_was_synced_before(
+    disk: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def noted_fsync(handle: int) -> None:
+        steps.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    def noted_replace(old: Path, new: Path) -> None:
+        steps.append("rename")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    disk.replace("log/b", b"old")
+    file = disk.open("log/a.new")
+    file.append(b"new")
+    file.close()
+    steps.clear()
+    disk.rename("log/a.new", "log/b")
+    assert steps == [str(disk.path / "log/a.new"), "rename", str(disk.path / "log")]
+    assert (disk.read_all("log/b"), disk.size("log/b"), disk.size("log/a.new")) == (b"new", 3, -1)
+    steps.clear()
+    disk.rename("log/b", "aside/1/b")
+    assert steps[-3:] == ["rename", str(disk.path / "aside/1"), str(disk.path / "log")]
+    with pytest.raises(FileNotFoundError):
+        disk.rename("log/b", "log/c")
+
+
 def test_sync_reports_on_the_loop_and_shares_one_flush(
     disk: DataDirectory, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

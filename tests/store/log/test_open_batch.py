@@ -37,7 +37,7 @@ def test_a_long_value_is_found_in_the_log_where_its_change_says() -> None:
     found = OpenBatch(BASE, 1, 2)
     found.changes += [StateChange("a", b"short", b"1"), StateChange("a", b"long", LONG), StateChange("a", b"more", LONG + b"w")]
     found.seal(1_000, LOCAL_HOST)
-    data = batch.encode(found.parts, BASE, 1_000, batch.HEADER_BYTES)
+    data = batch.encode(found.parts, BASE, 1_000, batch.HEADER_BYTES, batch.Writer(), 0)
     assert found.changes[0].at == -1
     for each in found.changes[1:]:
         assert each.value is not None

@@ -1,0 +1,44 @@
+"""A data directory of batch format version 1, as the code of commit 268ce45 left it after a kill.
+
+`data/version1.tar.gz` holds the files: three segments, a checkpoint with a snapshot, index and key index. It has three lives:
+the first ended cleanly, the second and the third with a kill. Each life sent 60 messages to `orders` (even and odd ones to
+queues 0 and 1), 5 to `page`, a timer, a half message and a lite message, changed state, and leased 10 orders of queue 0 to
+group `g`, of which it settled 8. The last one committed the half message of the first.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Final
+
+from store.config import StoreConfig
+from tests.store.clock import VirtualClock
+from tests.store.disk import Content, MemoryDisk
+from tests.store.driver import Driver
+
+ARCHIVE: Final = Path(__file__).parent / "data" / "version1.tar.gz"
+WALL_MS: Final = 1_700_000_006_312
+"""When the last life was killed."""
+CONFIG: Final = StoreConfig(
+    segment_bytes=16_384, index_segment_bytes=4_096, tail_rows_max=32, checkpoint_bytes=20_000, checkpoint_ms=1_000
+)
+
+
+def files() -> dict[str, bytes]:
+    """Name -> content of the files of the data directory."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(ARCHIVE) as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None
+            found[member.name] = content.read()
+    return found
+
+
+def opened(without: tuple[str, ...] = ()) -> Driver:
+    """The store on these files; those that begin with one of `without` are left out."""
+    clock = VirtualClock(WALL_MS)
+    disk = MemoryDisk(clock)
+    disk.files = {name: Content(data) for name, data in files().items() if not name.startswith(without)}
+    return Driver(CONFIG, disk, clock)
